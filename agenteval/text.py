@@ -80,8 +80,8 @@ def spellings(value: str) -> Iterator[str]:
     plain = unquote(value)
     yield from dict.fromkeys((value, plain, quote(plain, safe=""), quote(plain), quote_plus(plain)))
     yield json.dumps(plain)[1:-1]
-    for whole in (plain, f":{plain}", f"{plain}:"):
-        yield base64.b64encode(whole.encode("utf-8", "replace")).decode()
+    for plain_form in (plain, f":{plain}", f"{plain}:"):
+        yield base64.b64encode(plain_form.encode("utf-8", "replace")).decode()
 
 
 def environment_secrets() -> list[str]:
@@ -111,8 +111,8 @@ def without_known(text: str) -> str:
 
 def _without_cut(text: str, secret: str) -> str:
     start = text.rfind(secret[:_PIECE])
-    rest = text[start:].rstrip(" .…)\"'}]")
-    return text[:start] + MARK if secret.startswith(rest) else text
+    tail = text[start:].rstrip(" .…)\"'}]")
+    return text[:start] + MARK if secret.startswith(tail) else text
 
 
 def redacted(text: object) -> str:
@@ -261,5 +261,9 @@ def raised_at(error: BaseException, file: str | None = None) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     package = str(Path(__file__).parent)
     outside = [frame for frame in frames if not frame.filename.startswith(package)]
-    own = [frame for frame in outside if frame.filename == file] or outside
-    return f" ({own[-1].filename}, line {own[-1].lineno}: {own[-1].line})" if own else ""
+    in_file = [frame for frame in outside if frame.filename == file] or outside
+    return (
+        f" ({in_file[-1].filename}, line {in_file[-1].lineno}: {in_file[-1].line})"
+        if in_file
+        else ""
+    )

@@ -38,12 +38,12 @@ def as_object(arguments: object) -> tuple[JsonValue, str | None]:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False)
         if len(text) > _MAX_ARGUMENTS:
             return raw(text), "the arguments are too long"
-        given: JsonValue = json.loads(clean(text))
+        parsed: JsonValue = json.loads(clean(text))
     except (TypeError, ValueError, RecursionError):
         return raw(arguments), "the arguments are not JSON values"
-    if _depth(given) > _MAX_DEPTH:
+    if _depth(parsed) > _MAX_DEPTH:
         return raw(text), "the arguments are nested too deeply"
-    return given, None if isinstance(given, dict) else "the arguments must be a JSON object"
+    return parsed, None if isinstance(parsed, dict) else "the arguments must be a JSON object"
 
 
 def raw(arguments: object) -> str:

@@ -159,12 +159,12 @@ def _first_parameter(function: Callable[..., object]) -> tuple[str, object]:
 
 
 async def _said(function: Callable[[Any, Tools], object], task: object, tools: Toolbox) -> str:
-    given = Tools(tools)
+    toolset = Tools(tools)
     try:
         if is_async(function):
-            answer = function(task, given)
+            answer = function(task, toolset)
         else:
-            answer = await _in_thread(lambda: function(task, given))
+            answer = await _in_thread(lambda: function(task, toolset))
         if inspect.isawaitable(answer):
             answer = await answer
     except AgentStopped:

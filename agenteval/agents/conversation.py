@@ -42,27 +42,27 @@ def turn_messages(log: AgentLog, dialogue: Dialogue) -> tuple[Message, ...]:
     message, with the text beside them where the adapter kept it. Ids are unique within the
     dialogue; what could not be read as a call is left out. Without words there is no last message.
     """
-    taken = sum(len(message.tool_calls) for message in dialogue.messages)
-    beside = [m.content for m in log.messages if m.role == "assistant" and m.tool_calls]
+    call_count = sum(len(message.tool_calls) for message in dialogue.messages)
+    step_texts = [m.content for m in log.messages if m.role == "assistant" and m.tool_calls]
     events = [event for event in log.events if event.name]
     steps = [list(step) for _, step in groupby(events, key=lambda event: event.turn)]
-    texts = beside if len(beside) == len(steps) else [""] * len(steps)
-    made: list[Message] = []
+    texts = step_texts if len(step_texts) == len(steps) else [""] * len(steps)
+    turn: list[Message] = []
     for text, step in zip(texts, steps, strict=True):
-        numbers = [f"call_{taken + n}" for n in range(1, len(step) + 1)]
-        taken += len(step)
+        numbers = [f"call_{call_count + n}" for n in range(1, len(step) + 1)]
+        call_count += len(step)
         calls = tuple(
             ToolCall(name=event.name, arguments=event.arguments, id=number)
             for number, event in zip(numbers, step, strict=True)
         )
-        made.append(Message(role="assistant", content=text, tool_calls=calls))
-        made += [
+        turn.append(Message(role="assistant", content=text, tool_calls=calls))
+        turn += [
             Message(role="tool", content=event.result, tool_call_id=number)
             for number, event in zip(numbers, step, strict=True)
         ]
     if log.output:
-        made.append(Message(role="assistant", content=log.output))
-    return tuple(made)
+        turn.append(Message(role="assistant", content=log.output))
+    return tuple(turn)
 
 
 def wire_messages(dialogue: Dialogue) -> list[WireMessage]:
@@ -78,16 +78,16 @@ def wire_messages(dialogue: Dialogue) -> list[WireMessage]:
 
 
 def _history(messages: Sequence[Message]) -> Iterator[WireMessage]:
-    asked: set[str] = set()
+    open_calls: set[str] = set()
     for message in messages:
         if message.role == "tool":
             number = message.tool_call_id
-            if number is None or number not in asked:
+            if number is None or number not in open_calls:
                 raise InputError(f"the dialogue holds a result of no call (id {number!r})")
             yield {"role": "tool", "tool_call_id": number, "content": message.content}
         elif message.role == "assistant" and message.tool_calls:
             calls = [wire_call(call) for call in message.tool_calls]
-            asked.update(call["id"] for call in calls)
+            open_calls.update(call["id"] for call in calls)
             yield {"role": "assistant", "content": message.content or None, "tool_calls": calls}
         else:
             yield {"role": message.role, "content": message.content}
@@ -109,13 +109,13 @@ def in_words(messages: Sequence[Message]) -> Iterator[Message | Exchange]:
     not repeated. Raises InputError for the result of a tool that no call asked for.
     """
     unanswered: dict[str, tuple[str, ToolCall]] = {}
-    whole = ""  # of the assistant, when it spoke last
+    last_words = ""  # of the assistant, when it spoke last
     for message in messages:
         words = message.content.strip()
         plain = message.role == "assistant" and not message.tool_calls
-        if plain and words and words in whole:
+        if plain and words and words in last_words:
             continue
-        whole = words if plain else ""
+        last_words = words if plain else ""
         if message.role == "tool":
             number = message.tool_call_id or ""
             if number not in unanswered:
@@ -180,6 +180,8 @@ def say_reply(reply: Reply, tools: Toolbox) -> None:
     """Keep a reply, with the calls it asks for, in the toolbox."""
     calls = []
     for call in reply.tool_calls:
-        given, _ = as_object(call["function"]["arguments"])
-        calls.append(ToolCall(name=call["function"]["name"], arguments=given, id=call["id"]))
+        call_arguments, _ = as_object(call["function"]["arguments"])
+        calls.append(
+            ToolCall(name=call["function"]["name"], arguments=call_arguments, id=call["id"])
+        )
     tools.say(Message(role="assistant", content=reply.text, tool_calls=tuple(calls)))

@@ -102,7 +102,7 @@ def connect(  # noqa: PLR0913  each is one side of a client
     or they wait for each other while their clocks run. `clock` must agree with that of the event
     loop, in seconds.
     """
-    made: Transport = (
+    client_transport: Transport = (
         (transport or ChatTransport)(
             endpoint.model,
             base_url=endpoint.base_url,
@@ -114,7 +114,7 @@ def connect(  # noqa: PLR0913  each is one side of a client
         else ReplayTransport(endpoint.recording)
     )
     return Client(
-        made,
+        client_transport,
         cache=None if store is None else _WriteOnly(store),
         budget=budget,
         limiter=Limiter(concurrency),
@@ -238,8 +238,8 @@ def whole_calls(payload: bytes) -> bytes:
 
 
 def _in_form(call: Any) -> dict[str, Any]:
-    given = call.get("id") if isinstance(call, dict) else None
-    number = given if isinstance(given, str) else ""
+    call_id = call.get("id") if isinstance(call, dict) else None
+    number = call_id if isinstance(call_id, str) else ""
     function = call.get("function") if isinstance(call, dict) else None
     if isinstance(function, dict) and function.get("name") and isinstance(function["name"], str):
         return {"id": number, "type": "function", "function": function}
@@ -263,8 +263,8 @@ def sendable_call(name: str, arguments: str) -> dict[str, str]:
     object are wrapped in one: chat templates parse them.
     """
     _, problem = as_object(arguments)
-    kept = arguments if arguments and not problem else json.dumps({"not_json": arguments})
+    valid = arguments if arguments and not problem else json.dumps({"not_json": arguments})
     return {
         "name": re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unnamed",
-        "arguments": kept if arguments else "{}",
+        "arguments": valid if arguments else "{}",
     }

@@ -44,8 +44,8 @@ class OpenAIChatAgent:
         items = self.history(begun(dialogue, self._instructions, tools))
         functions = tuple(self.functions(tools.tools))
         while not tools.exhausted.is_set():
-            asked = Request(tuple(items), parameters=self._parameters, tools=functions)
-            reply = await line.ask(asked)
+            request = Request(tuple(items), parameters=self._parameters, tools=functions)
+            reply = await line.ask(request)
             say_reply(reply, tools)
             if not reply.tool_calls:
                 report_unparsed(reply, tools)

@@ -102,7 +102,7 @@ def read_response(payload: bytes, latency: float, where: str) -> ItemsReply:
         _refuse(body, where)
     if not items and status != "incomplete":
         raise Transient(f"{where}: no items in the answer")
-    calls, kept = _calls(items, payload)
+    calls, sendable = _calls(items, payload)
     text, refusal = _words(items)
     model = body.get("model")
     return ItemsReply(
@@ -113,7 +113,7 @@ def read_response(payload: bytes, latency: float, where: str) -> ItemsReply:
         usage=read_usage(body.get("usage"), "input_tokens", "output_tokens"),
         model=model if isinstance(model, str) else None,
         latency=latency,
-        items=kept,
+        items=sendable,
     )
 
 
@@ -141,7 +141,7 @@ def _calls(
     """The calls in the form of chat completions, and the items to be sent back with them."""
     stem = hashlib.blake2b(payload, digest_size=6).hexdigest()
     calls: list[dict[str, Any]] = []
-    kept: list[dict[str, Any]] = []
+    sendable: list[dict[str, Any]] = []
     seen: set[str] = set()
     for position, item in enumerate(items):
         item = {name: value for name, value in item.items() if value is not None}
@@ -150,10 +150,10 @@ def _calls(
             calls.append(call)
             item |= {"call_id": call["id"], **sendable_call(**call["function"])}
         # nobody keeps a reasoning item that is only named
-        bare = not (item.get("encrypted_content") or item.get("content"))
-        if not (item.get("type") == "reasoning" and bare):
-            kept.append(item)
-    return tuple(calls), tuple(kept)
+        empty = not (item.get("encrypted_content") or item.get("content"))
+        if not (item.get("type") == "reasoning" and empty):
+            sendable.append(item)
+    return tuple(calls), tuple(sendable)
 
 
 def _call(item: dict[str, Any], spare: str, seen: set[str]) -> dict[str, Any]:
@@ -221,8 +221,8 @@ def _items(message: WireMessage) -> Iterator[dict[str, Any]]:
     elif not message.get("tool_calls"):  # an empty message of the user is one all the same
         yield {"role": message["role"], "content": ""}
     for call in message.get("tool_calls") or ():
-        asked = sendable_call(**call["function"])
-        yield {"type": "function_call", "call_id": call["id"], **asked}
+        sendable = sendable_call(**call["function"])
+        yield {"type": "function_call", "call_id": call["id"], **sendable}
 
 
 def openai_responses(

@@ -108,8 +108,8 @@ def _said(step: Step) -> WireMessage:
 def _say(step: Step, number: str | None, tools: Toolbox) -> None:
     calls: tuple[ToolCall, ...] = ()
     if step.kind == "action":
-        given, _ = as_object(step.arguments)
-        calls = (ToolCall(name=step.name, arguments=given, id=number),)
+        step_arguments, _ = as_object(step.arguments)
+        calls = (ToolCall(name=step.name, arguments=step_arguments, id=number),)
     tools.say(Message(role="assistant", content=step.text, tool_calls=calls))
 
 

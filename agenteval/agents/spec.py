@@ -135,7 +135,7 @@ class _Chooser:
         """The system, and the client it runs on."""
         if not isinstance(spec, str):
             return self._of_object(spec, f"{spec.__module__}:{spec.__qualname__}"), None
-        adapter, colon, rest = spec.strip().partition(":")
+        adapter, colon, target = spec.strip().partition(":")
         if adapter in self._models and not colon:
             return self._on_model(adapter)
         makers: dict[str, Callable[[str], System]] = {
@@ -144,8 +144,8 @@ class _Chooser:
             "mcp": self._mcp,
             "scripted": self._by_script,
         }
-        if adapter in makers and rest.strip():
-            return makers[adapter](rest.strip()), None
+        if adapter in makers and target.strip():
+            return makers[adapter](target.strip()), None
         raise InputError(self._unknown(spec, adapter), "--agent")
 
     def _unknown(self, spec: str, adapter: str) -> str:
@@ -252,9 +252,9 @@ class _Chooser:
         if name not in self._scripted:
             near = get_close_matches(name, self._scripted, 1)
             hint = f"; is {near[0]!r} meant?" if near else ""
-            known = ", ".join(sorted(self._scripted)) or "none here"
+            scripts = ", ".join(sorted(self._scripted)) or "none here"
             raise InputError(
-                f"there is no scripted agent {name!r}{hint} (known: {known})", "--agent"
+                f"there is no scripted agent {name!r}{hint} (known: {scripts})", "--agent"
             )
         return self._system("scripted", f"scripted:{name}", self._scripted[name], script=name)
 

@@ -226,26 +226,26 @@ class Toolbox:
         return self.closed or self.exhausted.is_set() or self.defect is not None
 
     def _at_once(self, name: object, arguments: object, turn: int) -> Outcome:
-        given, problem = as_object(arguments)
+        parsed, problem = as_object(arguments)
         with self._serial:
             if self._over():
                 return self._unmade(name, turn)
             try:
-                outcome = self._refused(name, given, problem) or self._ask(name, given)
-                return self._log(name, given, outcome, turn)
+                outcome = self._refused(name, parsed, problem) or self._ask(name, parsed)
+                return self._log(name, parsed, outcome, turn)
             except Exception as defect:
                 self._fail(defect)
                 raise
 
     async def _in_order(self, name: object, arguments: object, turn: int) -> Outcome:
-        given, problem = as_object(arguments)
+        parsed, problem = as_object(arguments)
         async with self._queue:
             if self._over():
                 return self._unmade(name, turn)
             try:
-                outcome = self._refused(name, given, problem)
-                outcome = outcome or await self._ask_later(name, given)
-                return self._log(name, given, outcome, turn)
+                outcome = self._refused(name, parsed, problem)
+                outcome = outcome or await self._ask_later(name, parsed)
+                return self._log(name, parsed, outcome, turn)
             except Exception as defect:
                 self._fail(defect)
                 raise
@@ -356,5 +356,5 @@ def _name(name: object) -> str:
 
 
 def _unknown(name: object, tools: Sequence[Tool]) -> str:
-    known = ", ".join(tool.name for tool in tools)
-    return f"There is no tool {_name(name)!r}. The tools are: {known}."
+    names = ", ".join(tool.name for tool in tools)
+    return f"There is no tool {_name(name)!r}. The tools are: {names}."

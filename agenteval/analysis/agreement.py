@@ -179,8 +179,8 @@ def _confusion(pair: Floats, size: int) -> tuple[tuple[int, ...], ...]:
     """Runs by the label's level and the judge's."""
     counts = np.zeros((size, size), dtype=np.int64)
     if size:
-        known = pair[~np.isnan(pair).any(axis=1)].astype(np.intp)
-        np.add.at(counts, (known[:, 0], known[:, 1]), 1)
+        complete = pair[~np.isnan(pair).any(axis=1)].astype(np.intp)
+        np.add.at(counts, (complete[:, 0], complete[:, 1]), 1)
     return tuple(tuple(int(c) for c in row) for row in counts)
 
 
@@ -216,18 +216,18 @@ def _on_means(
     means: Floats, clusters: Cases | None, unaveraged: str, options: AgreeOptions
 ) -> dict[str, Any]:
     """Rank correlation, both means and their paired difference, of (runs, 2) label and judge."""
-    known = ~np.isnan(means).any(axis=1)
-    label, judge = means[known].T
-    case = None if clusters is None else clusters[known]
+    complete = ~np.isnan(means).any(axis=1)
+    label, judge = means[complete].T
+    case = None if clusters is None else clusters[complete]
     rank = spearman(label, judge)
     if rank.mean is not None:  # with an interval over cases; its own takes runs as independent
         drawn = bootstrap_interval(
             lambda a, b: spearman(a, b).mean, [label, judge], case, how=options.bootstrap()
         )
         rank = unless_collapsed(replace(drawn, method=f"Spearman; {drawn.method}"))
-    if unaveraged or not known.any():
+    if unaveraged or not complete.any():
         nothing = _undefined(unaveraged or "no values")
-        rank = rank if known.any() else nothing
+        rank = rank if complete.any() else nothing
         return {"spearman": rank, "judge_mean": None, "label_mean": None, "bias": nothing}
     return {
         "spearman": rank,

@@ -56,9 +56,9 @@ class RatingQuery:
         if not len(rows) and len(in_one_form) == 1:
             return table.of(system=in_one_form[0])
         if not len(rows):
-            known = ", ".join(sorted(table.present("system"))) or "none named"
+            names = ", ".join(sorted(table.present("system"))) or "none named"
             raise InputError(
-                f"there is no system {name!r}; there are: {known}", self.place_names[side]
+                f"there is no system {name!r}; there are: {names}", self.place_names[side]
             )
         return rows
 
@@ -94,9 +94,15 @@ def compared_tables(
             raise InputError(f"rater {query.judge(0)!r} is compared with itself", "--source")
     else:
         tables = [file_table(r, criteria, rater=query.judge(i)) for i, r in enumerate(ratings)]
-        own = [table.present("system") for table in tables]
-        if not query.systems and [len(systems) for systems in own] == [1, 1] and own[0] != own[1]:
-            query = replace(query, systems=(own[0][0], own[1][0]))  # each file is of one system
+        systems_of = [table.present("system") for table in tables]
+        if (
+            not query.systems
+            and [len(systems) for systems in systems_of] == [1, 1]
+            and systems_of[0] != systems_of[1]
+        ):
+            query = replace(
+                query, systems=(systems_of[0][0], systems_of[1][0])
+            )  # each file is of one system
     first, second = (query.system_of(table, side) for side, table in enumerate(tables))
     names = query.name(0, query.judge(0)), query.name(1, query.judge(1))
     return ComparedRatings(first, second, names, query.pair_by, (query.about,))
@@ -125,8 +131,8 @@ def compared_stores(query: RatingQuery, stores: Sequence[Store]) -> ComparedRati
         runs = judge.newest_runs
         if pair_by == "run":
             runs = _same_texts(judge, other)
-        beside = other if pair_by == "run" else None
-        tables.append(query.system_of(judge.table(criteria, runs, beside=beside), side))
+        paired_with = other if pair_by == "run" else None
+        tables.append(query.system_of(judge.table(criteria, runs, beside=paired_with), side))
     first, second = (_without(table, left_out) for table in tables)
     if not len(first) or not len(second):
         why = "; ".join(f"{k}: {v}" for k, v in left_out.items()) or "nothing is rated"

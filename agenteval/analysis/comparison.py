@@ -158,8 +158,8 @@ class ComparisonRow:
     def differs(self) -> bool:
         """Whether the two sides differ: interval without 0, and p after correction."""
         low, high = self.difference.low, self.difference.high
-        apart = low is not None and high is not None and (low > 0 or high < 0)
-        return apart and self.p_holm is not None and self.p_holm <= self.alpha
+        excludes_zero = low is not None and high is not None and (low > 0 or high < 0)
+        return excludes_zero and self.p_holm is not None and self.p_holm <= self.alpha
 
     @property
     def surely_worse(self) -> bool:
@@ -236,12 +236,12 @@ def compare(
     common = tuple(sorted({case for case, _ in both}))
     if not common:
         raise InputError(nothing_common(names, pair_by), "compare")
-    wanted = chosen_criteria(tables, criteria)
+    criterion_names = chosen_criteria(tables, criteria)
     rated = {n for t in tables for n in t.present("criterion")}
     outcomes = [success_rows(table) for table in tables]
     rows = [
         _criterion_row(name, tables if name in rated else outcomes, both, pair_by, chosen)
-        for name in wanted
+        for name in criterion_names
     ]
     inside = set(common)
     return Comparison(
@@ -266,11 +266,11 @@ def _criterion_row(
     sides, counts, failed = [], [], set()
     for table in tables:
         inside = np.array([n in cases for n in table.case.names] + [False])
-        own = table.of(criterion=name)
-        own = own.where(inside[own.case.codes])
-        sides.append(pair_means(own, pair_by))
-        counts.append(_counts(own))
-        failed |= {own.case.names[c] for c in np.unique(own.case.codes[own.failed])}
+        ratings = table.of(criterion=name)
+        ratings = ratings.where(inside[ratings.case.codes])
+        sides.append(pair_means(ratings, pair_by))
+        counts.append(_counts(ratings))
+        failed |= {ratings.case.names[c] for c in np.unique(ratings.case.codes[ratings.failed])}
     return _row(name, (sides[0], sides[1]), (counts[0], counts[1]), (both, failed), how)
 
 
@@ -302,7 +302,12 @@ def _by_case(
     for cell in cells:
         grouped[cell[0]].append(cell)
     means = [
-        np.array([math.fsum(s[c] for c in own) / len(own) for own in grouped.values()])
+        np.array(
+            [
+                math.fsum(s[c] for c in run_indices) / len(run_indices)
+                for run_indices in grouped.values()
+            ]
+        )
         for s in sides
     ]
     return list(grouped), (np.round(means[0], _DIGITS), np.round(means[1], _DIGITS))
@@ -435,7 +440,7 @@ def _verdict(row: ComparisonRow, how: CompareOptions) -> tuple[Verdict, str, int
     span, size = f"[{low:+.3f}, {high:+.3f}]", max(abs(low), abs(high))
     if not row.differing:
         return "identical", f"all {row.n} pairs; a difference beyond {size:.3f} is excluded", None
-    apart = low > 0 or high < 0
+    excludes_zero = low > 0 or high < 0
     if row.differs:
         small = f", and by no more than {size:.3f}" if size <= how.margin else ""
         if row.surely_worse:
@@ -444,11 +449,11 @@ def _verdict(row: ComparisonRow, how: CompareOptions) -> tuple[Verdict, str, int
     if low >= -how.margin and high <= how.margin:
         why = f"any beyond {size:.3f} is excluded {span}, and up to {how.margin:g} does not matter"
         return "no difference", why, None
-    if apart and row.p_holm is not None and row.p <= row.alpha:
+    if excludes_zero and row.p_holm is not None and row.p <= row.alpha:
         why = f"p = {row.p:.3g} alone, {row.p_holm:.3g} after correction for several criteria"
         return "cannot tell", why, None
     cases = _cases_to_decide(row, mean, how)
-    if apart:
+    if excludes_zero:
         why = f"the interval {span} leaves out 0, but the test does not: p = {row.p:.3g}"
     else:
         why = f"the difference may be anything in {span}"

@@ -34,35 +34,37 @@ def disagreements(raters: Mapping[str, ScoreTable]) -> list[Disagreement]:
     ratings: dict[tuple[str, str], list[tuple[str, float, str]]] = {}
     case: dict[str, str] = {}
     for rater, table in raters.items():
-        own = table.of(variant=ORIGINAL)
-        for at in np.flatnonzero(~np.isnan(own.value)).tolist():
-            run, value = own.run.names[own.run.codes[at]], float(own.value[at])
-            code = own.label.codes[at]
-            label = own.label.names[code] if code >= 0 else f"{value:.2g}"
-            case.setdefault(run, own.case.names[own.case.codes[at]])
-            key = own.criterion.names[own.criterion.codes[at]], run
+        originals = table.of(variant=ORIGINAL)
+        for at in np.flatnonzero(~np.isnan(originals.value)).tolist():
+            run, value = originals.run.names[originals.run.codes[at]], float(originals.value[at])
+            code = originals.label.codes[at]
+            label = originals.label.names[code] if code >= 0 else f"{value:.2g}"
+            case.setdefault(run, originals.case.names[originals.case.codes[at]])
+            key = originals.criterion.names[originals.criterion.codes[at]], run
             ratings.setdefault(key, []).append((rater, value, label))
-    found = []
-    for (criterion, run), given in ratings.items():
-        values = [value for _, value, _ in given]
+    disagreements = []
+    for (criterion, run), run_ratings in ratings.items():
+        values = [value for _, value, _ in run_ratings]
         spread = max(values) - min(values)
         if spread > 1e-9:
             labels: dict[str, Counter[str]] = {}
-            for rater, _, label in sorted(given, key=lambda rating: rating[1]):
+            for rater, _, label in sorted(run_ratings, key=lambda rating: rating[1]):
                 labels.setdefault(rater, Counter())[label] += 1
-            said = {
+            labels_by_rater = {
                 rater: ", ".join(f"{w} ×{k}" if k > 1 else w for w, k in counts.items())
                 for rater, counts in labels.items()
             }
-            found.append(Disagreement(run, case[run], criterion, spread, len(given), said))
-    return sorted(found, key=lambda d: (-d.spread, d.run, d.criterion_id))
+            disagreements.append(
+                Disagreement(run, case[run], criterion, spread, len(run_ratings), labels_by_rater)
+            )
+    return sorted(disagreements, key=lambda d: (-d.spread, d.run, d.criterion_id))
 
 
 def disagreement_table(
     found: Sequence[Disagreement], names: Mapping[str, str], among: str, *, detail: bool = True
 ) -> Table:
     """The widest as a table; `names` by criterion id, `among` says whose ratings they are."""
-    raters = list(dict.fromkeys(rater for one in found for rater in one.said))
+    raters = list(dict.fromkeys(rater for disagreement in found for rater in disagreement.said))
     columns = (
         Column("run", "run"),
         Column("case", "case", hidden=True),

@@ -46,14 +46,14 @@ class Flags:
         if not self.found:
             return ""
         often = Counter(f.run for f in self.found)
-        named = "; ".join(
+        flagged_runs = "; ".join(
             f"{f.run}{_whose(f, often)} ({', '.join(f.signs)})" for f in self.found[:_NAMED]
         )
         more = len(self.found) - _NAMED
         tail = f"; and {more} more" if more > 0 else ""
         return (
             f"{len(self.found)} of {self.examined} runs hold text that seems to talk to the judge"
-            f"{self._split()}: {named}{tail}"
+            f"{self._split()}: {flagged_runs}{tail}"
         )
 
     @property
@@ -91,12 +91,12 @@ def flags_among(runs: Iterable[Examined]) -> Flags:
     """
     rows: list[tuple[str, str | None, tuple[str, ...], tuple[str | None, int] | None]] = []
     problems: defaultdict[tuple[str | None, int], set[int]] = defaultdict(set)
-    for one in runs:
-        answer = _folded(one.answer)
-        key = (one.system, hash(answer)) if len(answer) >= _LONG else None
+    for examined in runs:
+        answer = _folded(examined.answer)
+        key = (examined.system, hash(answer)) if len(answer) >= _LONG else None
         if key is not None:
-            problems[key].add(hash(_folded(one.problem)))
-        rows.append((one.run, one.system, one.signs, key))
+            problems[key].add(hash(_folded(examined.problem)))
+        rows.append((examined.run, examined.system, examined.signs, key))
     flags = []
     for run, system, signs, key in rows:
         constant = key is not None and len(problems[key]) >= _PROBLEMS
@@ -121,15 +121,15 @@ def flags_of(items: Iterable[tuple[Run, View]]) -> Flags:
 
 def stored_flags(store: Store, run_ids: Collection[str], source_key: str) -> Flags:
     """The flags of original runs by their ids, from the texts that the source judged last."""
-    judged, known = store.judged(source_key, variant="original"), store.runs()
-    names = run_names(known, newest_runs(known, judged))
+    judged, stored_runs = store.judged(source_key, variant="original"), store.runs()
+    names = run_names(stored_runs, newest_runs(stored_runs, judged))
     keys = {key: run for key, run in sorted(names.items(), key=itemgetter(1)) if run in run_ids}
 
     def examined() -> Iterator[Examined]:
         for key, body in store.bodies(keys):
             problem, trajectory = body["problem"], body["trajectory"]
             signs = tuple(s.name for s in texts_signs((problem, trajectory)))
-            yield Examined(keys[key], known[key]["system"], problem, trajectory, signs)
+            yield Examined(keys[key], stored_runs[key]["system"], problem, trajectory, signs)
 
     flags = flags_among(examined())
     return Flags(tuple(sorted(flags.found, key=lambda flag: flag.run)), flags.examined)

@@ -123,8 +123,8 @@ def under_gate(comparison: Comparison, criterion: str, value: float) -> Gate:
     """
     row = next((r for r in comparison.rows if r.criterion == criterion), None)
     if row is None:
-        known = ", ".join(r.criterion for r in comparison.rows)
-        raise InputError(f"criterion {criterion!r} is not compared; there are {known}")
+        compared = ", ".join(r.criterion for r in comparison.rows)
+        raise InputError(f"criterion {criterion!r} is not compared; there are {compared}")
 
     if row.undecidable:
         return Gate(FAIL_UNDER, "undecided", row.undecidable, criterion, value)

@@ -67,10 +67,10 @@ def chosen_queue(judge: StoredJudge, plan: QueuePlan, items: Sequence[str]) -> L
 
 
 def _queue(judge: StoredJudge, plan: QueuePlan, items: tuple[str, ...]) -> LabelQueue:
-    known = judge.store.items()
+    items_by_key = judge.store.items()
     return LabelQueue(
         name=plan.name,
-        task=next((str(known[key]["task"] or "") for key in judge.newest_runs), ""),
+        task=next((str(items_by_key[key]["task"] or "") for key in judge.newest_runs), ""),
         source_key=judge.key,
         items=items,
         criteria=_criterion_keys(judge, plan.criteria),
@@ -87,9 +87,9 @@ def labelled_queue(store: Store, name: str | None = None) -> LabelledQueue:
     labels = Labels(store)
     queues = labels.queues()
     if not queues or (name is not None and name not in queues):
-        known = f"; there are: {', '.join(queues)}" if queues else ""
+        queue_names = f"; there are: {', '.join(queues)}" if queues else ""
         missing = "the store has no labels" if name is None else f"no queue is called {name!r}"
-        raise InputError(f"{missing}{known}; `agenteval view --label` makes them", "--queue")
+        raise InputError(f"{missing}{queue_names}; `agenteval view --label` makes them", "--queue")
     queue = list(queues.values())[-1] if name is None else queues[name]
     with store.snapshot():
         judge = StoredJudge.find(store, queue.source_key, queue.task)
@@ -97,11 +97,11 @@ def labelled_queue(store: Store, name: str | None = None) -> LabelledQueue:
         by_key = {key: known_criteria[key] for key in queue.criteria if key in known_criteria}
         ratings = judge.table(set(by_key), judge.newest_runs)
         items = store.items()
-        given = labels.newest(items=queue.items)
+        newest_labels = labels.newest(items=queue.items)
     names = _names(judge)
     notes: Counter[str] = Counter()
     builders: dict[str, TableBuilder] = {}
-    for label in given:
+    for label in newest_labels:
         problem = _unusable(label, by_key, names)
         if problem:
             notes[problem] += 1

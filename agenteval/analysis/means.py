@@ -80,7 +80,7 @@ def cases_answered_twice(answers: Iterable[tuple[str, str, str]]) -> list[str]:
         runs[system][case].add(run)
     lines = []
     for system, by_case in sorted(runs.items()):
-        several = [sorted(own) for own in by_case.values() if len(own) > 1]
+        several = [sorted(case_runs) for case_runs in by_case.values() if len(case_runs) > 1]
         if several:
             lines.append(
                 f"{f'system {system!r}' if system else 'the system without a name'} answers "
@@ -121,8 +121,14 @@ def load_ratings(
     runs, name = store.items(), store.name_of(source_key)
     wanted_runs = None if run_keys is None else set(run_keys)
     wanted_criteria = None if criterion_keys is None else set(criterion_keys)
-    known = (store.newest_criteria if criterion_keys is None else store.criteria_of)(source_key)
-    ids = {k: c.id for k, c in known.items() if wanted_criteria is None or k in wanted_criteria}
+    criteria_by_key = (store.newest_criteria if criterion_keys is None else store.criteria_of)(
+        source_key
+    )
+    ids = {
+        k: c.id
+        for k, c in criteria_by_key.items()
+        if wanted_criteria is None or k in wanted_criteria
+    }
     held = dict[str | None, str | None]().setdefault  # a label stands in many cells: held once
     judged = store.judged(source_key, variant="original")
     if wanted_runs is None:
@@ -153,7 +159,7 @@ def load_ratings(
                 run_key=run_key,
             )
             by_run.setdefault(run_key, []).append(rating)
-    return [r for own in by_run.values() for r in own]
+    return [r for run_ratings in by_run.values() for r in run_ratings]
 
 
 def summarize(ratings: Sequence[Rating], criteria: Sequence[Criterion]) -> list[ScoreRow]:
@@ -164,10 +170,12 @@ def summarize(ratings: Sequence[Rating], criteria: Sequence[Criterion]) -> list[
     for rating in ratings:
         by_criterion[rating.criterion_id].append(rating)
     for criterion in criteria:
-        own = by_criterion.get(criterion.id, [])
-        rows.extend(_row(criterion, s, [r for r in own if r.system == s]) for s in systems)
+        criterion_ratings = by_criterion.get(criterion.id, [])
+        rows.extend(
+            _row(criterion, s, [r for r in criterion_ratings if r.system == s]) for s in systems
+        )
         if len(systems) > 1:
-            rows.append(_row(criterion, ALL, own))
+            rows.append(_row(criterion, ALL, criterion_ratings))
     return rows
 
 

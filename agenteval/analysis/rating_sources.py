@@ -41,12 +41,12 @@ def resolve_source(store: Store, name: str | None) -> tuple[str, Source]:
     if name is None and judges:
         return judges[-1]
     sources = store.sources(trials=True)
-    named = [source for source in sources if source[1].model == name]
-    if len(named) == 1:
-        return named[0]
-    if len(named) > 1:
-        listed = ", ".join(k[:12] for k, _ in named)
-        raise InputError(f"{len(named)} judges have the model {name!r}: {listed}", "--source")
+    matching = [source for source in sources if source[1].model == name]
+    if len(matching) == 1:
+        return matching[0]
+    if len(matching) > 1:
+        listed = ", ".join(k[:12] for k, _ in matching)
+        raise InputError(f"{len(matching)} judges have the model {name!r}: {listed}", "--source")
     if sources and name is not None and not any(key.startswith(name) for key, _ in sources):
         listed = ", ".join(f"{key[:12]} ({source.model})" for key, source in sources)
         raise InputError(f"no judge is called {name!r}; there are: {listed}", "--source")
@@ -75,14 +75,14 @@ class StoredJudge:
         there is one. Raises InputError."""
         key, source = resolve_source(store, name)
         judged = store.judged(key, variant=ORIGINAL)
-        known = {run_key: run for run_key, run in store.items().items() if run_key in judged}
-        tasks = sorted({str(run["task"]) for run in known.values()})
+        judged_runs = {run_key: run for run_key, run in store.items().items() if run_key in judged}
+        tasks = sorted({str(run["task"]) for run in judged_runs.values()})
         if task is None and len(tasks) > 1:
             raise InputError(
                 f"the store holds runs of several tasks, choose one: {', '.join(tasks)}", "--task"
             )
         runs: dict[tuple[str, str], list[str]] = {}
-        for run_key, run in known.items():
+        for run_key, run in judged_runs.items():
             if task in (None, run["task"]):
                 runs.setdefault((run["system"], run["run_id"]), []).append(run_key)
         if not runs:
@@ -141,22 +141,22 @@ class StoredJudge:
 
 def raters_in(path: Path) -> list[str | None]:
     """Names in the field `rater` of a file of ratings, in its order; None for rows without one."""
-    named = (row.get("rater") for _, row in score_rows(path) if not waits_for_label(row))
-    return list(dict.fromkeys(None if r in (None, "") else str(r) for r in named))
+    raters = (row.get("rater") for _, row in score_rows(path) if not waits_for_label(row))
+    return list(dict.fromkeys(None if r in (None, "") else str(r) for r in raters))
 
 
 def chosen_raters(path: Path, wanted: Sequence[str], option: str) -> list[str | None]:
     """The raters of a file that are asked for; without a wish all. Raises InputError."""
-    there = raters_in(path)
-    if not there:
+    present = raters_in(path)
+    if not present:
         raise InputError("there are no ratings: every row waits for a label", str(path))
-    unknown = [rater for rater in wanted if rater not in there]
+    unknown = [rater for rater in wanted if rater not in present]
     if unknown:
-        known = ", ".join(rater for rater in there if rater is not None) or "none named"
-        raise InputError(f"there is no rater {unknown[0]!r} in {path}; there are: {known}", option)
-    if len(there) > 1 and None in there:
+        names = ", ".join(rater for rater in present if rater is not None) or "none named"
+        raise InputError(f"there is no rater {unknown[0]!r} in {path}; there are: {names}", option)
+    if len(present) > 1 and None in present:
         raise InputError("some rows name a rater and some do not", str(path))
-    return list(wanted) or there
+    return list(wanted) or present
 
 
 def file_table(

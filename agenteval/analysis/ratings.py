@@ -142,9 +142,9 @@ def _commonest(codes: Floats, levels: Levels) -> tuple[Floats, NDArray[np.bool_]
     tied = most.sum(axis=1) > 1
     place = np.arange(counts.shape[1])
     mean = (counts @ place) / np.maximum(total, 1)
-    apart = np.where(most, np.abs(place - mean[:, None]).round(9), np.inf)
+    distance = np.where(most, np.abs(place - mean[:, None]).round(9), np.inf)
     decided = (total > 0) & ~(tied & (levels.values is None))
-    result[decided] = np.argmin(apart, axis=1)[decided]
+    result[decided] = np.argmin(distance, axis=1)[decided]
     return result, tied
 
 
@@ -200,12 +200,12 @@ def with_runs(
     """The table with case and success by run id; a run that is not named keeps its own."""
     names = tuple(dict.fromkeys([*table.case.names, *case.values()]))
     place = {name: i for i, name in enumerate(names)}
-    given = [place[case[run]] if run in case else -1 for run in table.run.names]
-    codes = np.array(given, dtype=np.int32)[table.run.codes]
+    case_codes = [place[case[run]] if run in case else -1 for run in table.run.names]
+    codes = np.array(case_codes, dtype=np.int32)[table.run.codes]
     truth = [-1 if (s := success.get(run)) is None else int(s) for run in table.run.names]
-    known = np.array(truth, dtype=np.int8)[table.run.codes]
+    outcomes = np.array(truth, dtype=np.int8)[table.run.codes]
     return replace(
         table,
         case=CodedColumn(np.where(codes >= 0, codes, table.case.codes).astype(np.int32), names),
-        success=np.where(known >= 0, known, table.success).astype(np.int8),
+        success=np.where(outcomes >= 0, outcomes, table.success).astype(np.int8),
     )

@@ -66,13 +66,13 @@ def draw(table: ScoreTable, n: int, *, by: By = "random", seed: int = 0) -> Samp
         members[bands[run]].append(run)
     rng = np.random.default_rng(seed)
     weights: dict[str, float] = {}
-    left = min(n, len(runs))
+    remaining = min(n, len(runs))
     for number, band in enumerate(sorted(members, key=lambda b: (len(members[b]), b))):
-        own = members[band]  # the smallest first: what it lacks goes to the others
-        take = min(len(own), left // (len(members) - number))
-        left -= take
-        for at in sorted(rng.choice(len(own), take, replace=False).tolist()):
-            weights[own[at]] = len(own) / take
+        band_runs = members[band]  # the smallest first: what it lacks goes to the others
+        take = min(len(band_runs), remaining // (len(members) - number))
+        remaining -= take
+        for at in sorted(rng.choice(len(band_runs), take, replace=False).tolist()):
+            weights[band_runs[at]] = len(band_runs) / take
     return Sample(weights, by, len(runs), seed)
 
 
@@ -83,10 +83,10 @@ def _by_run(table: ScoreTable) -> tuple[dict[str, float], dict[str, float]]:
     for criterion in table.present("criterion"):
         matrix = table.of(criterion=criterion).matrix()
         for code, values in zip(matrix.run, matrix.values, strict=True):
-            known: Floats = values[~np.isnan(values)]
-            if len(known):
-                means[table.run.names[code]].append(float(known.mean()))
-                spreads[table.run.names[code]].append(float(np.ptp(known)))
+            ratings: Floats = values[~np.isnan(values)]
+            if len(ratings):
+                means[table.run.names[code]].append(float(ratings.mean()))
+                spreads[table.run.names[code]].append(float(np.ptp(ratings)))
     return tuple(  # type: ignore[return-value]
         {run: float(np.mean(values)) for run, values in each.items()} for each in (means, spreads)
     )

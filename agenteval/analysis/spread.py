@@ -73,42 +73,47 @@ def half_width(between: float, within: float, cases: int, repeats: int) -> float
 def spreads(table: ScoreTable, criteria: Sequence[Criterion]) -> list[Spread]:
     """The components of every criterion with means that at least two cases have a value on."""
     rated = table.of(variant=ORIGINAL)
-    found = []
+    results = []
     for criterion in criteria:
-        own = rated.of(criterion=criterion.id)
-        own = own.where(~np.isnan(own.value))
-        if not criterion.ordered or len(np.unique(own.case.codes)) < 2:
+        ratings = rated.of(criterion=criterion.id)
+        ratings = ratings.where(~np.isnan(ratings.value))
+        if not criterion.ordered or len(np.unique(ratings.case.codes)) < 2:
             continue
-        several = len(np.unique(own.system.codes)) > 1
+        several = len(np.unique(ratings.system.codes)) > 1
         components = variance_components(
-            own.value, own.case.codes.tolist(), own.system.codes.tolist() if several else None
+            ratings.value,
+            ratings.case.codes.tolist(),
+            ratings.system.codes.tolist() if several else None,
         )
         if components.case is None:  # no case is shared: the systems' means are taken off
-            mean = np.bincount(own.system.codes, own.value) / np.bincount(own.system.codes)
-            rest = own.value - mean[own.system.codes]
-            alone = variance_components(rest, own.case.codes.tolist())
+            mean = np.bincount(ratings.system.codes, ratings.value) / np.bincount(
+                ratings.system.codes
+            )
+            centred = ratings.value - mean[ratings.system.codes]
+            alone = variance_components(centred, ratings.case.codes.tolist())
             components = replace(alone, reason=components.reason)
         if components.case is None:
             continue
-        matrix = own.matrix().values
-        whole = matrix[~np.isnan(matrix).any(axis=1)]
-        pairs = np.unique(np.column_stack([own.system.codes, own.case.codes]), axis=0)
+        matrix = ratings.matrix().values
+        complete = matrix[~np.isnan(matrix).any(axis=1)]
+        pairs = np.unique(np.column_stack([ratings.system.codes, ratings.case.codes]), axis=0)
         cases = round(len(pairs) / len(np.unique(pairs[:, 0])))
-        found.append(Spread(criterion.id, components, icc(whole), cases, matrix.shape[1]))
-    return found
+        results.append(Spread(criterion.id, components, icc(complete), cases, matrix.shape[1]))
+    return results
 
 
 def spread_line(found: Sequence[Spread]) -> str | None:
     """What more cases or repeats would buy, in a sentence; medians over the criteria."""
-    if not any(one.now > 1e-9 for one in found):
+    if not any(spread.now > 1e-9 for spread in found):
         return None
     now, cases = (
-        float(np.median([getattr(one, name) for one in found])) for name in ("now", "more_cases")
+        float(np.median([getattr(spread, name) for spread in found]))
+        for name in ("now", "more_cases")
     )
     text = f"a system's mean is known to about ±{now:.3f}; {MORE_CASES} more cases: ±{cases:.3f}"
-    known = [one.more_repeats for one in found if one.more_repeats is not None]
-    if known:
-        return f"{text}; two more repeats: ±{float(np.median(known)):.3f}"
+    reductions = [spread.more_repeats for spread in found if spread.more_repeats is not None]
+    if reductions:
+        return f"{text}; two more repeats: ±{float(np.median(reductions)):.3f}"
     return f"{text}; what repeats would buy is not known from one"
 
 
@@ -127,20 +132,20 @@ def spread_table(found: Sequence[Spread], names: Mapping[str, str]) -> Table:
     )
     rows: list[dict[str, Cell]] = []
     notes = defaultdict[str, list[str]](list)
-    for one in found:
-        parts = one.components
+    for spread in found:
+        parts = spread.components
         deviations = {
             name: None if (v := getattr(parts, name)) is None else math.sqrt(v)
             for name in ("case", "system", "case_system", "repeat")
         }
         rows.append(
             {
-                **criterion_cells(one.criterion_id, names),
+                **criterion_cells(spread.criterion_id, names),
                 **deviations,
-                "reliability": Estimate.of(one.reliability),
-                "now": one.now,
-                "more_cases": one.more_cases,
-                "more_repeats": one.more_repeats,
+                "reliability": Estimate.of(spread.reliability),
+                "now": spread.now,
+                "more_cases": spread.more_cases,
+                "more_repeats": spread.more_repeats,
             }
         )
         if parts.reason:

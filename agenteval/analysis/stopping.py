@@ -81,8 +81,8 @@ class Until:
         widest, where, seen = 0.0, "", 0
         for criterion in criteria:
             for system in rated.present("system") or [""]:
-                own = rated.of(criterion=criterion.id)
-                values = _case_means(own.of(system=system) if system else own, place)
+                ratings = rated.of(criterion=criterion.id)
+                values = _case_means(ratings.of(system=system) if system else ratings, place)
                 if not values:
                     continue
                 interval = confidence_sequence(values)
@@ -125,12 +125,16 @@ class Until:
             comparison = compare(a, b, criteria=ids, options=options)
         rows = () if comparison is None else comparison.rows
         names = {c.id: c.name for c in criteria}
-        left = [names[r.criterion] for r in rows if r.verdict == "cannot tell" and not r.hopeless]
-        told = [f"{names[r.criterion]} {r.verdict}" for r in rows if r.verdict != "cannot tell"]
-        few = plural(len(left), "criterion")
-        reason = f"open: {few}" if left else "; ".join(told) or "all cases would hardly tell"
+        undecided = [
+            names[r.criterion] for r in rows if r.verdict == "cannot tell" and not r.hopeless
+        ]
+        decided = [f"{names[r.criterion]} {r.verdict}" for r in rows if r.verdict != "cannot tell"]
+        few = plural(len(undecided), "criterion")
+        reason = (
+            f"open: {few}" if undecided else "; ".join(decided) or "all cases would hardly tell"
+        )
         return InterimAnalysis(
-            bool(rows) and not left,
+            bool(rows) and not undecided,
             reason if rows else "nothing is rated",
             _told_table(comparison, names, systems),
         )
@@ -162,12 +166,12 @@ def _told_table(
 
 def _case_means(table: ScoreTable, place: dict[str, int]) -> list[float]:
     """Mean value of every case that has one, in the order of the cases."""
-    known = ~np.isnan(table.value)
-    total = np.bincount(table.case.codes[known], table.value[known], len(table.case.names))
-    count = np.bincount(table.case.codes[known], minlength=len(table.case.names))
-    found = [
+    rated = ~np.isnan(table.value)
+    total = np.bincount(table.case.codes[rated], table.value[rated], len(table.case.names))
+    count = np.bincount(table.case.codes[rated], minlength=len(table.case.names))
+    case_means = [
         (place[name], total[i] / count[i])
         for i, name in enumerate(table.case.names)
         if count[i] and name in place
     ]
-    return [float(value) for _, value in sorted(found)]
+    return [float(value) for _, value in sorted(case_means)]

@@ -45,23 +45,23 @@ def score_title(source: Source, criteria: Sequence[Criterion], ratings: Sequence
 
 def outcomes(ratings: Sequence[Rating]) -> dict[str, int]:
     """Runs by what is known of them: success, failed, unknown."""
-    known = Counter({r.run_id: r.success for r in ratings}.values())
-    return {"success": known[True], "failed": known[False], "unknown": known[None]}
+    counts = Counter({r.run_id: r.success for r in ratings}.values())
+    return {"success": counts[True], "failed": counts[False], "unknown": counts[None]}
 
 
 def score_notes(source: Source, ratings: Sequence[Rating]) -> tuple[str, ...]:
     """What has to be known before the means of a judge are read."""
-    known = outcomes(ratings)
-    ended = known["success"] + known["failed"]
+    counts = outcomes(ratings)
+    ended = counts["success"] + counts["failed"]
     notes = []
     if not ended:
         notes.append(
             "success is unknown for every run: levels only, nothing says whether a criterion "
             "tells success from failure"
         )
-    elif known["unknown"]:
+    elif counts["unknown"]:
         notes.append(
-            f"success is known for {ended} of {ended + known['unknown']} runs: the others count "
+            f"success is known for {ended} of {ended + counts['unknown']} runs: the others count "
             "in the mean, on neither side"
         )
     notes += cases_answered_twice((r.system, r.case, r.run_id) for r in ratings)
@@ -84,15 +84,15 @@ def score_tables(
     `foot` are further lines below the first table."""
     rows = summarize(ratings, criteria)
     factors = {c.id: max(len(c.accepted_values) - 1, 1) if levels else 1 for c in criteria}
-    named: list[tuple[ScoreRow, dict[str, Cell], int]] = [
+    labelled: list[tuple[ScoreRow, dict[str, Cell], int]] = [
         (row, {"criterion_id": c.id, "criterion": c.name, "system": row.system}, factors[c.id])
         for c in criteria
         for row in rows
         if row.criterion_id == c.id
     ]
-    notes = (*_without_interval(named), *_remarks(rows, criteria, ratings), *foot)
+    notes = (*_without_interval(labelled), *_remarks(rows, criteria, ratings), *foot)
     split = any(r.success is not None for r in ratings)
-    return (*_means(named, levels, split, notes), *_details(named))
+    return (*_means(labelled, levels, split, notes), *_details(labelled))
 
 
 _Named = Sequence[tuple[ScoreRow, dict[str, Cell], int]]  # with its names, and what means are times
@@ -136,9 +136,11 @@ def _means(named: _Named, levels: bool, split: bool, notes: Sequence[str]) -> tu
 
 
 def _scaled(interval: Interval, factor: int) -> Estimate:
-    own = Estimate.of(interval)
-    value, low, high = (None if x is None else x * factor for x in (own.value, own.low, own.high))
-    return replace(own, value=value, low=low, high=high)
+    unscaled = Estimate.of(interval)
+    value, low, high = (
+        None if x is None else x * factor for x in (unscaled.value, unscaled.low, unscaled.high)
+    )
+    return replace(unscaled, value=value, low=low, high=high)
 
 
 def _mean(key: str, interval: Interval, factor: int) -> dict[str, Cell]:
@@ -275,9 +277,9 @@ def _remarks(
 
 def _why_none(criterion: Criterion, ratings: Sequence[Rating]) -> str:
     """The commonest reason of its failures, and the number of empty replies."""
-    own = [r for r in ratings if r.criterion_id == criterion.id]
-    empty = sum(r.status == "degenerate" for r in own)
-    failed = Counter(r.message or r.status for r in own if r.status != "degenerate")
+    criterion_ratings = [r for r in ratings if r.criterion_id == criterion.id]
+    empty = sum(r.status == "degenerate" for r in criterion_ratings)
+    failed = Counter(r.message or r.status for r in criterion_ratings if r.status != "degenerate")
     parts = [reason for reason, _ in failed.most_common(1)]
     if empty:
         parts.append(f"not rated ({plural(empty, 'empty reply')})")

@@ -66,25 +66,25 @@ class AgreementReport(Report):
         names = {str(r["criterion_id"]): str(r["criterion"]) for r in self.tables[0].rows}
         plan = [
             (
-                f"{what} of {own.judge}, labels of {own.rater}",
+                f"{what} of {labelled.judge}, labels of {labelled.rater}",
                 about,
                 partial(reliability_lines, shown, names, of=of),
             )
-            for own in self.labelled
+            for labelled in self.labelled
             for what, about, of, shown in (
                 (
                     "Reliability",
                     "What people say of the runs to which the judge gave a value. On the dotted "
                     "line the value can be read as theirs; below it the judge is too kind.",
                     "value",
-                    own.calibrations,
+                    labelled.calibrations,
                 ),
                 (
                     "Probabilities",
                     "How often the level that the judge calls most probable is the "
                     "label. Below the dotted line the judge is too sure of itself.",
                     "probability",
-                    [replace(c, bins=c.level_bins) for c in own.calibrations if c.brier],
+                    [replace(c, bins=c.level_bins) for c in labelled.calibrations if c.brier],
                 ),
             )
             if shown and (of == "value" or any(len(c.bins) > 1 for c in shown))
@@ -119,39 +119,39 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
 
     Raises InputError for what cannot be used, StoreError for a store that cannot be read.
     """
-    given = read_options(AgreementOptions, options, agree)
-    stored = _stored_labels(labels, given)
-    if given.alt_test and labels is None and stored is None:
+    settings = read_options(AgreementOptions, options, agree)
+    stored = _stored_labels(labels, settings)
+    if settings.alt_test and labels is None and stored is None:
         raise InputError("asks for labels of several people", "--alt-test")
-    if not 0 <= given.epsilon < 1:
-        raise InputError(f"epsilon {given.epsilon} must lie from 0 up to 1", "--epsilon")
-    drawn = stored.sample if stored else _sample(labels, given.sample)
-    thresholds = AgreeOptions(few=given.min_runs, cut=given.cut, seed=given.seed)
-    judges = (given.judges,) if isinstance(given.judges, str) else tuple(given.judges)
-    criteria, notes = known_criteria(given.criteria, given.task)
+    if not 0 <= settings.epsilon < 1:
+        raise InputError(f"epsilon {settings.epsilon} must lie from 0 up to 1", "--epsilon")
+    drawn = stored.sample if stored else _sample(labels, settings.sample)
+    thresholds = AgreeOptions(few=settings.min_runs, cut=settings.cut, seed=settings.seed)
+    judges = (settings.judges,) if isinstance(settings.judges, str) else tuple(settings.judges)
+    criteria, notes = known_criteria(settings.criteria, settings.task)
     unfinished: list[str] = []
-    scores = given.scores
+    scores = settings.scores
     files = [scores] if isinstance(scores, str | Path | ScoreTable) else list(scores)
     if files:
-        if given.store is not None:
+        if settings.store is not None:
             raise InputError("give --store or --scores, not both", "--scores")
-        tables = _from_files(files, judges, labels, given.raters, criteria)
+        tables = _from_files(files, judges, labels, settings.raters, criteria)
     else:
-        task = given.task and Path(given.task).name
+        task = settings.task and Path(settings.task).name
         if stored:
             judges, task = judges or (stored.queue.source_key,), task or stored.queue.task
             notes += stored.notes
-        tables, criteria = _from_store(given.store, judges, task, criteria, notes, unfinished)
+        tables, criteria = _from_store(settings.store, judges, task, criteria, notes, unfinished)
     people: dict[str, ScoreTable] = {}
     if isinstance(labels, ScoreTable):
         people = {"people": labels}
     elif stored:
-        people = _chosen_people(stored, given.raters)
+        people = _chosen_people(stored, settings.raters)
     elif labels is not None:
         path = Path(labels)
-        chosen = chosen_raters(path, given.raters, "--rater")
+        chosen = chosen_raters(path, settings.raters, "--rater")
         people = {r or path.stem: file_table(path, criteria, rater=r) for r in chosen}
-    tables, people = _placed(tables, people, labels, given.runs, notes)
+    tables, people = _placed(tables, people, labels, settings.runs, notes)
     pairs = [
         JudgeAndRater(judge, rater, tuple(agreement_of(table, by_rater, criteria, thresholds)))
         for judge, table in tables.items()
@@ -163,7 +163,7 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
         if len(tables) > 1
     ]
     audits = []
-    for judge, table in tables.items() if given.audit else ():
+    for judge, table in tables.items() if settings.audit else ():
         suspects = tuple(audit_labels(table))
         contradicted = {s.run for s in suspects if s.against}
         audits.append(AuditBy(judge, suspects, tuple(with_and_without(table, contradicted))))
@@ -172,16 +172,18 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
         LabelledBy(
             judge,
             rater,
-            tuple(labelled_means(table, by_rater, criteria, drawn, random=given.random_labels)),
+            tuple(labelled_means(table, by_rater, criteria, drawn, random=settings.random_labels)),
             tuple(calibrations(table, by_rater, criteria)),
         )
         for judge, table in tables.items()
         for rater, by_rater in people.items()
     ]
     tests = [
-        Replacing(judge, tuple(people), replacing(table, people, criteria, epsilon=given.epsilon))
+        Replacing(
+            judge, tuple(people), replacing(table, people, criteria, epsilon=settings.epsilon)
+        )
         for judge, table in tables.items()
-        if given.alt_test
+        if settings.alt_test
     ]
     names = {c.id: c.name for c in criteria}
     report = AgreementReport(
@@ -189,7 +191,7 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
         if people
         else f"label audit by {', '.join(tables)}",
         tables=(
-            *agreement_tables(pairs, among, panels, audits, names, confusion=given.confusion),
+            *agreement_tables(pairs, among, panels, audits, names, confusion=settings.confusion),
             *label_tables(labelled, tests, names),
             disagreement_table(
                 disagreements({**tables, **people}), names, "repeats, judges and people"
@@ -204,7 +206,7 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
         labelled=tuple(labelled),
         replacing=tuple(tests),
     )
-    return report.gated(*_gates(pairs, given.min_runs)) if given.gate else report
+    return report.gated(*_gates(pairs, settings.min_runs)) if settings.gate else report
 
 
 def _stored_labels(labels: Ratings | None, given: AgreementOptions) -> LabelledQueue | None:
@@ -291,7 +293,7 @@ def sample_to_label(
     """
     if n < 1:
         raise InputError(f"{n} runs cannot be drawn", "--n")
-    name, table, known, notes = judge_table(scores, store, judge, task, criteria)
+    name, table, known_criteria_list, notes = judge_table(scores, store, judge, task, criteria)
     if runs is not None:
         placed, _ = _placed({name: table}, {}, None, runs, notes)
         table = placed[name]
@@ -303,7 +305,7 @@ def sample_to_label(
     if unrated := len(table.present("run")) - sample.total:
         notes.append(f"{plural(unrated, 'run')} without a rating cannot be drawn")
     ids = table.present("criterion")
-    levels = {c.id: " | ".join(c.accepted_values) for c in known}
+    levels = {c.id: " | ".join(c.accepted_values) for c in known_criteria_list}
     entries = {entry.run: entry for entry in table.entries()}
     sheet = []
     for run, weight in sample.weights.items():
@@ -347,22 +349,22 @@ def judge_table(
 ) -> tuple[str, ScoreTable, tuple[Criterion, ...], list[str]]:
     """Name and ratings of one judge, of a store (the latest unless named) or of ratings made
     elsewhere, with the criteria, and what must be said. Raises InputError where it is not one."""
-    known, notes = known_criteria(criteria, task)
+    rated_criteria, notes = known_criteria(criteria, task)
     judges = (judge,) if judge else ()
     if scores is not None:
-        tables = _from_files([scores], judges, None, (), known)
+        tables = _from_files([scores], judges, None, (), rated_criteria)
         if len(tables) > 1:
             raise InputError(f"choose a judge: {', '.join(tables)}", "--source")
     else:
         unfinished: list[str] = []
         name = task and Path(task).name
-        tables, known = _from_store(store, judges, name, known, notes, unfinished)
+        tables, rated_criteria = _from_store(store, judges, name, rated_criteria, notes, unfinished)
         notes += unfinished
     ((name, table),) = tables.items()
     rated = table.present("criterion")
-    unknown = [c for c in rated if c not in {k.id for k in known}]
+    unknown = [c for c in rated if c not in {k.id for k in rated_criteria}]
     numeric = (Criterion(id=c, name=c, scale="numeric", numeric_range=(0, 1)) for c in unknown)
-    return name, table, (*known, *numeric), notes
+    return name, table, (*rated_criteria, *numeric), notes
 
 
 def _gates(pairs: Iterable[JudgeAndRater], least: int) -> list[Gate]:
@@ -425,17 +427,17 @@ def _judges_in(
     path: Path, judges: Sequence[str], labels: Ratings | None, raters: Sequence[str]
 ) -> list[str | None]:
     """The raters of a file that are asked for, else all; in the file of the labels, all others."""
-    there = raters_in(path)
-    if there == [None] and path.stem in judges:
-        wanted: list[str | None] = [None]  # a file without raters goes by its name
+    present = raters_in(path)
+    if present == [None] and path.stem in judges:
+        present_judges: list[str | None] = [None]  # a file without raters goes by its name
     else:
-        wanted = [rater for rater in judges if rater in there]
-    chosen = wanted or ([] if judges else there)
+        present_judges = [rater for rater in judges if rater in present]
+    chosen = present_judges or ([] if judges else present)
     if not isinstance(labels, str | Path) or not same_file(path, Path(labels)):
         return chosen
-    people: set[str | None] = set(raters) or set(there)
-    if set(wanted) & people:
-        raise InputError(f"rater {wanted[0]!r} is judge and label at once", "--source")
+    people: set[str | None] = set(raters) or set(present)
+    if set(present_judges) & people:
+        raise InputError(f"rater {present_judges[0]!r} is judge and label at once", "--source")
     return [rater for rater in chosen if rater not in people]
 
 
@@ -474,24 +476,24 @@ def _rated_alike(
 
     With `fixed` criteria that are not known are left out.
     """
-    kept: dict[str, Criterion] = {}
+    comparable: dict[str, Criterion] = {}
     other_levels = []
     for key, criterion in judge.store.newest_criteria(judge.key).items():
         name = criterion.id
         if name not in criteria:
             if not fixed:
-                kept[key] = criterion
+                comparable[key] = criterion
         elif criterion.accepted_values != criteria[name].accepted_values:
             other_levels.append(
                 f"{name}: the stored judge used other levels than the criteria; left out"
             )
         else:
-            kept[key] = criterion
-    if not kept:
+            comparable[key] = criterion
+    if not comparable:
         why = f" ({'; '.join(other_levels)})" if other_levels else ""
         raise InputError(f"the stored judge has rated none of the criteria{why}", "--source")
     notes += other_levels
-    return kept
+    return comparable
 
 
 def _placed(
@@ -502,13 +504,19 @@ def _placed(
     notes: list[str],
 ) -> tuple[dict[str, ScoreTable], dict[str, ScoreTable]]:
     """With cases and success of the runs, if these are given or lie beside the labels."""
-    beside = Path(labels).parent / "runs.jsonl" if isinstance(labels, str | Path) else None
-    place = runs if runs is not None else beside if beside and beside.is_file() else None
+    default_runs = Path(labels).parent / "runs.jsonl" if isinstance(labels, str | Path) else None
+    place = (
+        runs
+        if runs is not None
+        else default_runs
+        if default_runs and default_runs.is_file()
+        else None
+    )
     if place is None:
         return judges, people
-    known = read_runs(str(place)).runs if isinstance(place, str | Path) else tuple(place)
-    case = {run.id: content_hash(run.input) for run in known if run.input}
-    success = {run.id: run.success for run in known}
+    run_list = read_runs(str(place)).runs if isinstance(place, str | Path) else tuple(place)
+    case = {run.id: content_hash(run.input) for run in run_list if run.input}
+    success = {run.id: run.success for run in run_list}
     tables = [*judges.values(), *people.values()]
     if not any(name in success for table in tables for name in table.run.names):
         if runs is None:

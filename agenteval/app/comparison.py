@@ -67,8 +67,16 @@ class ComparisonReport(Report):
         return junit_xml(
             self.gates,
             f"agenteval compare: B = {self.names[1]}, A = {self.names[0]}",
-            about | {f"{name}.{k}": v for name, own in figures.items() for k, v in own.items()},
-            {name: "; ".join(f"{k} {v}" for k, v in own.items()) for name, own in figures.items()},
+            about
+            | {
+                f"{name}.{k}": v
+                for name, properties in figures.items()
+                for k, v in properties.items()
+            },
+            {
+                name: "; ".join(f"{k} {v}" for k, v in properties.items())
+                for name, properties in figures.items()
+            },
             undecided_passes=self.undecided_passes,
         )
 
@@ -86,8 +94,8 @@ class ComparisonReport(Report):
             "p_holm": row.p_holm,
             "detectable": row.detectable,
         }
-        known = {name: f"{value:.6g}" for name, value in numbers.items() if value is not None}
-        return {"pairs": str(row.n), **known, "verdict": verdict_of(self.comparison, row)}
+        figures = {name: f"{value:.6g}" for name, value in numbers.items() if value is not None}
+        return {"pairs": str(row.n), **figures, "verdict": verdict_of(self.comparison, row)}
 
 
 def compare(
@@ -111,28 +119,33 @@ def compare(
 
     Raises InputError for what cannot be compared, StoreError for a store that cannot be read.
     """
-    given = read_options(ComparisonOptions, options, compare)
-    judges = (given.judges,) if isinstance(given.judges, str) else tuple(given.judges)
+    settings = read_options(ComparisonOptions, options, compare)
+    judges = (settings.judges,) if isinstance(settings.judges, str) else tuple(settings.judges)
     systems = tuple(name for name in (a, b) if name is not None)
-    _check(systems, judges, given.store if given.scores is None else given.scores, given.other)
-    pair = _paired(systems, judges, given)
+    _check(
+        systems,
+        judges,
+        settings.store if settings.scores is None else settings.scores,
+        settings.other,
+    )
+    pair = _paired(systems, judges, settings)
     comparison = compare_tables(
         pair.first,
         pair.second,
         pair_by=pair.pair_by,
-        criteria=given.only,
+        criteria=settings.only,
         options=CompareOptions(
-            margin=given.margin,
-            min_cases=given.min_cases,
-            seed=given.seed,
-            planned=given.planned,
+            margin=settings.margin,
+            min_cases=settings.min_cases,
+            seed=settings.seed,
+            planned=settings.planned,
         ),
     )
-    limits = given.fail_under
+    limits = settings.fail_under
     limits = limits.items() if isinstance(limits, Mapping) else limits
     gates = [under_gate(comparison, name, value) for name, value in limits]
-    if given.fail_if is not None:
-        gates += regression_gates(comparison, given.fail_if)
+    if settings.fail_if is not None:
+        gates += regression_gates(comparison, settings.fail_if)
         if not gates:
             why = "; ".join(f"{row.criterion}: {row.reason}" for row in comparison.rows)
             raise InputError(f"no row has a mean, so no gate could fail ({why})", "--fail-if")
@@ -158,13 +171,13 @@ def compare(
                 "a": pair.first.runs_by_status("no_answer:"),
                 "b": pair.second.runs_by_status("no_answer:"),
             },
-            "on_undecided": "pass" if given.undecided_passes else "fail",
+            "on_undecided": "pass" if settings.undecided_passes else "fail",
         },
         comparison=comparison,
         names=pair.names,
-        undecided_passes=given.undecided_passes,
+        undecided_passes=settings.undecided_passes,
     )
-    return report.gated(*gates, undecided_passes=given.undecided_passes)
+    return report.gated(*gates, undecided_passes=settings.undecided_passes)
 
 
 def _check(systems: tuple[str, ...], judges: tuple[str, ...], here: object, other: object) -> None:
@@ -198,11 +211,11 @@ def _paired(
             raise InputError("give --store or --scores, not both", "--scores")
         if isinstance(other, Store):
             raise InputError("ratings are compared with ratings, a store with a store", "other")
-        known, _ = known_criteria(given.criteria, task)
+        rated_criteria, _ = known_criteria(given.criteria, task)
         ratings = [Path(p) if isinstance(p, str) else p for p in (scores, other or scores)]
         names = ["the ratings" if isinstance(p, ScoreTable) else str(p) for p in ratings]
         query = RatingQuery(systems, judges, task, other is not None, (names[0], names[1]))
-        return compared_tables(query, ratings, known)
+        return compared_tables(query, ratings, rated_criteria)
     if isinstance(other, ScoreTable):
         raise InputError("ratings are compared with ratings, a store with a store", "other")
     with ExitStack() as stack:

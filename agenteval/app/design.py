@@ -42,18 +42,18 @@ def design(
         raise InputError("numbers of cases, repeats and systems start at 1", "design")
     if width is not None and not 0 < width < 1:
         raise InputError(f"{width} is no width between 0 and 1", "--width")
-    between, within, apart = WIDEST, None, None
+    between, within, interaction = WIDEST, None, None
     notes = ["without ratings to learn from: values as far apart as they can be, half 0, half 1"]
     if scores is not None or store is not None:
-        name, table, known, notes = judge_table(scores, store, judge, task, criteria)
-        found = spreads(table, known)
-        if not found:
+        name, table, criteria_list, notes = judge_table(scores, store, judge, task, criteria)
+        results = spreads(table, criteria_list)
+        if not results:
             where = str(scores) if isinstance(scores, str | Path) else "design"
             raise InputError(f"no criterion has values of two cases by {name}", where)
-        widest = max(found, key=lambda one: one.between + (one.components.repeat or 0.0))
+        widest = max(results, key=lambda one: one.between + (one.components.repeat or 0.0))
         between, within = widest.between, widest.components.repeat
         if widest.components.case_system is not None:
-            apart = 2 * widest.components.case_system
+            interaction = 2 * widest.components.case_system
         notes.append(
             f"spread as in the ratings by {name} on {widest.criterion_id}, the criterion whose "
             f"mean is known least well: standard deviation {between**0.5:.3f} between cases"
@@ -69,6 +69,6 @@ def design(
             for k in repeats
         ]
     table_ = design_table(
-        between, within, cases, repeats, apart=apart, systems=systems, price=price
+        between, within, cases, repeats, apart=interaction, systems=systems, price=price
     )
     return Report(title="", tables=(table_,), notes=tuple(notes))

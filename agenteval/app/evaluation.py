@@ -139,18 +139,18 @@ class _Evaluation:
             read = read_run_list(path, name, self.watch, mapping)
             if not read:
                 raise InputError("there are no runs", path)
-            named = sorted({run.system for run in read} - {"unnamed", system})
-            if system and len(named) > 1:
-                listed = ", ".join(named[:5])
+            systems_read = sorted({run.system for run in read} - {"unnamed", system})
+            if system and len(systems_read) > 1:
+                listed = ", ".join(systems_read[:5])
                 raise InputError(f"under {system!r} in `runs`, but of systems {listed}", path)
-            if system and named:
-                self.watch.warn(f"{path}: its runs of {named[0]!r} count as {system!r}")
+            if system and systems_read:
+                self.watch.warn(f"{path}: its runs of {systems_read[0]!r} count as {system!r}")
             runs += [r.model_copy(update={"system": system}) if system else r for r in read]
         if (compare := self.file.compare) is not None:
             systems, baseline = {run.system for run in runs}, compare["baseline"]
             if baseline not in systems or len(systems) < 2:
-                known = ", ".join(sorted(systems))
-                problem = f"no system to compare with {baseline!r}; the runs are of {known}"
+                system_names = ", ".join(sorted(systems))
+                problem = f"no system to compare with {baseline!r}; the runs are of {system_names}"
                 raise InputError(problem, f"{self.file.path}: compare.baseline")
         return runs
 
@@ -287,14 +287,14 @@ class _Evaluation:
         ids = [leaf.id for c in criteria for _, leaf in c.leaves()]
         names = [name for c in criteria for _, leaf in c.leaves() for name in (leaf.id, leaf.name)]
         compare, verify = self.file.compare or {}, self.file.verify or {}
-        for key, wanted, known in (
+        for key, values, allowed in (
             ("compare.fail_under", compare.get("fail_under", ()), [*ids, "success"]),
             ("compare.criteria", compare.get("only") or (), [*ids, "success"]),
             ("verify.allow_criteria", verify.get("allow_criteria", ()), names),
         ):
-            for name in wanted:
-                if name.casefold() not in map(str.casefold, known):
-                    problem = f"{key}: no criterion {name!r}; there are {', '.join(known)}"
+            for name in values:
+                if name.casefold() not in map(str.casefold, allowed):
+                    problem = f"{key}: no criterion {name!r}; there are {', '.join(allowed)}"
                     raise InputError(problem, str(self.file.path))
 
     def _verify(self, *, dry_run: bool = False) -> Report:

@@ -56,8 +56,8 @@ class Key:
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema of the value."""
         bounds = {"minimum": self.minimum, "maximum": self.maximum}
-        known = {name: bound for name, bound in bounds.items() if bound is not None}
-        return {**TypeAdapter(self.type).json_schema(), "description": self.help, **known}
+        limits = {name: bound for name, bound in bounds.items() if bound is not None}
+        return {**TypeAdapter(self.type).json_schema(), "description": self.help, **limits}
 
 
 def keys_of(
@@ -329,7 +329,7 @@ class _Checker:
         keys = SECTIONS[name]
         if not isinstance(values, dict):
             self.refuse((name,), f"`{name}` must have keys, such as {', '.join(list(keys)[:3])}")
-        made = {}
+        section = {}
         for key, value in values.items():
             if key not in keys:
                 self.refuse_unknown((name, key), keys)
@@ -343,11 +343,11 @@ class _Checker:
             if outside:
                 bounds = f"at least {low:g}" if high is None else f"from {low:g} to {high:g}"
                 self.refuse((name, key), f"{name}.{key}: {checked} must be {bounds}")
-            made[spec.keyword] = spec.convert(checked) if spec.convert else checked
+            section[spec.keyword] = spec.convert(checked) if spec.convert else checked
         for key, spec in keys.items():
             if spec.required and key not in values:
                 self.refuse((name,), f"`{name}.{key}` is missing: {spec.help}")
-        return made
+        return section
 
 
 class _Loader(yaml.SafeLoader):
@@ -385,32 +385,32 @@ class _Values:
         """Return the value of a node. Raises InputError."""
         self._count(node, len(pathway))
         if isinstance(node, yaml.MappingNode):
-            made = {}
+            result = {}
             for name, (key, value) in self._pairs(node, len(pathway)).items():
                 self.lines[*pathway, name] = key.start_mark.line + 1
                 if "parameters" in pathway and _SECRET.search(name):
                     self._refuse_secret(key)
-                made[name] = self.value(value, (*pathway, name))
-            return made
+                result[name] = self.value(value, (*pathway, name))
+            return result
         if isinstance(node, yaml.SequenceNode):
             return [self.value(item, (*pathway, str(n))) for n, item in enumerate(node.value)]
         try:
-            made = _MAKE[node.tag.removeprefix(_TAG)](node.value)
+            result = _MAKE[node.tag.removeprefix(_TAG)](node.value)
         except (KeyError, ValueError):
             self._refuse(node, f"{node.value[:40]!r} is not a value of {node.tag[:80]}")
-        if isinstance(made, int | float) and not abs(made) < 2**63:  # infinity too
+        if isinstance(result, int | float) and not abs(result) < 2**63:  # infinity too
             self._refuse(node, f"{node.value[:20]} is too large")
-        if isinstance(made, str) and re.search("[\0\ud800-\udfff]", made):
+        if isinstance(result, str) and re.search("[\0\ud800-\udfff]", result):
             self._refuse(node, "a text with a NUL or half a character")
-        if isinstance(made, str) and pathway[:1] != ("task",):
-            shown = re.sub(r"^postgres(ql)?://[^/@:]+@", "", made)  # a user alone is no secret
+        if isinstance(result, str) and pathway[:1] != ("task",):
+            shown = re.sub(r"^postgres(ql)?://[^/@:]+@", "", result)  # a user alone is no secret
             if redacted(shown) != shown:
                 self._refuse_secret(node)
-        return made
+        return result
 
     def _pairs(self, node: yaml.MappingNode, depth: int) -> dict[str, tuple[yaml.Node, yaml.Node]]:
         """Return keys and values of a mapping with those that it merges."""
-        own: dict[str, tuple[yaml.Node, yaml.Node]] = {}
+        explicit: dict[str, tuple[yaml.Node, yaml.Node]] = {}
         merged: dict[str, tuple[yaml.Node, yaml.Node]] = {}
         for key, value in node.value:
             if key.tag == _TAG + "merge":
@@ -421,11 +421,11 @@ class _Values:
                     merged = self._pairs(part, depth + 1) | merged
             elif not isinstance(key, yaml.ScalarNode):
                 self._refuse(key, "a list or a mapping cannot be a key")
-            elif key.value in own:
+            elif key.value in explicit:
                 self._refuse(key, f"the key {key.value[:80]!r} occurs twice")
             else:
-                own[key.value] = (key, value)
-        return merged | own
+                explicit[key.value] = (key, value)
+        return merged | explicit
 
     def _count(self, node: yaml.Node, depth: int) -> None:
         self.count += 1

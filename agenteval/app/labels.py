@@ -68,12 +68,12 @@ def export_labels(
     path = Path(path)
     if queue is not None and draw is not None:
         raise InputError("choose a queue, or draw a new one with --n", "--queue")
-    with opened(store, create=False) as kept:
-        name = queue if draw is None else _drawn(kept, draw).name
-        labelled = labelled_queue(kept, name)
+    with opened(store, create=False) as opened_store:
+        name = queue if draw is None else _drawn(opened_store, draw).name
+        labelled = labelled_queue(opened_store, name)
         rows: list[dict[str, Any]] = []
         if path.suffix == ".html":
-            write_atomically(path, label_page(kept, labelled.queue))
+            write_atomically(path, label_page(opened_store, labelled.queue))
         else:
             rows = label_rows(labelled)
             if not rows:
@@ -100,9 +100,9 @@ def export_labels(
 def _drawn(store: Store, draw: QueueDraw) -> LabelQueue:
     judge = StoredJudge.find(store, draw.judge, draw.task)
     labels = Labels(store)
-    taken = labels.queues()
+    queues = labels.queues()
     name = f"{plural(draw.n, 'run')}, {draw.by}, seed {draw.seed}"
-    number = next(i for i in range(1, len(taken) + 2) if _numbered(name, i) not in taken)
+    number = next(i for i in range(1, len(queues) + 2) if _numbered(name, i) not in queues)
     queue = drawn_queue(
         judge, QueuePlan(_numbered(name, number)), draw.n, by=draw.by, seed=draw.seed
     )

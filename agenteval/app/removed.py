@@ -28,11 +28,11 @@ REMOVED = {
 def refuse_removed(arguments: Sequence[str]) -> None:
     """Raise InputError when the arguments name a removed command or option, or several URLs."""
     words = [word for word in arguments if not word.startswith("-")]
-    named = [word.partition("=")[0] for word in arguments if word.startswith("--")]
-    options = set(named)
+    names = [word.partition("=")[0] for word in arguments if word.startswith("--")]
+    options = set(names)
     for (command, option), advice in REMOVED.items():
         called = " ".join(words[: len(command.split())]) == command
         if called and (not option or option in options):
             raise InputError(f"removed: {advice}", option or f"agenteval {command}")
-    if named.count("--base-url") > 1:
+    if names.count("--base-url") > 1:
         raise InputError("give one URL; for several endpoints use a router", "--base-url")

@@ -44,27 +44,27 @@ def scores(
 
     Raises InputError for an unknown source, StoreError for a store that cannot be read.
     """
-    with opened(store, create=False) as known, known.snapshot():
-        key, record = latest_source(known, source)
-        ratings = load_ratings(known, key)
+    with opened(store, create=False) as opened_store, opened_store.snapshot():
+        key, record = latest_source(opened_store, source)
+        ratings = load_ratings(opened_store, key)
         rated = {r.criterion_id for r in ratings}
-        unfinished = unfinished_of(known, [key])
+        unfinished = unfinished_of(opened_store, [key])
         way = way_of(record)
         notes = [f"asked in this way: {way}"] if way else []
         if not ratings:
-            notes.append(_no_originals(known, key, record))
+            notes.append(_no_originals(opened_store, key, record))
         report = score_report(
             record,
-            [c for c in known.newest_criteria(key).values() if c.id in rated],
+            [c for c in opened_store.newest_criteria(key).values() if c.id in rated],
             ratings,
-            known.usage(key),
-            known.address,
-            stored_flags(known, {r.run_id for r in ratings}, key),
+            opened_store.usage(key),
+            opened_store.address,
+            stored_flags(opened_store, {r.run_id for r in ratings}, key),
             notes=notes,
             unfinished=[open_.line for open_ in unfinished],
             levels=levels,
         )
-        if all(key != judge for judge, _ in known.sources()):
+        if all(key != judge for judge, _ in opened_store.sources()):
             report = replace(report, notes=tuple(notes))  # a trial has no outcome beside its own
     more = {"way": way, "unfinished": [open_.json() for open_ in unfinished]}
     return replace(report, data={**report.data, **more})
@@ -84,8 +84,8 @@ def _no_originals(store: Store, key: str, record: Source) -> str:
 
 def sources(store: str | Path | Store | None = None) -> Report:
     """Who gave results, judges, agents and finders: a row for each, oldest first."""
-    with opened(store, create=False) as known, known.snapshot():
-        everyone = known.sources(trials=True)
+    with opened(store, create=False) as opened_store, opened_store.snapshot():
+        everyone = opened_store.sources(trials=True)
         rows: list[dict[str, Cell]] = [
             {
                 "key": key[:12],
@@ -94,14 +94,14 @@ def sources(store: str | Path | Store | None = None) -> Report:
                 "evaluator": source.evaluator,
                 "seed": source.seed,
                 "way": way_of(source),
-                "requests": known.usage(key).requests,
+                "requests": opened_store.usage(key).requests,
             }
             for key, source in everyone
         ]
         unfinished = [
             (source, key, open_)
             for key, source in everyone
-            for open_ in unfinished_of(known, [key])
+            for open_ in unfinished_of(opened_store, [key])
         ]
     table = Table(
         "sources",
@@ -128,16 +128,16 @@ def sources(store: str | Path | Store | None = None) -> Report:
 def store_info(store: str | Path | Store | None = None) -> Report:
     """Rows of every table of a store, those who gave results, and what is not finished. Raises
     StoreError for one that is not there or cannot be read."""
-    with opened(store, create=False) as known:
-        with known.snapshot():
+    with opened(store, create=False) as opened_store:
+        with opened_store.snapshot():
             rows: list[dict[str, Cell]] = [
-                {"table": name, "rows": count} for name, count in counts(known).items()
+                {"table": name, "rows": count} for name, count in counts(opened_store).items()
             ]
-        whose = sources(known)
+        whose = sources(opened_store)
         columns = Column("table", "table"), Column("rows", "rows", "count")
         return replace(
             whose,
-            title=known.shown,
+            title=opened_store.shown,
             tables=(Table("tables", "", columns, tuple(rows)), *whose.tables),
         )
 
@@ -150,9 +150,9 @@ def results(
 
     Raises InputError for an unknown run or source, StoreError for a store that cannot be read.
     """
-    with opened(store, create=False) as known, known.snapshot():
-        key, _ = latest_source(known, source)
-        every = load_ratings(known, key)
+    with opened(store, create=False) as opened_store, opened_store.snapshot():
+        key, _ = latest_source(opened_store, source)
+        every = load_ratings(opened_store, key)
         ratings = [r for r in every if r.run_id == run]
         if not ratings:
             shared = sorted({r.run_id for r in every if r.run_id == f"{r.system}/{run}"})
@@ -161,12 +161,12 @@ def results(
         keys = {r.run_key for r in ratings}
         stored = {
             (r.criterion_id, r.key.repeat): r
-            for r in known.results(key, variant="original")
+            for r in opened_store.results(key, variant="original")
             if r.key.run in keys
         }
-        flags = stored_flags(known, {run}, key)
-        unfinished = [open_.line for open_ in unfinished_of(known, [key])]
-        bodies = [body for _, body in known.bodies(keys)]
+        flags = stored_flags(opened_store, {run}, key)
+        unfinished = [open_.line for open_ in unfinished_of(opened_store, [key])]
+        bodies = [body for _, body in opened_store.bodies(keys)]
     ended = {True: "success", False: "failed", None: "success unknown"}[ratings[0].success]
     rows = [
         {
@@ -249,15 +249,15 @@ def export(
     if traces is not None or not explanations:
         raise InputError("goes with --otlp", "--traces, --no-explanations")
     path = Path(path)
-    with opened(store, create=False) as known, known.snapshot():
-        everyone = known.sources(trials=True)
-        key = None if source is None else latest_source(known, source)[0]
+    with opened(store, create=False) as opened_store, opened_store.snapshot():
+        everyone = opened_store.sources(trials=True)
+        key = None if source is None else latest_source(opened_store, source)[0]
         chosen = [
             k for k, s in everyone if key in (None, k) and (key or all_ways or not is_probe(s))
         ]
-        unfinished = [open_.line for open_ in unfinished_of(known, chosen)]
-        rows = export_cells(known, path, source_key=key, probes=all_ways, copies=with_copies)
-        copies = 0 if with_copies else results_on_copies(known, chosen)
+        unfinished = [open_.line for open_ in unfinished_of(opened_store, chosen)]
+        rows = export_cells(opened_store, path, source_key=key, probes=all_ways, copies=with_copies)
+        copies = 0 if with_copies else results_on_copies(opened_store, chosen)
     notes = []
     if copies:
         notes.append(f"left out: {copies} results on perturbed copies; --with-copies adds them")
@@ -284,8 +284,8 @@ def export_replies(
     Raises InputError when there is none, when two models replied differently to the same request,
     and for a file that cannot be written; StoreError for a store that cannot be read.
     """
-    with opened(store, create=False) as known, known.snapshot():
-        exported = replies_of(known, Path(path), model)
+    with opened(store, create=False) as opened_store, opened_store.snapshot():
+        exported = replies_of(opened_store, Path(path), model)
     notes = []
     if exported.without_request:
         number = plural(exported.without_request, "reply")
@@ -327,25 +327,27 @@ def page(
         raise InputError("raters are known in a file of ratings only (--scores)", "--rater")
     if scores is not None and (runs is not None or source is not None):
         raise InputError("ratings of a file have no store: leave out RUNS and --source", "--scores")
-    known, notes = known_criteria(criteria, None)
+    criteria_list, notes = known_criteria(criteria, None)
     most = MOST_RUNS if most_runs is None else most_runs
     thresholds = VerifyOptions(min_cases=min_cases, deterministic=deterministic)
     if scores is not None:
         path = Path(scores)
-        table = read_scores(path, known, rater=rater)
+        table = read_scores(path, criteria_list, rater=rater)
         name = path.name if rater is None else f"{path.name}, rater {rater}"
-        material = from_ratings(path, table, known, name, thresholds)
+        material = from_ratings(path, table, criteria_list, name, thresholds)
         return _written(output, utility_page(material, most_runs=most), notes)
     of_judges = {"RUNS": runs, "--task": task, "--criteria": criteria, "--most-runs": most_runs}
-    chosen = [option for option, given in of_judges.items() if given is not None]
+    chosen = [option for option, value in of_judges.items() if value is not None]
     file = Path(criteria).name if criteria is not None else ""
-    with opened(store, create=False) as kept:
-        views = None if runs is None else _views(runs, kept, notes)
-        wanted = ReportScope(task, known if criteria is not None else None, file, views)
-        notes += [changed.line for changed in kept.relabel(known)]
-        with kept.snapshot():
-            key, record = latest_source(kept, source, trials=source is not None or not chosen)
-            judges = {judge for judge, _ in kept.sources()}
+    with opened(store, create=False) as opened_store:
+        views = None if runs is None else _views(runs, opened_store, notes)
+        scope = ReportScope(task, criteria_list if criteria is not None else None, file, views)
+        notes += [changed.line for changed in opened_store.relabel(criteria_list)]
+        with opened_store.snapshot():
+            key, record = latest_source(
+                opened_store, source, trials=source is not None or not chosen
+            )
+            judges = {judge for judge, _ in opened_store.sources()}
             if key not in judges:
                 if chosen:
                     raise InputError(
@@ -353,10 +355,10 @@ def page(
                         chosen[0],
                     )
                 if source is None:
-                    notes += _other_experiments(kept, record, judges)
-                trials = _trials(kept, record.evaluator)
+                    notes += _other_experiments(opened_store, record, judges)
+                trials = _trials(opened_store, record.evaluator)
                 return _written(output, trials.page(), [*notes, *trials.notes], trials.unfinished)
-            material = from_store(kept, key, record, wanted, thresholds)
+            material = from_store(opened_store, key, record, scope, thresholds)
             html = utility_page(material, most_runs=most)  # reads the texts of runs
     return _written(output, html, notes, material.unfinished)
 
@@ -397,13 +399,17 @@ def _other_experiments(store: Store, shown: Source, judges: Collection[str]) -> 
     """A line on what the store holds beside the experiment that the page is about: one source of
     each judge, and of each other evaluator the latest."""
     family = shown.evaluator.partition(".")[0]
-    others = {
+    experiments = {
         key if key in judges else source.evaluator.partition(".")[0]: (key, source)
         for key, source in store.sources(trials=True)
         if key in judges or source.evaluator.partition(".")[0] != family
     }
-    listed = ", ".join(f"{key[:12]} ({s.evaluator}, {s.model})" for key, s in others.values())
-    return [f"the page is about {family}; choose others with --source: {listed}"] if others else []
+    listed = ", ".join(f"{key[:12]} ({s.evaluator}, {s.model})" for key, s in experiments.values())
+    return (
+        [f"the page is about {family}; choose others with --source: {listed}"]
+        if experiments
+        else []
+    )
 
 
 def _views(runs: str, store: Store, notes: list[str]) -> frozenset[str]:

@@ -42,6 +42,6 @@ def write_runs(path: Path, runs: Sequence[Run], trials: int, noun: str) -> None:
     from agenteval.files import write_atomically
 
     write_atomically(path, "".join(r.model_dump_json(exclude_none=True) + "\n" for r in runs))
-    left = trials - len(runs)
-    more = f", {plural(left, noun)} without verdict left out" if left else ""
+    omitted = trials - len(runs)
+    more = f", {plural(omitted, noun)} without verdict left out" if omitted else ""
     note(f"{plural(len(runs), 'run')} written to {path}{more}")

@@ -103,10 +103,10 @@ def _in_thread(work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
     """Run it beside the loop that runs here, which waits meanwhile."""
     outcome: Future[_T] = Future()
     begun = threading.Event()
-    own: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any] | None]] = []
+    tasks: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any] | None]] = []
 
     async def cancellable() -> _T:
-        own.append((asyncio.get_running_loop(), asyncio.current_task()))
+        tasks.append((asyncio.get_running_loop(), asyncio.current_task()))
         begun.set()
         return await work()
 
@@ -119,7 +119,7 @@ def _in_thread(work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
     context = contextvars.copy_context()
     threading.Thread(target=context.run, args=(run,), name="agenteval").start()
     begun.wait()
-    loop, task = own[0]
+    loop, task = tasks[0]
     interrupted = False
     while True:
         try:
@@ -188,10 +188,10 @@ def planned(store: str | Path | Store | None = None) -> Iterator[Store]:
     """The store that a dry run plans against: it leaves no file, an empty one stands for none."""
     path = default_path() if store is None or isinstance(store, Store) else store
     with TemporaryDirectory() as folder:
-        there = isinstance(store, Store) or is_there(path)
+        exists = isinstance(store, Store) or is_there(path)
         chosen = store if isinstance(store, Store) else path
-        with opened(chosen if there else Path(folder) / "none.db") as kept:
-            yield kept
+        with opened(chosen if exists else Path(folder) / "none.db") as opened_store:
+            yield opened_store
 
 
 @contextmanager
@@ -225,5 +225,5 @@ def opened(store: str | Path | Store | None = None, *, create: bool = True) -> I
     if isinstance(store, Store):
         yield store
         return
-    with Store(store if store is not None else default_path(), create=create) as own:
-        yield own
+    with Store(store if store is not None else default_path(), create=create) as opened_store:
+        yield opened_store

@@ -173,10 +173,10 @@ class CostEstimate:
         least = self.least.cost(self.budget.price, known=True) or 0.0
         if self.least.requests:
             least *= min(1.0, self.requests[0] / self.least.requests)
-        most, left = self.uncapped_cost, self.money_left
-        if left is None:
+        most, money_left = self.uncapped_cost, self.money_left
+        if money_left is None:
             return least, most
-        return min(least, left), left if most is None else min(most, left)
+        return min(least, money_left), money_left if most is None else min(most, money_left)
 
     @property
     def uncapped_cost(self) -> float | None:
@@ -252,8 +252,12 @@ class RequestCounter:
         least = len(fresh)
         if fresh and not question and not first.answered:
             least = max(least, bounds.least)
-        whole = None if first.answered else bounds.prompt
-        prompt = sum(draft.prompt for draft in fresh) if whole is None or not fresh else whole
+        prompt_bound = None if first.answered else bounds.prompt
+        prompt = (
+            sum(draft.prompt for draft in fresh)
+            if prompt_bound is None or not fresh
+            else prompt_bound
+        )
         line.least += Amount(least, prompt, None if least else 0)
         most = max(bounds.most - first.answered, len(drafts))
         members = max(len((d.request.schema or {}).get("properties", ())) for d in drafts)
@@ -261,9 +265,9 @@ class RequestCounter:
         longest = sum(draft.prompt for draft in drafts) if bounds.prompt is None else bounds.prompt
         tokens = None
         if question or bounds.prompt is not None:
-            asked = max(bounds.least, len(drafts))
-            again = max(0, most - asked)
-            tokens = longest + again * (longest // asked + repair)
+            certain = max(bounds.least, len(drafts))
+            retries = max(0, most - certain)
+            tokens = longest + retries * (longest // certain + repair)
         reply = max(draft.reply for draft in drafts)
         line.most += Amount(most, tokens, most * reply)
         room = 3 * repair if most > len(drafts) else 0

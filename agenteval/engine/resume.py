@@ -65,7 +65,7 @@ def pending(evaluator: Evaluator[T], store: Store, *, retry_failed: bool = False
         return list(_calls(evaluator, columns, settled, dict(tried)))
 
     units: list[Unit[T]] = []
-    cells = whole = lost = unjudged = 0
+    cells = complete = lost = unjudged = 0
     for unit in evaluator.units():
         place = unit.key, unit.variant, unit.repeat
         finished, unusable = done.get(place, 0), failed.get(place, 0)
@@ -73,14 +73,14 @@ def pending(evaluator: Evaluator[T], store: Store, *, retry_failed: bool = False
         if stale:
             finished, unjudged = 0, unjudged + 1
         cells += len(columns)
-        whole += finished.bit_count()
+        complete += finished.bit_count()
         lost += unusable.bit_count()
         tried = tuple(attempts[place].items()) if place in attempts else ()
         units += [
             replace(unit, criteria=call.criteria, attempt=call.attempt, stored=stale)
             for call in calls(finished | unusable, tried)
         ]
-    return Pending(units, cells, whole, lost, _grids(evaluator), unjudged)
+    return Pending(units, cells, complete, lost, _grids(evaluator), unjudged)
 
 
 @dataclass(frozen=True, slots=True)

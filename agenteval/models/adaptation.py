@@ -107,12 +107,12 @@ class Adaptation:
         if not self._merges_system:
             return messages
         system = [str(m.get("content") or "") for m in messages if m["role"] == "system"]
-        others = [m for m in messages if m["role"] != "system"]
-        first = next((m for m in others if m["role"] == "user"), None)
+        dialogue = [m for m in messages if m["role"] != "system"]
+        first = next((m for m in dialogue if m["role"] == "user"), None)
         if first is None:
-            return others
+            return dialogue
         joined = {**first, "content": "\n\n".join((*system, str(first.get("content") or "")))}
-        return [joined if m is first else m for m in others]
+        return [joined if m is first else m for m in dialogue]
 
     def worked(self, request: Request, form: str) -> None:
         """An answer came in this form: what was only tried is now known."""
@@ -164,8 +164,8 @@ class Adaptation:
         room = room_in(text)
         if name is None or not (_TOO_LARGE.search(text) or room):
             return False
-        named = [int(n) for n in re.findall(r"(?<![\w.,-])\d{2,7}(?![\w,-]|\.\d)", text)]
-        fitting = [n for n in named if _LEAST_ROOM <= n < body[name]]
+        numbers = [int(n) for n in re.findall(r"(?<![\w.,-])\d{2,7}(?![\w,-]|\.\d)", text)]
+        fitting = [n for n in numbers if _LEAST_ROOM <= n < body[name]]
         limit = room if room is not None else max(fitting, default=0)
         if not _LEAST_ROOM <= limit < body[name]:
             return False

@@ -57,7 +57,7 @@ async def ask(
         if first.says_nothing:  # there is nothing to repair
             raise
         problem = error
-    again = replace(
+    repair_request = replace(
         request,
         messages=(
             *request.messages,
@@ -67,7 +67,7 @@ async def ask(
         role=f"{request.role}:repair",
     )
     try:
-        second = _usable(await client.complete(again))
+        second = _usable(await client.complete(repair_request))
         return ParsedReply(
             _read(second, read), second.text, _cost(first) + _cost(second), repaired=True
         )

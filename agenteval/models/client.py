@@ -234,8 +234,8 @@ class Client:
     def _may_drop_limit(self) -> bool:
         """Whether the user has set no limit on tokens, and the money for a reply without one is
         known."""
-        known = self.budget.max_cost is None or longest_reply(self.model) is not None
-        return known and LIMITS.isdisjoint(self.parameters)
+        is_bounded = self.budget.max_cost is None or longest_reply(self.model) is not None
+        return is_bounded and LIMITS.isdisjoint(self.parameters)
 
     def _cached(self, key: str) -> Reply | None:
         if self.cache is None or (stored := self.cache.get_reply(key)) is None:
@@ -363,14 +363,14 @@ class Client:
         Full jitter, random(0, min(longest, first · 2^n)) (Brooker, "Exponential Backoff And
         Jitter", AWS 2015), and never less than what the endpoint asked for.
         """
-        asked = error.retry_after or 0.0
+        retry_after = error.retry_after or 0.0
         out_of_attempts = effort.failures >= self.retry.attempts
-        if not error.again or out_of_attempts or asked > self.retry.retry_after_longest:
+        if not error.again or out_of_attempts or retry_after > self.retry.retry_after_longest:
             return None
         cap = min(self.retry.longest, self.retry.first * 2.0 ** (effort.failures - 1))
         pause = self._jitter.uniform(0, cap)
         if error.retry_after is not None:
-            pause = max(pause, asked + self._jitter.uniform(0, 0.1 * asked + 0.01))
+            pause = max(pause, retry_after + self._jitter.uniform(0, 0.1 * retry_after + 0.01))
         assert effort.started is not None
         late = self.clock() - effort.started + pause >= self.retry.total
         return None if late else pause

@@ -86,8 +86,8 @@ class ModelChoice:
     @property
     def key_variables(self) -> str:
         """The environment variables that its key is read from, in words."""
-        own = PROVIDERS.get(self.provider, ("", None))[1]
-        return " or ".join(name for name in ("AGENTEVAL_API_KEY", own) if name)
+        provider_variable = PROVIDERS.get(self.provider, ("", None))[1]
+        return " or ".join(name for name in ("AGENTEVAL_API_KEY", provider_variable) if name)
 
     @property
     def key_header(self) -> str:
@@ -152,11 +152,11 @@ def _choose(
     `decisions:` stands before a model, or the name of one of OpenAI's, that answers questions with
     probabilities; InputError unless that is enough for what it is asked for (`decides`).
     """
-    asked = spec or _variable("AGENTEVAL_MODEL") or ""
-    if asked.lower().startswith(DECISIONS):
-        inner = _deciding(asked, decides=decides)
-        named = base_url or _variable("AGENTEVAL_BASE_URL") or _split(inner)[0]
-        name = inner if named else f"openai:{inner}"
+    model = spec or _variable("AGENTEVAL_MODEL") or ""
+    if model.lower().startswith(DECISIONS):
+        inner = _deciding(model, decides=decides)
+        address = base_url or _variable("AGENTEVAL_BASE_URL") or _split(inner)[0]
+        name = inner if address else f"openai:{inner}"
         choice = _choose(name, base_url, need_key=need_key, decides=False)
         return replace(choice, kind="decisions")
     explicit = bool(spec and not base_url)  # a model asked for, and no URL beside it
@@ -228,10 +228,10 @@ def _deciding(asked: str, *, decides: bool) -> str:
 
 def _split(spec: str) -> tuple[str, str]:
     """(provider, model); the provider is empty when the text before : or / is not a known one."""
-    known = {*PROVIDERS, "replay", "autogen"}
+    prefixes = {*PROVIDERS, "replay", "autogen"}
     for mark in (":", "/"):
-        head, found, tail = spec.partition(mark)
-        if found and head.lower() in known and tail:
+        head, separator, tail = spec.partition(mark)
+        if separator and head.lower() in prefixes and tail:
             return head.lower(), tail
     return "", spec
 
@@ -251,13 +251,13 @@ def _url(text: str) -> str:
     keep_secret(url_secrets(text))
     if len(text.split()) > 1:
         raise InputError("give one URL; for several endpoints use a router", "--base-url")
-    start, _, rest = text.partition("://")
+    start, _, address = text.partition("://")
     if start.lower() not in ("http", "https"):
         shown = text.rpartition("@")[2].partition("?")[0]
         raise InputError(
             f"{shown!r} is no URL: it must start with http:// or https://", "--base-url"
         )
-    if not _readable(text, rest):
+    if not _readable(text, address):
         raise InputError(
             "the URL cannot be read; in a user name or password, write @ as %40, / as %2F, "
             ": as %3A, # as %23, ? as %3F",

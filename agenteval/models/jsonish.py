@@ -156,14 +156,14 @@ class _Reader:
             if self.dialect.finite:
                 raise
             broken, at = str(error), error.at
-        kept = False
+        accepted = False
         while self.stack:
             container = self.stack.pop()
             value = self.made(container, at)
-            kept = kept or self.dialect.keep(container.name if self.stack else None, value)
-            if kept and self.stack:
+            accepted = accepted or self.dialect.keep(container.name if self.stack else None, value)
+            if accepted and self.stack:
                 self.stack[-1].members.append((self.stack[-1].key, value))
-            self.value = value if kept else None
+            self.value = value if accepted else None
         return Scan(self.value, at, cut, self.loose, self.commas, self.nulls, broken)
 
     def member(self, at: int) -> int:
@@ -213,12 +213,12 @@ class _Reader:
         if container.close != "}":
             return [value for _, value in container.members]
         try:
-            made = self.dialect.objects(container.members)
+            record = self.dialect.objects(container.members)
         except NotJsonish as error:
             error.at, self.begun = at, True
             raise
-        self.loose |= any(isinstance(value, Doubled) for value in made.values())
-        return made
+        self.loose |= any(isinstance(value, Doubled) for value in record.values())
+        return record
 
     def skip(self, at: int) -> int:
         """Behind space and comments."""

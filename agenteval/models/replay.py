@@ -56,8 +56,8 @@ class ReplayTransport:
                     at.setdefault(canonical_json(line.about), (line.about, line.reply))
                 continue
             if line.cell is not None and line.first:
-                known = self._by_cell.setdefault(line.cell, line.reply)
-                if known is None or _content(known) == _content(line.reply):
+                first = self._by_cell.setdefault(line.cell, line.reply)
+                if first is None or _content(first) == _content(line.reply):
                     continue
                 if line.key is None:
                     raise InputError(f"a second, different reply for {line.cell!r}", line.where)
@@ -86,8 +86,8 @@ class ReplayTransport:
                 about = dict(request.about)
                 _, reply = recorded.get(canonical_json(about), (None, None))
                 if reply is None:
-                    (known, _), *_ = recorded.values()
-                    other = [n for n, value in about.items() if known.get(n) != value]
+                    (recorded_about, _), *_ = recorded.values()
+                    other = [n for n, value in about.items() if recorded_about.get(n) != value]
                     raise BadRequest(
                         f"{self._name}: the reply on {request.run_id or request.role!r} is about "
                         f"{'other ' + ' and '.join(other) if other else 'something else'}"

@@ -127,9 +127,9 @@ def _parse(
     values, broken, reason = _search(text, doubled)
     values = _without_drafts(text, values, broken if last_counts else None)
     ranked = (
-        Parsed(found.value, _rung(text, start, found), start, found.end)
-        for start, found in reversed(_by_rank(text, values))
-        if found.value not in (None, {}, []) and accepted(found.value)
+        Parsed(candidate.value, _rung(text, start, candidate), start, candidate.end)
+        for start, candidate in reversed(_by_rank(text, values))
+        if candidate.value not in (None, {}, []) and accepted(candidate.value)
     )
     if parsed := list(islice(ranked, most)):
         return Body(text, parsed[::-1])
@@ -212,7 +212,7 @@ def _search(text: str, doubled: bool) -> tuple[list[tuple[int, Scan]], int | Non
     while match := opening.search(text, at):
         start = match.start()
         try:
-            one = scan(text, start, dialect)
+            parsed = scan(text, start, dialect)
         except NotJsonish as error:
             reason = f"{error} at offset {error.at}"
             at = max(error.at, start + 1)
@@ -225,8 +225,8 @@ def _search(text: str, doubled: bool) -> tuple[list[tuple[int, Scan]], int | Non
                 else:
                     at = max(at, end)
             continue
-        values.append((start, one))
-        at = one.end
+        values.append((start, parsed))
+        at = parsed.end
         if len(values) > _MAX_VALUES:
             raise ReplyError(f"the reply holds more than {_MAX_VALUES} values")
     return values, broken, reason
@@ -236,10 +236,10 @@ def _without_drafts(
     text: str, found: list[tuple[int, Scan]], broken: int | None
 ) -> list[tuple[int, Scan]]:
     """Without what stands in thinking, and without what a broken answer came after."""
-    thinking = thinking_in(text, [(start, one.end) for start, one in found])
+    thinking = thinking_in(text, [(start, candidate.end) for start, candidate in found])
     if broken is not None and found and broken > found[-1][0] and not within(broken, thinking):
         return []
-    return [(start, one) for start, one in found if not within(start, thinking)]
+    return [(start, candidate) for start, candidate in found if not within(start, thinking)]
 
 
 def _end_of_broken(text: str, start: int) -> int | None:

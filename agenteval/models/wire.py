@@ -191,7 +191,7 @@ def _typed(value: dict[str, Any], name: str, kind: Any, default: Any) -> Any:
 
 def _dicts(value: dict[str, Any], name: str) -> tuple[dict[str, Any], ...] | None:
     objects = _typed(value, name, (list, tuple), None)
-    if objects is not None and not all(isinstance(one, dict) for one in objects):
+    if objects is not None and not all(isinstance(item, dict) for item in objects):
         raise TypeError(f"{name} holds something other than objects")
     return None if objects is None else tuple(objects)
 

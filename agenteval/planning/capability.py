@@ -102,9 +102,13 @@ def _bound(system: str, rows: Sequence[SuccessRate], threshold: float) -> Bound:
         low = f"fewer than {min(means)}" if least is None else f"{least}"
         high = f"{most} or more" if most_below is None else f"{most}"
         sentence += f"; the 95% intervals allow {low} to {high}"
-    again = [n for n in sorted(means) if below and n > below and reaches(means[n], threshold)]
-    if again:
-        sentence += f"; at or above {100 * threshold:g}% again at {', '.join(map(str, again))}"
+    later_passes = [
+        n for n in sorted(means) if below and n > below and reaches(means[n], threshold)
+    ]
+    if later_passes:
+        sentence += (
+            f"; at or above {100 * threshold:g}% again at {', '.join(map(str, later_passes))}"
+        )
     return Bound(system, last, below, least, most, certain, sentence)
 
 

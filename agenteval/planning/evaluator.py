@@ -237,18 +237,18 @@ def load_attempts(
     """
     rules = rules or CheckRules()
     trials = Trials(store)
-    wanted = None if cases is None else frozenset(cases)
+    case_keys = None if cases is None else frozenset(cases)
     case_of = {
         c.key: Case.model_validate(c.body)
         for c in trials.cases(EVALUATOR)
-        if wanted is None or c.key in wanted
+        if case_keys is None or c.key in case_keys
     }
     for key, name in distinct({key: case.id for key, case in case_of.items()}).items():
         if case_of[key].id != name:
             case_of[key] = case_of[key].model_copy(update={"id": name})
     names = distinct({s.key: s.name for s in trials.systems(EVALUATOR)})
     attempts = []
-    for trial in trials.trials(EVALUATOR, wanted, systems):
+    for trial in trials.trials(EVALUATOR, case_keys, systems):
         case = case_of[trial.case_key]
         log: AgentLog | AgentFailure
         verdict: Verdict | None = None

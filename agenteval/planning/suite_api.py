@@ -177,8 +177,8 @@ async def _invent(
 
 
 def _invention_notes(invention: Invention, requested: int, path: Path) -> Iterator[str]:
-    named = ", ".join(f"{topic.role} ({len(topic.activities)})" for topic in invention.topics)
-    yield f"new professions (activities): {named}"
+    topics = ", ".join(f"{topic.role} ({len(topic.activities)})" for topic in invention.topics)
+    yield f"new professions (activities): {topics}"
     if len(invention.topics) < requested:
         yield f"{len(invention.topics)} of {requested} professions can be used"
     yield from _refused_lines(invention)

@@ -44,5 +44,5 @@ def adapt(judge: Any) -> Scorer:
 
 def _quiet(measure: Any) -> dict[str, bool]:
     """What keeps deepeval's own metrics from drawing; people's metrics need not know of it."""
-    known = "_show_indicator" in inspect.signature(measure).parameters
-    return {"_show_indicator": False} if known else {}
+    accepts = "_show_indicator" in inspect.signature(measure).parameters
+    return {"_show_indicator": False} if accepts else {}

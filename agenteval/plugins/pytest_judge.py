@@ -151,23 +151,23 @@ class Judge:
         values: dict[str, float | None] = {}
         lines, missing, below = [], [], False
         for criterion in judging.criteria:
-            own = [score for score in scores if score.criterion_id == criterion.id]
+            criterion_scores = [score for score in scores if score.criterion_id == criterion.id]
             failed = next((f for f in failures if f.criterion_id == criterion.id), None)
-            valued = [score.value for score in own if score.value is not None]
+            valued = [score.value for score in criterion_scores if score.value is not None]
             value = values[criterion.id] = fmean(valued) if valued else None
             least = thresholds.get(criterion.id)
             line = f"{criterion.name}: "
-            if failed is not None or len(own) < judging.repeats:
+            if failed is not None or len(criterion_scores) < judging.repeats:
                 why = f"{failed.status}: {failed.message}" if failed else stopped or "not judged"
                 if least is not None or not isinstance(self._threshold, Mapping):
                     missing.append(visible_line(line + why))
             elif least is not None:
-                line += ", ".join(dict.fromkeys(s.label or s.status for s in own))
+                line += ", ".join(dict.fromkeys(s.label or s.status for s in criterion_scores))
                 if value is not None:
                     less = value < least - _ROUNDING
                     below = below or less
                     line += f" ({value:.2f}), {'below' if less else 'not below'} {least:g}"
-                why = next((f": {s.explanation}" for s in own if s.explanation), "")
+                why = next((f": {s.explanation}" for s in criterion_scores if s.explanation), "")
                 lines.append(visible_line(line + why))
         if missing:
             raise JudgeFailed("\n  ".join(("the judge gave no score", *missing)))
@@ -177,22 +177,22 @@ class Judge:
 
     def _thresholds(self, criteria: Sequence[Criterion]) -> dict[str, float]:
         """What must be reached, by id of the criterion."""
-        wanted, known = self._threshold, {k: c for c in criteria for k in (c.id, c.name)}
-        if wanted is None:
+        thresholds, by_name = self._threshold, {k: c for c in criteria for k in (c.id, c.name)}
+        if thresholds is None:
             return {}
-        if not isinstance(wanted, Mapping):
-            wanted = {c.id: wanted for c in criteria if c.ordered}
-        for name, least in wanted.items():
-            if name not in known or not known[name].ordered:
+        if not isinstance(thresholds, Mapping):
+            thresholds = {c.id: thresholds for c in criteria if c.ordered}
+        for name, least in thresholds.items():
+            if name not in by_name or not by_name[name].ordered:
                 ordered = ", ".join(c.id for c in criteria if c.ordered)
                 raise InputError(
                     f"no criterion {name!r} with an order; there are {ordered}", "threshold"
                 )
             if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1:
                 raise InputError(f"{least!r} is no number from 0 to 1", "threshold")
-        if not wanted:
+        if not thresholds:
             raise InputError("no criterion has an order: the test could not fail", "threshold")
-        return {known[name].id: float(least) for name, least in wanted.items()}
+        return {by_name[name].id: float(least) for name, least in thresholds.items()}
 
     def _skip(self, judging: Judging) -> None:
         """Note what would be asked, and skip the test."""
@@ -247,30 +247,30 @@ def summary(told: Sequence[Mapping[str, Any]], option: Any, width: int) -> str:
     """For every judge and set of criteria what was judged in this session, as `quantify` tells it;
     after a dry run the estimate."""
     console = Console(file=(text := io.StringIO()), width=width, highlight=False, emoji=False)
-    for note in dict.fromkeys(note for one in told for note in one["notes"]):
+    for note in dict.fromkeys(note for record in told for note in record["notes"]):
         console.print(visible_line(note), markup=False, soft_wrap=True)
     groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
-    for one in told:
-        groups.setdefault(tuple(one["of"]), []).append(one)
+    for record in told:
+        groups.setdefault(tuple(record["of"]), []).append(record)
     for (source, *keys), group in groups.items():
         if option.agenteval_dry_run:
             print_estimate(_estimate(group, limits_of(option)), console)
             continue
         with Store(option.agenteval_store, create=False) as store:
-            judge, known = dict(store.sources())[source], store.criteria_of(source)
+            judge, criteria_by_key = dict(store.sources())[source], store.criteria_of(source)
             ratings = load_ratings(
                 store,
                 source,
-                run_keys=[one["run"] for one in group],
+                run_keys=[record["run"] for record in group],
                 criterion_keys=keys,
-                repeats=max(one["repeats"] for one in group),
+                repeats=max(record["repeats"] for record in group),
             )
-        usage = sum((Usage.model_validate(one["usage"]) for one in group), Usage())
+        usage = sum((Usage.model_validate(record["usage"]) for record in group), Usage())
         foot = (
             "intervals treat the case as the unit: tests of one input are one case",
             f"asked now: {spent(usage)}; store: {store.shown}",
         )
-        criteria = [known[key] for key in keys if key in known]
+        criteria = [criteria_by_key[key] for key in keys if key in criteria_by_key]
         console.print(visible_line(score_title(judge, criteria, ratings)), markup=False)
         print_table(score_tables(ratings, criteria, foot=foot)[0], console)
     return re.sub(r"--(?=price-|max-)", "--agenteval-", text.getvalue().strip())

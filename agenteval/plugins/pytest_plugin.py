@@ -68,8 +68,8 @@ def judge(request: pytest.FixtureRequest) -> Judge:
     mark = pytest.mark.agenteval.mark
     for other in request.node.iter_markers("agenteval"):  # the closest first, which wins
         mark = other.combined_with(mark)
-    made = request.node.stash[_judge] = Judge(request.node, *mark.args, **mark.kwargs)
-    return made
+    fixture = request.node.stash[_judge] = Judge(request.node, *mark.args, **mark.kwargs)
+    return fixture
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

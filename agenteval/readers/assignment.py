@@ -56,10 +56,10 @@ def assignment(run: Run) -> Assignment:
     else the last words of its own model calls or its tool for answers, else those of agents below.
     """
     by_spans = of_spans(run.spans)
-    asked = next((m.content for m in run.messages if m.role == "user" and m.content), "")
+    first_request = next((m.content for m in run.messages if m.role == "user" and m.content), "")
     rules = next((m.content for m in run.messages if m.role == "system"), "")
     return Assignment(
-        _preferred(run.input, by_spans.task, asked),
+        _preferred(run.input, by_spans.task, first_request),
         by_spans.instructions if by_spans.instructions.text else Passage(rules),
         _preferred(run.output, by_spans.ending, ""),
     )

@@ -153,16 +153,16 @@ def has_field(record: dict[str, Any], *fields: str) -> bool:
 def split(record: dict[str, Any]) -> tuple[Candidates, dict[str, Any]]:
     """Return the keys of a record by field, best name first, and all other keys."""
     ranked: dict[str, list[tuple[bool, int, str, Any]]] = {}
-    others: dict[str, Any] = {}
+    unmatched: dict[str, Any] = {}
     for key, value in record.items():
         hit = field_of(key) if len(key) <= _LONGEST_KEY else None
         if hit is None:
-            others[key] = value
+            unmatched[key] = value
         else:
             ranked.setdefault(hit[0], []).append((value is None, hit[1], key, value))
     for rows in ranked.values():
         rows.sort(key=lambda row: row[:2])
-    return {name: [row[2:] for row in rows] for name, rows in ranked.items()}, others
+    return {name: [row[2:] for row in rows] for name, rows in ranked.items()}, unmatched
 
 
 def is_missing(value: Any) -> bool:

@@ -292,8 +292,8 @@ class GoldFilter:
             if _NO_VALUE.fullmatch(inner):
                 continue
             mark = self._withhold(f"{path}.{key.name}", inner)
-            around = quote[0] if quote else key.quote
-            pieces += [text[at : key.end], around, mark, around]
+            delimiter = quote[0] if quote else key.quote
+            pieces += [text[at : key.end], delimiter, mark, delimiter]
             at = end
         return "".join([*pieces, text[at:]])
 

@@ -182,8 +182,8 @@ class _RunReader:
             form = recognise(item.value)
             if form is None:
                 forms = f"known forms: {', '.join(f.name for f in FORMATS)}"
-                wanted = NEEDS if isinstance(item.value, dict) else forms
-                problem = f"no known form of a run: {described(item.value)}; {wanted}"
+                expected = NEEDS if isinstance(item.value, dict) else forms
+                problem = f"no known form of a run: {described(item.value)}; {expected}"
                 if self.single or batch:
                     raise InputError(problem, item.place)
                 return problem

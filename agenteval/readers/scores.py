@@ -152,8 +152,10 @@ def score_rows(
         items = chain([first], items)
         fields = set(_columns(tuple(first.value)).fields.values())
         if "criterion" not in fields:
-            wanted = {snake(name): c.id for c in (by_id or {}).values() for name in (c.name, c.id)}
-            samples = scored_rows(items, wanted, file.stem)
+            id_of_name = {
+                snake(name): c.id for c in (by_id or {}).values() for name in (c.name, c.id)
+            }
+            samples = scored_rows(items, id_of_name, file.stem)
         missing = " and ".join(sorted({"run", "criterion"} - fields))
         if missing and samples is None:
             problem = f"there is no column {missing}; known columns: {', '.join(_COLUMNS)}"

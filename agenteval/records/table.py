@@ -138,21 +138,21 @@ class Table:
         estimated = {
             k for row in self.rows for k, cell in row.items() if isinstance(cell, Estimate)
         }
-        made = []
+        records = []
         for row in self.rows:
             flat: dict[str, str | int | float | bool | None] = {}
             for column in self.columns:
                 cell = row.get(column.key)
                 if column.key in estimated:
-                    whole = cell if isinstance(cell, Estimate) else Estimate(None)
-                    flat[column.key] = whole.value
-                    flat[f"{column.key}_low"] = whole.low
-                    flat[f"{column.key}_high"] = whole.high
-                    flat[f"{column.key}_n"] = whole.n
+                    estimate = cell if isinstance(cell, Estimate) else Estimate(None)
+                    flat[column.key] = estimate.value
+                    flat[f"{column.key}_low"] = estimate.low
+                    flat[f"{column.key}_high"] = estimate.high
+                    flat[f"{column.key}_n"] = estimate.n
                 elif not isinstance(cell, Estimate):
                     flat[column.key] = cell
-            made.append(flat)
-        return made
+            records.append(flat)
+        return records
 
 
 def column(
@@ -191,10 +191,10 @@ def table_of(  # noqa: PLR0913  the parts of a table
     in `drop_empty` are left out when no row has a value.
     """
     columns = columns_of(kind)
-    made = [cells_of(row, columns) for row in rows]
-    empty = {k for k in drop_empty if all(row.get(k) is None for row in made)}
+    cell_rows = [cells_of(row, columns) for row in rows]
+    empty = {k for k in drop_empty if all(row.get(k) is None for row in cell_rows)}
     columns = tuple(c for c in columns if c.key not in empty)
-    cells = tuple({k: cell for k, cell in row.items() if k not in empty} for row in made)
+    cells = tuple({k: cell for k, cell in row.items() if k not in empty} for row in cell_rows)
     return Table(key, title, columns, cells, tuple(notes), group, detail)
 
 

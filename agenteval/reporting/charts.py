@@ -99,8 +99,8 @@ def _arrays(values: Sequence[Value]) -> tuple[Floats, Floats, Floats]:
 def _whiskers(
     ax: Axes, at: Floats, values: Sequence[Value], colour: str, cap: float, *, upright: bool = False
 ) -> None:
-    known = np.column_stack([at, *_arrays(values)])
-    at, mean, low, high = known[~np.isnan(known).any(axis=1)].T
+    complete = np.column_stack([at, *_arrays(values)])
+    at, mean, low, high = complete[~np.isnan(complete).any(axis=1)].T
     ends = np.maximum([mean - low, high - mean], 0)
     style: dict[str, Any] = {"fmt": "none", "ecolor": colour, "elinewidth": 0.9, "capsize": cap}
     if upright:
@@ -114,9 +114,9 @@ def _marks(
 ) -> None:
     """Draw marks of rows, hollow ones for means without an interval."""
     mean, low, _ = _arrays(values)
-    whole = ~np.isnan(low)
+    complete = ~np.isnan(low)
     style: dict[str, Any] = {"linestyle": "none", "marker": look.marker, "color": look.colour}
-    ax.plot(mean[whole], at[whole], markersize=size, **style)
+    ax.plot(mean[complete], at[complete], markersize=size, **style)
     _hollow(ax, at, values, look, size)
 
 
@@ -475,9 +475,9 @@ def _box_surface(look: SeriesStyle) -> dict[str, Any]:
 
 def _bars(ax: Axes, at: Floats, width: float, entry: Series, look: SeriesStyle) -> None:
     mean, low, _ = _arrays(entry.values)
-    whole = ~np.isnan(low)
+    complete = ~np.isnan(low)
     surface = _surface(look, pale=entry.pale) | {"hatch": look.hatch}
-    ax.barh(at[whole], mean[whole], width * 0.94, label=entry.words, **surface)
+    ax.barh(at[complete], mean[complete], width * 0.94, label=entry.words, **surface)
     _whiskers(ax, at, entry.values, INK, min(2.2, 9 * width))
     _hollow(ax, at, entry.values, look)
     for spot in at[np.isnan(mean)]:

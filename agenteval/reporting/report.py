@@ -91,16 +91,16 @@ class Report:
             console.print(Text(visible_line(self.title), "bold"))
         for line in dict.fromkeys((*self.unfinished, *self.notes)):
             console.print(Text(visible_line(line), "yellow"), soft_wrap=True)
-        left = 0
+        omitted = 0
         for table in self.tables:
             if table.detail and not all:
-                left += 1
+                omitted += 1
             elif table.rows or table.notes:
                 print_table(table, console)
         for line in gate_lines(self.gates):
             console.print(Text(visible_line(line)))
-        if left:
-            console.print(Text(f"{plural(left, 'table')} more with --all", "dim"))
+        if omitted:
+            console.print(Text(f"{plural(omitted, 'table')} more with --all", "dim"))
 
     def to_json(self) -> dict[str, Any]:
         """Everything as plain values: `tables` by key (see `Table.to_json`), notes, gates, exit
@@ -150,6 +150,6 @@ class Report:
             rows = self.records()
             write_rows(path, rows, column_types(rows))
         else:
-            known = ", ".join((".html", ".json", *SUFFIXES))
-            raise InputError(f"the name must end in {known}", str(path))
+            suffixes = ", ".join((".html", ".json", *SUFFIXES))
+            raise InputError(f"the name must end in {suffixes}", str(path))
         return path

@@ -189,8 +189,8 @@ def plain(name: str) -> str:
     letters take matplotlib half a minute.
     """
     some = name[: 4 * _LONGEST]
-    kept = "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in some)
-    text = " ".join(kept.split())
+    printable = "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in some)
+    text = " ".join(printable.split())
     if len(text) > _LONGEST or len(some) < len(name):
         text = f"{text[: _LONGEST - 2].rstrip()} …".lstrip()
     return text.replace("$", r"\$")

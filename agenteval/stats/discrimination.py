@@ -105,16 +105,18 @@ def _auc(good: Floats, bad: Floats, level: float) -> Interval:
     if min(m, n) < 2:
         reason = "one case in a group: no interval"
         return Interval(area, None, None, None, m + n, None, "none", reason)
-    own = float(np.var(above / (2 * n), ddof=1)) / m
-    other = float(np.var(_doubled_wins(bad, good) / (2 * m), ddof=1)) / n
-    se = math.sqrt(own + other)
+    variance_good = float(np.var(above / (2 * n), ddof=1)) / m
+    variance_bad = float(np.var(_doubled_wins(bad, good) / (2 * m), ddof=1)) / n
+    se = math.sqrt(variance_good + variance_bad)
     low, high = _newcombe(area, m, n, level)
     if area in (0, 1) or se == 0:
         reason = "the groups do not overlap: the standard error is zero, the interval is not"
         return Interval(area, low, high, se, m + n, None, "Newcombe method 5", reason)
     from scipy.special import expit, logit, stdtrit
 
-    df = (own + other) ** 2 / (own**2 / (m - 1) + other**2 / (n - 1))
+    df = (variance_good + variance_bad) ** 2 / (
+        variance_good**2 / (m - 1) + variance_bad**2 / (n - 1)
+    )
     half = float(stdtrit(df, (1 + level) / 2)) * se / (area * (1 - area))
     low = min(low, float(expit(logit(area) - half)))
     high = max(high, float(expit(logit(area) + half)))

@@ -83,15 +83,15 @@ def upper_limit_unobserved(rooms: Sequence[float] | Floats, *, level: float = 0.
     check_level(level)
     if not len(data) or data[-1] < 0:
         raise ValueError("there must be rooms, none of them negative")
-    rest, n = math.log(1 - level), len(data)
+    log_tail, n = math.log(1 - level), len(data)
     with np.errstate(divide="ignore"):
         sums = np.cumsum(np.log(data))
     # t if exactly the first m rooms exceed it; the m for which that is true is the one
-    levels = np.exp((sums + rest) / np.arange(1, n + 1))
+    levels = np.exp((sums + log_tail) / np.arange(1, n + 1))
     following = np.append(data[1:], 0.0)
     m = int(np.argmax(levels >= following))
     mean = float((data[: m + 1] - levels[m]).sum()) / n
-    return min(mean / (1 - math.exp(rest / n)), float(data[0]))
+    return min(mean / (1 - math.exp(log_tail / n)), float(data[0]))
 
 
 def n_for_zero_events(limit: float, room: float, *, level: float = 0.975) -> int:

@@ -23,8 +23,8 @@ def split_variant(variant: str) -> tuple[str, str]:
 
     The share is "" where the name has none, as `whitespace:-:7` or `mine`.
     """
-    operator, _, rest = variant.partition(":")
-    written = rest.partition(":")[0]
+    operator, _, parameters = variant.partition(":")
+    written = parameters.partition(":")[0]
     return operator, "" if written == "-" else written
 
 
@@ -83,9 +83,9 @@ class ScoreTable:
 
     def where(self, mask: Mask) -> ScoreTable:
         """The rows of a mask (n,), in their order."""
-        named = {name: getattr(self, name).take(mask) for name in NAMED}
+        columns = {name: getattr(self, name).take(mask) for name in NAMED}
         return ScoreTable(
-            **named,
+            **columns,
             repeat=self.repeat[mask],
             success=self.success[mask],
             value=self.value[mask],
@@ -118,13 +118,15 @@ class ScoreTable:
 
     def runs_by_status(self, start: str) -> dict[str, list[str]]:
         """Names of the runs that have a status which starts so, by the rest of the status."""
-        found = {
+        codes_by_status = {
             status.removeprefix(start): np.unique(self.run.codes[self.status.codes == code])
             for code, status in enumerate(self.status.names)
             if status.startswith(start)
         }
         return {
-            k: sorted(self.run.names[c] for c in runs) for k, runs in found.items() if len(runs)
+            k: sorted(self.run.names[c] for c in runs)
+            for k, runs in codes_by_status.items()
+            if len(runs)
         }
 
     def entries(self) -> set[RunEntry]:
@@ -181,9 +183,9 @@ class Matrix:
     @property
     def mean(self) -> Floats:
         """Mean over the repeats of each run (runs,), NaN for a run without any value."""
-        known = ~np.isnan(self.values)
-        total = np.where(known, self.values, 0).sum(axis=1)
-        count = known.sum(axis=1)
+        rated = ~np.isnan(self.values)
+        total = np.where(rated, self.values, 0).sum(axis=1)
+        count = rated.sum(axis=1)
         mean = np.full(len(total), np.nan)
         np.divide(total, count, out=mean, where=count > 0)
         return mean

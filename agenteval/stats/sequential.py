@@ -62,9 +62,13 @@ def confidence_sequence(
             paid = wins[side] + np.cumsum(np.log1p(sign * bets[part] * beyond), axis=0)
             wins[side] = paid[-1]
             possible &= (paid < math.log(2 / (1 - level))).all(axis=0)
-    left = np.flatnonzero(possible)
+    possible_points = np.flatnonzero(possible)
     average = float(data.mean())
-    ends = (left[0] - 1, left[-1] + 1) if len(left) else (average * _GRID, average * _GRID)
+    ends = (
+        (possible_points[0] - 1, possible_points[-1] + 1)
+        if len(possible_points)
+        else (average * _GRID, average * _GRID)
+    )
     first, last = (low + (high - low) * min(max(end / _GRID, 0.0), 1.0) for end in ends)
     method = "always valid, by betting"
     return Interval(low + (high - low) * average, first, last, None, n, None, method)

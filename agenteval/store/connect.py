@@ -175,11 +175,11 @@ def prepare(engine: Engine, *, create: bool = True) -> bytes:
     Raises an error of the driver, SQLAlchemy or the system when the machine is in the way.
     """
     dialect = dialect_of(engine)
-    there = dialect.is_prepared(engine, create=create)
-    if not there and not create:
+    exists = dialect.is_prepared(engine, create=create)
+    if not exists and not create:
         raise NoStoreYet(dialect.shown(engine.url))
     dialect.before_use(engine)
-    if not there:
+    if not exists:
         with writing(engine) as connection:
             # Asked again under the write lock: another process may have been faster.
             if not dialect.recognised(connection):

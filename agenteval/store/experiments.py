@@ -241,11 +241,11 @@ class Unfinished:
     @property
     def line(self) -> str:
         """One sentence, with what is to be done."""
-        one, grids = self.experiment, self.experiment.grids
+        experiment, grids = self.experiment, self.experiment.grids
         repeats = max(grid.repeats for grid in grids)
         rows = sum(len(grid.rows) for grid in grids)
-        if one.system:
-            what = f"planned trials ({one.evaluator}) of {one.name}"
+        if experiment.system:
+            what = f"planned trials ({experiment.evaluator}) of {experiment.name}"
             extent = f"{plural(rows, 'case')} × {plural(repeats, 'trial')}"
         else:
             what = "planned cells"
@@ -300,10 +300,10 @@ def unfinished_trials(
 def _unfinished(
     store: Store, opened: Iterable[StoredExperiment], rows: Iterable[str] | None
 ) -> list[Unfinished]:
-    wanted = None if rows is None else set(short(rows))
+    row_keys = None if rows is None else set(short(rows))
     unfinished = []
     for experiment in opened:
-        if wanted is None or any(wanted.intersection(grid.rows) for grid in experiment.grids):
+        if row_keys is None or any(row_keys.intersection(grid.rows) for grid in experiment.grids):
             with reading(store.engine) as connection:
                 stored = experiment.stored(connection)
             # Killed between the last result and the end: nothing is missing.

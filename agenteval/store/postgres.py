@@ -166,14 +166,14 @@ def translated(error: BaseException, engine: Engine, *, opening: bool = False) -
     reached when it is opened. Later, that is an outage."""
     cause = getattr(error, "orig", None) or error
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
-    told = lines[0] if lines else type(cause).__name__
-    reached = "connection" in told and ("failed" in told or "refused" in told)
+    message = lines[0] if lines else type(cause).__name__
+    reached = "connection" in message and ("failed" in message or "refused" in message)
     if opening and getattr(cause, "sqlstate", None) is None and reached:
-        why = told.rpartition(": ")[2].strip() if "FATAL" in told else told
+        why = message.rpartition(": ")[2].strip() if "FATAL" in message else message
         return StoreRefused(f"{shown(engine.url)}: cannot be opened ({why})")
     if getattr(cause, "sqlstate", None) == "55P03":  # lock_not_available
-        told = f"others have been writing for {_WAIT_SECONDS} s; try again later"
-    return StoreError(f"{shown(engine.url)}: {told}")
+        message = f"others have been writing for {_WAIT_SECONDS} s; try again later"
+    return StoreError(f"{shown(engine.url)}: {message}")
 
 
 # ---- one worker per experiment -------------------------------------------------------------------

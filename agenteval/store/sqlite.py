@@ -84,13 +84,13 @@ def is_prepared(engine: Engine, *, create: bool) -> bool:
         return False
     logged = has_log(path)
     with looking(path, timeout=BUSY_SECONDS) as db:
-        there = _recognised(db, path)
+        recognised = _recognised(db, path)
         (page,) = db.execute("PRAGMA page_size").fetchone()
         # SQLite does not notice what is missing of the last page, and writes on.
-        if not logged and not has_log(path) and (rest := path.stat().st_size % page):
-            missing = f"{page - rest:,} bytes are missing at its end"
+        if not logged and not has_log(path) and (remainder := path.stat().st_size % page):
+            missing = f"{page - remainder:,} bytes are missing at its end"
             raise StoreRefused(f"{path}: damaged ({missing}); {REPLACE}")
-    return there
+    return recognised
 
 
 def recognised(connection: Connection) -> bool:

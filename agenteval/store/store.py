@@ -196,11 +196,11 @@ class Store:
         the criteria may have another order than before."""
         criteria = list(criteria)
         now = time.time()
-        known: Writes = [
+        writes: Writes = [
             (rows.ADD_ITEM, [rows.criterion_row(c, now) for c in criteria]),
             (rows.ADD_SOURCE, [rows.source_row(source, now)]),
         ]
-        self.submit(known).result()
+        self.submit(writes).result()
         for chunk in rows.batched(runs):
             self.submit([(rows.ADD_RUN, [rows.run_row(*run, now) for run in chunk])]).result()
 
@@ -258,8 +258,8 @@ class Store:
         state = lru_cache(maxsize=1024)(CellState)  # few states are shared by all cells
         with reading(self.engine) as connection:
             rows = connection.execution_options(yield_per=10_000).execute(query)
-            for item, variant, criterion, repeat, *rest in rows:
-                yield (item, variant, criterion, repeat), state(*rest)
+            for item, variant, criterion, repeat, *fields in rows:
+                yield (item, variant, criterion, repeat), state(*fields)
 
     # -- results ---------------------------------------------------------------------------------
 
@@ -337,8 +337,8 @@ class Store:
     def results(self, source_key: str, *, variant: str | None = None) -> Iterator[Result]:
         """Stored results of a source, ordered by item, variant, criterion, repeat."""
         criteria = schema.items
-        named = criteria.c.item_key == schema.results.c.criterion_key
-        query = select(schema.results, criteria.c.id.label("criterion_id")).join(criteria, named)
+        same_key = criteria.c.item_key == schema.results.c.criterion_key
+        query = select(schema.results, criteria.c.id.label("criterion_id")).join(criteria, same_key)
         with reading(self.engine) as connection:
             for row in connection.execute(_of_source(query, source_key, variant)):
                 yield rows.to_result(row)
@@ -395,9 +395,9 @@ class Store:
     def newest_criteria(self, source_key: str) -> dict[str, Criterion]:
         """Of the criteria that a source has results on, the version used last of each id, by
         content hash: old and new never mix."""
-        known = self.criteria_of(source_key)
-        newest = {criterion.id: key for key, criterion in known.items()}
-        return {key: c for key, c in known.items() if newest[c.id] == key}
+        criteria = self.criteria_of(source_key)
+        newest = {criterion.id: key for key, criterion in criteria.items()}
+        return {key: c for key, c in criteria.items() if newest[c.id] == key}
 
     def items(self, kinds: Sequence[str] = ("run", "case")) -> dict[str, dict[str, Any]]:
         """What results are about, as `runs`. Of a case run_id is its id, task is "", and system is

@@ -32,7 +32,7 @@ class Trials:
         """Make cases of an evaluator known; waits until that is durable. Raises StoreError."""
         now = time.time()
         for chunk in rows.batched(cases):
-            known = [
+            item_rows = [
                 {
                     "item_key": case.key,
                     "kind": "case",
@@ -44,7 +44,7 @@ class Trials:
                 }
                 for case in chunk
             ]
-            self.store.submit([(rows.ADD_ITEM, known)]).result()
+            self.store.submit([(rows.ADD_ITEM, item_rows)]).result()
 
     def add_system(
         self, evaluator: str, system: TrialSystem, measures: Iterable[Criterion] = ()
@@ -60,8 +60,8 @@ class Trials:
             "source_key": source_key(evaluator, system.key),
             "system_key": system.key,
         }
-        known = [rows.criterion_row(measure, now) for measure in measures]
-        self.store.submit([(rows.ADD_SOURCE, [row]), (rows.ADD_ITEM, known)]).result()
+        measure_rows = [rows.criterion_row(measure, now) for measure in measures]
+        self.store.submit([(rows.ADD_SOURCE, [row]), (rows.ADD_ITEM, measure_rows)]).result()
 
     # -- reading ---------------------------------------------------------------------------------
 

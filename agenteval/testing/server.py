@@ -106,17 +106,17 @@ def load_script(path: Path) -> Settings:
         raise InputError(f"cannot read it: {error.strerror}", str(path)) from None
     except ValueError as error:
         raise InputError(f"not JSON: {error}", str(path)) from None
-    known = {"rules", "answers", "latency", "seed", "ceiling", "ceiling_retry_after"}
-    if not isinstance(value, dict) or set(value) - known:
-        raise InputError(f"want an object with keys among {sorted(known)}", str(path))
+    keys = {"rules", "answers", "latency", "seed", "ceiling", "ceiling_retry_after"}
+    if not isinstance(value, dict) or set(value) - keys:
+        raise InputError(f"want an object with keys among {sorted(keys)}", str(path))
     rules, answers = value.pop("rules", []), value.pop("answers", [])
     if not (isinstance(rules, list) and isinstance(answers, list)):
         raise InputError("rules and answers must be lists", str(path))
-    made = [rule_from_json(r, f"{path}: rules[{i}]") for i, r in enumerate(rules)]
+    faults = [rule_from_json(r, f"{path}: rules[{i}]") for i, r in enumerate(rules)]
     try:
         latency = parse_latency(str(value.pop("latency", 0)))
         answer = _scripted(answers) if answers else None
-        return Settings(answer=answer, faults=tuple(made), latency=latency, **value)
+        return Settings(answer=answer, faults=tuple(faults), latency=latency, **value)
     except InputError as error:
         raise InputError(str(error), str(path)) from None
 
@@ -141,17 +141,21 @@ def _scripted(answers: list[Any]) -> Answer:
 
 
 def _options(arguments: Sequence[str] | None) -> tuple[Settings, int, float]:
-    given = _parser().parse_args(arguments)
-    settings = load_script(given.script) if given.script else Settings()
-    extra: dict[str, Any] = {k: getattr(given, k) for k in ("seed", "ceiling")}
-    extra["latency"] = parse_latency(given.latency) if given.latency else None
-    extra["key"] = _key_from(compiled(given.key_regex)) if given.key_regex else None
+    arguments_read = _parser().parse_args(arguments)
+    settings = load_script(arguments_read.script) if arguments_read.script else Settings()
+    extra: dict[str, Any] = {k: getattr(arguments_read, k) for k in ("seed", "ceiling")}
+    extra["latency"] = parse_latency(arguments_read.latency) if arguments_read.latency else None
+    extra["key"] = (
+        _key_from(compiled(arguments_read.key_regex)) if arguments_read.key_regex else None
+    )
     extra = {k: v for k, v in extra.items() if v is not None}
-    rules = settings.faults + tuple(map(parse_fault, given.fault))
-    if given.fault_rate:
-        rules += (Rule(HEALING, given.fault_rate),)
-    settings = replace(settings, faults=rules, ignore=given.ignore_regex, record=0, **extra)
-    return settings, given.port, min(given.lifetime, 86_400.0)
+    rules = settings.faults + tuple(map(parse_fault, arguments_read.fault))
+    if arguments_read.fault_rate:
+        rules += (Rule(HEALING, arguments_read.fault_rate),)
+    settings = replace(
+        settings, faults=rules, ignore=arguments_read.ignore_regex, record=0, **extra
+    )
+    return settings, arguments_read.port, min(arguments_read.lifetime, 86_400.0)
 
 
 async def _run_child(settings: Settings, port: int, lifetime: float) -> None:

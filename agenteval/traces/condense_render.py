@@ -57,10 +57,10 @@ class SpanDraft:
         least, fair, weight = _LEAST[role]
         if role not in ("call", "tools") and ERROR.search(text):
             least, fair = max(least, _ALARM[0]), max(fair, _ALARM[1])
-        wanted = size(text) if most is None else min(size(text), most)
-        least = wanted if wanted <= least + _TINY else least
+        full = size(text) if most is None else min(size(text), most)
+        least = full if full <= least + _TINY else least
         self.sections.append(
-            TextSection(label, text, weight, least, max(least, min(fair, wanted)), wanted)
+            TextSection(label, text, weight, least, max(least, min(fair, full)), full)
         )
 
     @property
@@ -210,16 +210,16 @@ class Writer:
 
     def _attributes(self, draft: SpanDraft) -> None:
         telling: list[str] = []
-        others: list[str] = []
+        ordinary: list[str] = []
         for key, value in draft.span.attributes.items():
             text = plain(value)
             if not text.strip() or self.seen.before(draft.index, "attribute", key, text):
                 continue
             text = self.seen.fold(text, f"{one_line(key, 60)} of {draft.index}")
             signs = TELLING.search(key) or ERROR.search(text)
-            (telling if signs else others).append(f"{key} = {text}")
+            (telling if signs else ordinary).append(f"{key} = {text}")
         draft.add("attributes:", "\n".join(telling), "data")
-        draft.add("other attributes:", "\n".join(others), "rest", _REST)
+        draft.add("other attributes:", "\n".join(ordinary), "rest", _REST)
 
 
 def _listed(texts: Mapping[str, str]) -> str:

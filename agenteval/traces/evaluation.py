@@ -148,10 +148,10 @@ def evaluate(
 
     with_spans = [case for case in cases if case.spans is not None]
     trivial = baselines((case.gold for case in cases), how.taxonomy) if with_spans else ()
-    beside = [*map(reference, trivial)]
+    references = [*map(reference, trivial)]
     best = [replace(case, predicted=case.gold, status=None) for case in cases]
     by_gold = official(in_form, lambda case: case.gold)
-    beside.append(ReferenceScore(GOLD, score(best, how), by_gold))
+    references.append(ReferenceScore(GOLD, score(best, how), by_gold))
     scores = score(cases, how)
     return Evaluation(
         how=how,
@@ -159,7 +159,7 @@ def evaluate(
         grades=score_grades(readable, how.bootstrap),
         official=official(texts),
         penalised=official(in_form, lambda case: case.predicted or NOTHING),
-        beside=tuple(beside),
+        beside=tuple(references),
         lengths=tuple(_lengths(scores, tokens, how)) if tokens else (),
         notes=tuple(_notes(pairing, cases, applies=applies)),
     )

@@ -95,8 +95,8 @@ class PartReader:
         return True
 
     def _accept(self, row: SliceRow, gap: str | None, items: list[Any], summary: str) -> None:
-        asked = [leaf.name for leaf in self.question.leaves]
-        checked = [check(item, asked, self._prompts.taxonomy, self._quotes) for item in items]
+        names = [leaf.name for leaf in self.question.leaves]
+        checked = [check(item, names, self._prompts.taxonomy, self._quotes) for item in items]
         findings = tuple(entry for entry in checked if isinstance(entry, CheckedFinding))
         rejected = [entry for entry in checked if isinstance(entry, Rejected)]
         if gap is not None:

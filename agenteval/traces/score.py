@@ -266,9 +266,9 @@ def _trace_score(case: ScoredTrace, how: Scoring) -> TraceScore:
 
     pairs, presence = {}, {}
     for label in sorted(gold.categories | predicted.categories):
-        truth, named = (side.spans.get(label, _NO_SPANS) for side in (gold, predicted))
-        pairs[label] = tally(truth, named)
-        presence[label] = ScoreCounts(bool(truth and named), bool(named), bool(truth))
+        truth, flagged = (side.spans.get(label, _NO_SPANS) for side in (gold, predicted))
+        pairs[label] = tally(truth, flagged)
+        presence[label] = ScoreCounts(bool(truth and flagged), bool(flagged), bool(truth))
     without_category = ScoreCounts(predicted=len(predicted.spans.get("", _NO_SPANS)))
     levels: dict[Level, ScoreCounts] = {
         "location": tally(gold.locations, predicted.locations),

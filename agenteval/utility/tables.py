@@ -323,13 +323,14 @@ def proposal_tables(proposals: Proposals) -> tuple[Table, ...]:
 
 def _merge_notes(proposals: Proposals) -> Iterator[str]:
     """Yield what consolidation did, parts of other criteria, near misses, and changed replies."""
-    if (consolidation := proposals.consolidation) is not None:
+    if (merging := proposals.consolidation) is not None:
+        ideas = plural(len(set(merging.labels)), "idea")
+        by_embedding = len(set(merging.before))
         yield (
-            f"consolidation: {consolidation.model} was asked in {plural(consolidation.requests, 'request')} "
-            f"which of {plural(len(consolidation.labels), 'name')} are the same: "
-            f"{plural(len(set(consolidation.labels)), 'idea')}, by embedding alone {len(set(consolidation.before))}"
+            f"consolidation: {merging.model} grouped {plural(len(merging.labels), 'name')} into "
+            f"{ideas} ({by_embedding} by embedding alone) in {plural(merging.requests, 'request')}"
         )
-        for problem in consolidation.problems:
+        for problem in merging.problems:
             yield f"consolidation: {problem}"
     parts = [c for c in proposals.criteria.criteria if c.provenance.part_of]
     if parts:

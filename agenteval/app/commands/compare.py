@@ -89,13 +89,13 @@ def compare(
     inputs = [settings.other, settings.scores, settings.criteria]
     refuse_input(junit, inputs, store=settings.store)
     limits = [_limit(text) for text in fail_under or ()]
-    asked = fail_if or (FailIf.surely_worse if fail_on_regression else None)
-    for option, given in (("--junit", junit), ("--on-undecided", on_undecided)):
-        if given is not None and not limits and asked is None:
+    condition = fail_if or (FailIf.surely_worse if fail_on_regression else None)
+    for option, value in (("--junit", junit), ("--on-undecided", on_undecided)):
+        if value is not None and not limits and condition is None:
             raise InputError("is about gates; add --fail-if or --fail-under", option)
     gates = {
         "fail_under": limits,
-        "fail_if": asked.value if asked else None,
+        "fail_if": condition.value if condition else None,
         "undecided_passes": on_undecided is OnUndecided.passes,
     }
     report = compare_ratings(a, b, **keywords(settings, **gates))

@@ -69,7 +69,7 @@ def demo(
     os.chdir(target)
     console = out()
     console.print(_ABOUT)
-    told = f"tasks/{TASK}/runs.jsonl"
+    runs_file = f"tasks/{TASK}/runs.jsonl"
 
     _step(
         1,
@@ -80,7 +80,9 @@ def demo(
         console=console
     )
 
-    _step(2, "A capable judge: can it be trusted?", f"agenteval verify {told} --model recorded")
+    _step(
+        2, "A capable judge: can it be trusted?", f"agenteval verify {runs_file} --model recorded"
+    )
     verified = verifying.verify(runs, reviewed, judge="recorded", task=TASK, notify=notify)
     verified.print(console=console)
     style.save(verified.plot.perturbations(), "copies.png")
@@ -90,7 +92,7 @@ def demo(
     _step(
         3,
         "The embedded judge, which only counts words, on the same runs",
-        f"agenteval verify {told} --model embedded",
+        f"agenteval verify {runs_file} --model embedded",
     )
     verifying.verify(runs, reviewed, judge="embedded", task=TASK, notify=notify).print(
         console=console
@@ -129,8 +131,8 @@ def _long_is_good(run: Run, criterion: Criterion) -> float:
 def next_steps(folder: Path, runs: Path, criteria: Path, judge: str) -> list[str]:
     """Return commands to try next, which work wherever they are pasted."""
     program = shutil.which("agenteval")
-    beside = Path(sys.executable).parent / "agenteval"  # of an environment that is not activated
-    agenteval = "agenteval" if program or not beside.is_file() else shlex.quote(str(beside))
+    script = Path(sys.executable).parent / "agenteval"  # of an environment that is not activated
+    agenteval = "agenteval" if program or not script.is_file() else shlex.quote(str(script))
     texts = f"{shlex.quote(str(runs))} --task {TASK}"
     return [
         f"page: {folder / 'capable.html'}; pictures beside it: radar.png, copies.png",

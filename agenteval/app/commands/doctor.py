@@ -81,9 +81,9 @@ def _judge(spec: str | None, base_url: str | None) -> Iterator[DoctorCheck]:
         choice = choose_model(spec, base_url)
         if choice.kind == "embedded":
             keys = sorted({key for _, key in PROVIDERS.values() if key and os.environ.get(key)})
-            found = "embedded (conciseness by length only); others: --model PROVIDER:MODEL or "
-            found += f"--base-url URL; keys are set for: {', '.join(keys) or 'no provider'}"
-            yield DoctorCheck("judge", None, found)
+            message = "embedded (conciseness by length only); others: --model PROVIDER:MODEL or "
+            message += f"--base-url URL; keys are set for: {', '.join(keys) or 'no provider'}"
+            yield DoctorCheck("judge", None, message)
             return
     except AgentevalError as error:
         yield DoctorCheck("judge", False, str(error))

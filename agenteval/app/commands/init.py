@@ -133,8 +133,8 @@ def _mapping(runs: Path, given: dict[str, str] | None) -> tuple[dict[str, str], 
         warn(line)
     out().print(f"{len(result.runs)} runs in {clean(runs)}; columns are read as:")
     columns = dict.fromkeys(key for record in records for key in record)
-    others = [key for key in columns if key not in mapping.values() and not field_of(key)]
-    for field, column in [*mapping.items(), *(("", key) for key in others)]:
+    unmapped = [key for key in columns if key not in mapping.values() and not field_of(key)]
+    for field, column in [*mapping.items(), *(("", key) for key in unmapped)]:
         values = [str(r[column]) for r in records if r.get(column) is not None][:2]
         shown = clean(" | ".join(" ".join(v.split())[:40] for v in values))
         out().print(f"  {field or '(aside)':9} = {clean(column)}   [dim]{shown}[/dim]")
@@ -245,7 +245,7 @@ def _flags(
     model: options.ModelOptions, limits: options.LimitOptions, store: str | None
 ) -> list[str]:
     """Return the options that say the same to another command, without the values of headers."""
-    given: list[tuple[str, object, object]] = [
+    flags: list[tuple[str, object, object]] = [
         ("--model", model.model, None),
         ("--base-url", model.base_url, None),
         ("--temperature", -1 if model.temperature is None else model.temperature, 1.0),
@@ -254,8 +254,8 @@ def _flags(
     ]
     for field in fields(limits):
         name = f"--{field.name.replace('_', '-')}"
-        given.append((name, getattr(limits, field.name), field.default))
-    return [word for name, value, usual in given if value != usual for word in (name, str(value))]
+        flags.append((name, getattr(limits, field.name), field.default))
+    return [word for name, value, usual in flags if value != usual for word in (name, str(value))]
 
 
 def _step(*words: str) -> None:
