@@ -95,7 +95,7 @@ async def find(finder: TraceFinder, run: Run, attempt: int = 0) -> FinderResult:
 
 @dataclass(frozen=True)
 class DetectorsFinder:
-    """The rule that needs no model (`detectors.detect`)."""
+    """The rules that need no model (`detectors.detect`)."""
 
     taxonomy: Taxonomy
 
@@ -105,7 +105,7 @@ class DetectorsFinder:
 
     @property
     def parameters(self) -> Mapping[str, JsonValue]:
-        return {"rules": detectors.VERSION, "taxonomy": self.taxonomy.sha256}
+        return {"rules": detectors.detectors_key(), "taxonomy": self.taxonomy.sha256}
 
     def requests(self, run: Run) -> Requests:
         """Rules send no requests."""
