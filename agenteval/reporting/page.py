@@ -315,7 +315,7 @@ def count_of(listed: int, total: int, name: str) -> str:
     if listed < total:
         return f"{listed:,} of {total:,} {name.format(s='s')}."
     return (
-        f"The trial {name.format(s='')}." if total == 1 else f"All {total:,} {name.format(s='s')}."
+        f"The one {name.format(s='')}." if total == 1 else f"All {total:,} {name.format(s='s')}."
     )
 
 
