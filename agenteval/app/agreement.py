@@ -42,8 +42,8 @@ from agenteval.text import plural
 from agenteval.utility.judging import Criteria, read_criteria
 
 _NO_LABELS = (
-    "give ratings to compare with, or --audit; the store has no labels of people "
-    "(`agenteval view --label` makes them)"
+    "give labels to compare with (--labels), or --audit; the store has no human labels yet "
+    "(`agenteval view --label` collects them)"
 )
 
 
@@ -74,15 +74,15 @@ class AgreementReport(Report):
             for what, about, of, shown in (
                 (
                     "Reliability",
-                    "What people say of the runs to which the judge gave a value. On the dotted "
-                    "line the value can be read as theirs; below it the judge is too kind.",
+                    "How people label runs, by the value that the judge gave them. On the dotted "
+                    "line judge and people agree; below it the judge is too lenient.",
                     "value",
                     labelled.calibrations,
                 ),
                 (
                     "Probabilities",
-                    "How often the level that the judge calls most probable is the "
-                    "label. Below the dotted line the judge is too sure of itself.",
+                    "How often the judge's most probable level is the label. Below the dotted "
+                    "line the judge is overconfident.",
                     "probability",
                     [replace(c, bins=c.level_bins) for c in labelled.calibrations if c.brier],
                 ),
@@ -122,9 +122,11 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
     settings = read_options(AgreementOptions, options, agree)
     stored = _stored_labels(labels, settings)
     if settings.alt_test and labels is None and stored is None:
-        raise InputError("asks for labels of several people", "--alt-test")
+        raise InputError("needs labels by several people", "--alt-test")
     if not 0 <= settings.epsilon < 1:
-        raise InputError(f"epsilon {settings.epsilon} must lie from 0 up to 1", "--epsilon")
+        raise InputError(
+            f"epsilon {settings.epsilon} must be at least 0 and less than 1", "--epsilon"
+        )
     drawn = stored.sample if stored else _sample(labels, settings.sample)
     thresholds = AgreeOptions(few=settings.min_runs, cut=settings.cut, seed=settings.seed)
     judges = (settings.judges,) if isinstance(settings.judges, str) else tuple(settings.judges)
@@ -214,7 +216,7 @@ def _stored_labels(labels: Ratings | None, given: AgreementOptions) -> LabelledQ
     needed and there are none."""
     if labels is not None or given.scores:
         if given.queue is not None:
-            raise InputError("names labels of the store; give no --labels and --scores", "--queue")
+            raise InputError("selects labels in the store; remove --labels and --scores", "--queue")
         if labels is None and not given.audit:
             raise InputError(_NO_LABELS, "--labels")
         return None
@@ -228,7 +230,9 @@ def _stored_labels(labels: Ratings | None, given: AgreementOptions) -> LabelledQ
     except NoStoreYet:
         raise InputError(_NO_LABELS, "--labels") from None
     if not labelled.people:
-        raise InputError(f"nobody has labelled a run of {labelled.queue.name!r} yet", "--queue")
+        raise InputError(
+            f"there are no labels yet in the queue {labelled.queue.name!r} yet", "--queue"
+        )
     return labelled
 
 
@@ -247,7 +251,7 @@ def _sample(labels: Ratings | None, sample: str | Path | None) -> Sample | None:
     if sample is not None:
         drawn = read_sample(Path(sample))
         if drawn is None:
-            raise InputError("this file names no sample", str(sample))
+            raise InputError("this file does not describe a sample", str(sample))
         return drawn
     return read_sample(Path(labels)) if isinstance(labels, str | Path) else None
 
@@ -292,7 +296,7 @@ def sample_to_label(
     filled in, and give the file to `agree`. Raises InputError as `agree`, and for n below 1.
     """
     if n < 1:
-        raise InputError(f"{n} runs cannot be drawn", "--n")
+        raise InputError(f"{n} runs are too few to draw", "--n")
     name, table, known_criteria_list, notes = judge_table(scores, store, judge, task, criteria)
     if runs is not None:
         placed, _ = _placed({name: table}, {}, None, runs, notes)
@@ -303,7 +307,7 @@ def sample_to_label(
     texts = {run.id: make_view(run) for run in read}
     sample = draw(table, n, by=by, seed=seed)
     if unrated := len(table.present("run")) - sample.total:
-        notes.append(f"{plural(unrated, 'run')} without a rating cannot be drawn")
+        notes.append(f"{plural(unrated, 'run')} without a rating; they cannot be drawn")
     ids = table.present("criterion")
     levels = {c.id: " | ".join(c.accepted_values) for c in known_criteria_list}
     entries = {entry.run: entry for entry in table.entries()}
@@ -332,7 +336,7 @@ def sample_to_label(
         for run, weight in sample.weights.items()
     ]
     return SampleReport(
-        title=f"to be labelled, of the runs that {name} rated: {sample.name}",
+        title=f"to label, of the runs rated by {name} rated: {sample.name}",
         tables=(table_of(_SampledRun, "sample", "Runs to label", rows, detail=True),),
         notes=tuple(notes),
         sample=sample,
@@ -370,7 +374,7 @@ def judge_table(
 def _gates(pairs: Iterable[JudgeAndRater], least: int) -> list[Gate]:
     return [
         Gate(
-            "runs rated by both at least",
+            "more runs rated by both",
             "met" if a.compared >= least else "undecided",
             f"{a.compared} runs rated by {pair.judge} and {pair.rater}",
             a.criterion_id,
@@ -418,7 +422,9 @@ def _from_files(
         raise InputError(f"no --scores file has a rater {unknown[0]!r}", "--source")
     if not tables:
         raise InputError(
-            "no rater is left to be the judge: labels and scores are the same", "--scores"
+            "the labels and scores come from the same raters, so there is no judge to compare; "
+            "choose one with --source",
+            "--scores",
         )
     return tables
 
@@ -437,7 +443,7 @@ def _judges_in(
         return chosen
     people: set[str | None] = set(raters) or set(present)
     if set(present_judges) & people:
-        raise InputError(f"rater {present_judges[0]!r} is judge and label at once", "--source")
+        raise InputError(f"rater {present_judges[0]!r} is both judge and label", "--source")
     return [rater for rater in chosen if rater not in people]
 
 
@@ -460,7 +466,7 @@ def _from_store(
                 model = judge.source.model
                 shown = model if model not in tables else f"{model} {judge.key[:12]}"
                 if shown in tables:
-                    raise InputError(f"{name!r} names the same judge again", "--source")
+                    raise InputError(f"{name!r} is the same judge twice", "--source")
                 rated = _rated_alike(judge, criteria, notes, fixed=bool(known))
                 for criterion in rated.values():
                     criteria.setdefault(criterion.id, criterion)
@@ -485,7 +491,8 @@ def _rated_alike(
                 comparable[key] = criterion
         elif criterion.accepted_values != criteria[name].accepted_values:
             other_levels.append(
-                f"{name}: the stored judge used other levels than the criteria; left out"
+                f"{name}: skipped, because its levels in the store differ from those in the "
+                "criteria file"
             )
         else:
             comparable[key] = criterion

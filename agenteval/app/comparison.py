@@ -148,7 +148,7 @@ def compare(
         gates += regression_gates(comparison, settings.fail_if)
         if not gates:
             why = "; ".join(f"{row.criterion}: {row.reason}" for row in comparison.rows)
-            raise InputError(f"no row has a mean, so no gate could fail ({why})", "--fail-if")
+            raise InputError(f"no row has a mean, so no gate could be checked ({why})", "--fail-if")
     warnings = comparison_warnings(pair, comparison)
     report = ComparisonReport(
         title=f"A = {pair.names[0]}, B = {pair.names[1]}",
@@ -184,13 +184,16 @@ def _check(systems: tuple[str, ...], judges: tuple[str, ...], here: object, othe
     if len(judges) > 2:
         raise InputError("at most two judges can be compared", "--source")
     if len(set(systems)) == 2 and len(judges) == 2:
-        raise InputError("two systems and two judges at once: a difference could come from either")
+        raise InputError(
+            "two systems and two judges cannot be compared at once: a difference "
+            "could come from either"
+        )
     if len(systems) == 2 and systems[0] == systems[1] and other is None:
         raise InputError(f"{systems[0]!r} is compared with itself", "compare")
     if len(systems) < 2 and other is None and len(judges) < 2:
         raise InputError(
-            "say what to compare: two systems, two judges (--source twice), or a second store or "
-            "score file (--with)",
+            "choose what to compare: two systems, two judges (--source twice), or a second store "
+            "or score file (--with)",
             "compare",
         )
     if isinstance(here, str | Path) and isinstance(other, str | Path):
@@ -210,14 +213,14 @@ def _paired(
         if store is not None:
             raise InputError("give --store or --scores, not both", "--scores")
         if isinstance(other, Store):
-            raise InputError("ratings are compared with ratings, a store with a store", "other")
+            raise InputError("compare ratings with ratings, or a store with a store", "other")
         rated_criteria, _ = known_criteria(given.criteria, task)
         ratings = [Path(p) if isinstance(p, str) else p for p in (scores, other or scores)]
         names = ["the ratings" if isinstance(p, ScoreTable) else str(p) for p in ratings]
         query = RatingQuery(systems, judges, task, other is not None, (names[0], names[1]))
         return compared_tables(query, ratings, rated_criteria)
     if isinstance(other, ScoreTable):
-        raise InputError("ratings are compared with ratings, a store with a store", "other")
+        raise InputError("compare ratings with ratings, or a store with a store", "other")
     with ExitStack() as stack:
         stores = [
             stack.enter_context(opened(place, create=False))

@@ -104,7 +104,7 @@ def run(
         possible -= {"criteria"}
     for step in only:
         if step not in possible:
-            raise InputError(f"the file has no section for the step {step!r}", "--only")
+            raise InputError(f"the file does not have a section for the step {step!r}", "--only")
     steps = [s for s in STEPS if s in possible and s in (only or STEPS)]
     try:
         return _Evaluation(evaluation, steps, watch).run(dry_run=dry_run)
@@ -150,7 +150,7 @@ class _Evaluation:
             systems, baseline = {run.system for run in runs}, compare["baseline"]
             if baseline not in systems or len(systems) < 2:
                 system_names = ", ".join(sorted(systems))
-                problem = f"no system to compare with {baseline!r}; the runs are of {system_names}"
+                problem = f"no baseline system {baseline!r}; the runs are of {system_names}"
                 raise InputError(problem, f"{self.file.path}: compare.baseline")
         return runs
 
@@ -220,7 +220,7 @@ class _Evaluation:
         budgets: dict[str, Budget] = {}
         for step in self.steps:
             if step in ("quantify", "verify") and missing:
-                note = "scores are not estimated before the criteria are proposed"
+                note = "scores can only be estimated after the criteria are proposed"
                 total += CostEstimate(notes=(note,))
             elif step not in ("compare", "report") and (step != "criteria" or missing):
                 estimate = self._step(step, dry_run=True).estimate or CostEstimate()

@@ -89,12 +89,12 @@ def keys_of(
 _RUN = {"store", "retry_failed", "dry_run", "workers", "ray"}
 _REQUESTS = {
     "reasoning_effort": Key(
-        "reasoning_effort", str | None, "How long the model thinks: low, medium, high."
+        "reasoning_effort", str | None, "Reasoning effort of the model: low, medium or high."
     ),
     "max_tokens": Key(
-        "max_tokens", int | Literal["none"] | None, "Most tokens of one reply, or none.", 1
+        "max_tokens", int | Literal["none"] | None, "Maximum tokens per reply, or none.", 1
     ),
-    "parameters": Key("parameters", dict[str, Any], "Further parameters of every request."),
+    "parameters": Key("parameters", dict[str, Any], "Additional request parameters."),
 }
 SECTIONS: dict[str, dict[str, Key]] = {
     "criteria": {
@@ -130,12 +130,16 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "sample": Key("sample", int, "Verify on this many runs, drawn by seed.", 1),
         "seed": Key("seed", int, "Seed of the sample and the intervals.", 0),
         "repeats": Key("repeats", int, "How often each text is judged.", 1),
-        "labels": Key("labels", str, "Labels of these runs by people."),
-        "probes": Key("probes", bool, "Also ask in other ways and with attacks in the text."),
-        "sequential": Key("sequential", bool, "Stop when no verdict is open."),
+        "labels": Key("labels", str, "Human labels of these runs."),
+        "probes": Key(
+            "probes", bool, "Also probe the judge with other prompts and with attacks in the text."
+        ),
+        "sequential": Key("sequential", bool, "Stop when every verdict is settled."),
         "gate": Key("gate", bool, "Exit 4 (not enough data) or 5 (not trustworthy)."),
-        "allow_criteria": Key("allow_criteria", list[str], "Refuted criteria that may pass."),
-        "output": Key("output", str, "Where the criteria with their verdicts are written."),
+        "allow_criteria": Key(
+            "allow_criteria", list[str], "Refuted criteria that the gate ignores."
+        ),
+        "output": Key("output", str, "Output file of the criteria with their verdicts."),
     },
     "compare": {
         "baseline": Key(
@@ -147,16 +151,18 @@ SECTIONS: dict[str, dict[str, Key]] = {
             without={"other", "judges", "store", "scores", "task", "criteria"},
         ),
         "fail_if": Key("fail_if", FailIf | None, "Gate on every criterion."),
-        "fail_under": Key("fail_under", dict[str, float], "Gate: a mean is not below a value."),
-        "undecided": Key("undecided", Literal["pass", "fail"], "What undecided gates do."),
+        "fail_under": Key("fail_under", dict[str, float], "Gate: fail if a mean is below a value."),
+        "undecided": Key(
+            "undecided", Literal["pass", "fail"], "Whether an undecided gate fails or passes."
+        ),
     },
     "limits": keys_of(LimitOptions),
     "plan": {
-        "suite": Key("suite", str, "File of the planning tests.", required=True),
+        "suite": Key("suite", str, "File with the planning tests.", required=True),
         **keys_of(PlanTestOptions, without=_RUN),
     },
     "trace": {
-        "traces": Key("traces", str, "File or folder of the traces.", required=True),
+        "traces": Key("traces", str, "File or folder with the traces.", required=True),
         **keys_of(LocateOptions, without=_RUN),
     },
     "flow": {
@@ -401,7 +407,7 @@ class _Values:
         if isinstance(result, int | float) and not abs(result) < 2**63:  # infinity too
             self._refuse(node, f"{node.value[:20]} is too large")
         if isinstance(result, str) and re.search("[\0\ud800-\udfff]", result):
-            self._refuse(node, "a text with a NUL or half a character")
+            self._refuse(node, "the text has a NUL or an incomplete character")
         if isinstance(result, str) and pathway[:1] != ("task",):
             shown = re.sub(r"^postgres(ql)?://[^/@:]+@", "", result)  # a user alone is no secret
             if redacted(shown) != shown:

@@ -77,7 +77,9 @@ def export_labels(
         else:
             rows = label_rows(labelled)
             if not rows:
-                raise InputError(f"nobody has labelled {labelled.queue.name!r} yet", "--queue")
+                raise InputError(
+                    f"there are no labels yet in {labelled.queue.name!r} yet", "--queue"
+                )
     line = _QueueLine(
         queue=labelled.queue.name,
         task=labelled.queue.task,

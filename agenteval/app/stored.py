@@ -76,7 +76,7 @@ def _no_originals(store: Store, key: str, record: Source) -> str:
     held = ", ".join(f"{n} of {name!r} copies" for name, n in sorted(variants.items()))
     what = "a source of `verify --probes`" if is_probe(record) else "this source"
     return (
-        f"{what} ({record.model}): no run was judged as it is, so there is no table; results: "
+        f"{what} ({record.model}): only copies were judged, so there is no table; results: "
         f"{held or 'none'}. `agenteval export FILE --source {key[:12]} --with-copies` "
         "writes them"
     )
@@ -200,7 +200,7 @@ def results(
         title=f"{run}  system {ratings[0].system}  {ended}",
         tables=(_texts(bodies), table),
         notes=tuple(
-            f"its text seems to talk to the judge: {', '.join(flag.signs)}" for flag in flags.found
+            f"its text seems to address the judge: {', '.join(flag.signs)}" for flag in flags.found
         ),
         unfinished=tuple(unfinished),
         data={"run": run, "system": ratings[0].system, "success": ratings[0].success},
@@ -247,7 +247,7 @@ def export(
         title = f"{report.data['rows']} results sent as events to {where}"
         return replace(report, title=title, data={**report.data, "file": where})
     if traces is not None or not explanations:
-        raise InputError("goes with --otlp", "--traces, --no-explanations")
+        raise InputError("needs --otlp", "--traces, --no-explanations")
     path = Path(path)
     with opened(store, create=False) as opened_store, opened_store.snapshot():
         everyone = opened_store.sources(trials=True)
@@ -289,7 +289,7 @@ def export_replies(
     notes = []
     if exported.without_request:
         number = plural(exported.without_request, "reply")
-        notes.append(f"left out: {number} stored by an earlier version, without their requests")
+        notes.append(f"omitted: {number} stored by an earlier version without their requests")
     return Report(
         title=f"{plural(exported.written, 'reply')} written to {path}",
         tables=(),
@@ -322,11 +322,14 @@ def page(
     `plan`, `flow` or `trace report`, with all systems tried. Raises InputError, StoreError.
     """
     if scores is None and deterministic:
-        raise InputError("is said of ratings made elsewhere (--scores)", "--deterministic")
+        raise InputError("needs --scores", "--deterministic")
     if scores is None and rater is not None:
-        raise InputError("raters are known in a file of ratings only (--scores)", "--rater")
+        raise InputError("needs --scores: only a file of ratings has raters", "--rater")
     if scores is not None and (runs is not None or source is not None):
-        raise InputError("ratings of a file have no store: leave out RUNS and --source", "--scores")
+        raise InputError(
+            "remove RUNS and --source: they select in the store, and --scores reads a file",
+            "--scores",
+        )
     criteria_list, notes = known_criteria(criteria, None)
     most = MOST_RUNS if most_runs is None else most_runs
     thresholds = VerifyOptions(min_cases=min_cases, deterministic=deterministic)
@@ -351,7 +354,7 @@ def page(
             if key not in judges:
                 if chosen:
                     raise InputError(
-                        f"chooses among runs that a judge rated, not trials of {record.model}",
+                        f"selects runs rated by a judge, not trials of {record.model}",
                         chosen[0],
                     )
                 if source is None:
@@ -369,7 +372,7 @@ def _written(
     write_atomically(Path(output), html)
     size = len(html.encode()) / 1e6
     return Report(
-        title=f"{output}: {size:.1f} MB, opens in any browser without a network",
+        title=f"{output}: {size:.1f} MB, opens in any browser, offline",
         tables=(),
         notes=tuple(notes),
         unfinished=tuple(unfinished),
@@ -392,7 +395,7 @@ def _trials(store: Store, evaluator: str) -> Report:
         from agenteval.traces.api import findings_report
 
         return findings_report(store=store)
-    raise InputError(f"there is no page of {evaluator}; `agenteval show` prints its table")
+    raise InputError(f"there is no page for {evaluator}; `agenteval show` prints its table")
 
 
 def _other_experiments(store: Store, shown: Source, judges: Collection[str]) -> list[str]:

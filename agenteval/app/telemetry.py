@@ -51,8 +51,8 @@ def send_events(
                 break
     if taken < total:
         raise ModelError(
-            f"{url}: {refusal}; {taken:,} of {total:,} events were sent; a file in its place keeps "
-            "them: agenteval export --otlp events.jsonl, with the same options"
+            f"{url}: {refusal}; {taken:,} of {total:,} events were sent; to keep them all, write "
+            "a file with the same options: agenteval export --otlp events.jsonl"
         )
     return url
 
@@ -66,7 +66,7 @@ def _spans(traces: str | Path) -> dict[str, tuple[str, str | None]]:
             named = [span.attributes.get("gen_ai.response.id") for span in run.spans]
             known[run.id] = root, next((n for n in reversed(named) if isinstance(n, str)), None)
     if not known:
-        raise InputError("no trace in it has ids of 16 and 8 bytes", str(traces))
+        raise InputError("no trace in this file has ids of 16 and 8 bytes", str(traces))
     return known
 
 
@@ -116,7 +116,7 @@ def _requests(records: Iterable[dict[str, Any]]) -> Iterator[tuple[int, str]]:
 def _address(url: str) -> str:
     keep_secret(url_secrets(url))
     if not re.fullmatch("https?://[!-~]+", url) or re.search("[?#@]", url):
-        raise InputError(f"an endpoint is http://HOST/PATH; keys belong in {_HEADERS}", url)
+        raise InputError(f"the endpoint must be http://HOST/PATH; set keys in {_HEADERS}", url)
     return url if url.endswith("/v1/logs") else f"{url.rstrip('/')}/v1/logs"
 
 
@@ -127,7 +127,7 @@ def _headers() -> dict[str, str]:
         key, _, value = (unquote(piece.strip()) for piece in part.partition("="))
         keep_secret([value])
         if not re.fullmatch("[A-Za-z0-9_-]+", key) or not re.fullmatch("[ -~]+", value):
-            raise InputError("headers are NAME=VALUE,NAME=VALUE", _HEADERS)
+            raise InputError("headers must be NAME=VALUE,NAME=VALUE", _HEADERS)
         headers[key] = value
     return headers
 
@@ -156,7 +156,7 @@ def _answer(request: urllib.request.Request, events: int) -> tuple[int, str]:
         except (OSError, HTTPException) as error:
             why = f"cannot be reached ({getattr(error, 'reason', error)})"
         except (ValueError, TypeError, AttributeError):
-            return events, "its answer is none of OTLP"
+            return events, "its answer is not OTLP"
         if wait > 30:
             break
         time.sleep(wait)

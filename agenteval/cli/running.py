@@ -55,7 +55,7 @@ class Interrupted(KeyboardInterrupt):
     """Ctrl-C in the sync form of an experiment: `report` holds what was done, None for nothing."""
 
     def __init__(self, report: Report | None = None) -> None:
-        super().__init__("what is done is stored; the same call goes on from here")
+        super().__init__("finished results are stored; make the same call to continue")
         self.report = report
 
 
@@ -170,14 +170,14 @@ class Watch:
 
     def waiting(self) -> None:
         """At the first Ctrl-C, while calls are under way."""
-        self.note("interrupted: waiting for the replies under way; once more ends it at once")
+        self.note("interrupted: waiting for pending replies; press Ctrl-C again to stop at once")
 
 
 def how_it_ended(ended: ExperimentResult | None, left: str) -> tuple[tuple[str, ...], int]:
     """What is to be said of an experiment that was interrupted (None) or stopped early, and the
     exit code."""
     if ended is None:
-        return ("interrupted: what is done is stored; the same command goes on from here",), 130
+        return ("interrupted: finished results are stored; run the same command to continue",), 130
     if ended.stopped:
         return (why_stopped(ended, left),), 3
     return (), 0

@@ -76,7 +76,7 @@ async def aplan_suite(count: int = 100, **options: Unpack[SuiteKeywords]) -> Sui
         try:
             invention = await _invent(settings, settings.invent, choice, watch)
         except asyncio.CancelledError:
-            line = "interrupted: the replies that came are stored; the same command goes on"
+            line = "interrupted: replies received so far are stored; run the same command to continue"
             raise Stopped(
                 SuiteReport(title="Planning tests", tables=(), unfinished=(line,), exit_code=130)
             ) from None

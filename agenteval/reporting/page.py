@@ -249,7 +249,7 @@ def report_page(
 
 
 def summary(answer: Answer, tiles: Sequence[Tile], flags: Flags = _NO_FLAGS) -> PageSection:
-    """Return the head of a page; `flags` name the runs whose text seems to talk to the judge."""
+    """Return the head of a page; `flags` name the runs whose text seems to address the judge."""
     warning = [Text(flags.line, "warning")] if flags.line else []
     numbers = Tiles([*tiles, *([flags.tile] if flags.examined else ())])
     return PageSection("summary", "Summary", [answer, numbers, *warning])
@@ -314,9 +314,7 @@ def count_of(listed: int, total: int, name: str) -> str:
     """Return how many are listed, as in "All 3 wrong plans." for "wrong plan{s}"."""
     if listed < total:
         return f"{listed:,} of {total:,} {name.format(s='s')}."
-    return (
-        f"The one {name.format(s='')}." if total == 1 else f"All {total:,} {name.format(s='s')}."
-    )
+    return f"The one {name.format(s='')}." if total == 1 else f"All {total:,} {name.format(s='s')}."
 
 
 def round_robin(queues: Iterable[Sequence[_T]]) -> list[_T]:

@@ -79,7 +79,7 @@ _FIELDS = {"span", "category", "impact", "description", "evidence", "confidence"
 
 @dataclass(frozen=True, kw_only=True)
 class FindingsReport(Report):
-    """The findings of finders, and the traces whose text seems to talk to the judge (`flags`)."""
+    """The findings of finders, and the traces whose text seems to address the judge (`flags`)."""
 
     finders: tuple[FinderFindings, ...] = ()
     taxonomy: Taxonomy | None = None
@@ -118,7 +118,7 @@ class FindingsReport(Report):
         """
         from agenteval.traces.page import traces_page
 
-        facts = [("signs of talk to the judge", _EXCERPTS)] if self.excerpts else []
+        facts = [("text addressed to the judge", _EXCERPTS)] if self.excerpts else []
         return traces_page(self, facts=facts, most_traces=most_traces, spans=spans)
 
     def write(self, folder: str | Path) -> list[Path]:
@@ -426,7 +426,7 @@ def findings_report(
     flags = combined(read) if keys is not None else flags_of_outlines(outlines.values())
     report = _report(finders, labels, watch, flags, outlines=list(outlines.values()), scores=scores)
     excerpts = keys is None and flags.examined > 0
-    note = (f"signs of talk to the judge: {_EXCERPTS}",) if excerpts else ()
+    note = (f"text addressed to the judge: {_EXCERPTS}",) if excerpts else ()
     return replace(
         report,
         notes=(*report.notes, *note),

@@ -102,7 +102,7 @@ def show(
     print_trace(shown, results, spans=spans, chars=chars)
     if signs:
         listed = clean(", ".join(signs))
-        out().print(f"[yellow]its text seems to talk to the judge: {listed}[/yellow]")
+        out().print(f"[yellow]its text seems to address the judge: {listed}[/yellow]")
 
 
 def _chosen(path: str, trace: str | None) -> Run:

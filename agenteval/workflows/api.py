@@ -255,7 +255,7 @@ async def _run(experiment: WorkflowExperiment, how: TurnOptions, watch: Watch) -
             result = await experiment.run(store, watch, how.judgements)
         except asyncio.CancelledError:
             report = _stored_report(experiment, store, watch)
-            line = "interrupted: what is done is stored; the same command goes on from here"
+            line = "interrupted: finished results are stored; run the same command to continue"
             raise Stopped(replace(report, unfinished=(line,), exit_code=130)) from None
         report = _stored_report(experiment, store, watch)
     if result.stopped:

@@ -1,4 +1,4 @@
-"""Sessions and single turns whose text seems to talk to the judge.
+"""Sessions and single turns whose text seems to address the judge.
 
 Examined is what judges of workflows read and the agent or its tools wrote: what the agent says, the
 tools and arguments of its calls, their results; of a turn the reply or the call. What a simulated

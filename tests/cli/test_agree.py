@@ -103,10 +103,10 @@ def test_cases_come_from_the_runs_beside_the_labels(cli: Cli, project: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "--labels: give ratings to compare with, or --audit"),
+        ((), "--labels: "),
         (("--labels", "none.jsonl", "--scores", "s.jsonl", "--task", "sums"), "none.jsonl: can"),
         (("--labels", "l.jsonl"), "agenteval.db"),
-        (("--labels", "l.jsonl", "--scores", "l.jsonl"), "no rater is left to be the judge"),
+        (("--labels", "l.jsonl", "--scores", "l.jsonl"), "--source"),
         (("--labels", "l.jsonl", "--scores", "s.jsonl"), "say which criteria these are"),
         (
             ("--labels", "l.jsonl", "--scores", "s.jsonl", "--task", "sums", "--rater", "Z"),

@@ -114,9 +114,9 @@ def test_an_endpoint_that_refuses_is_one_line_and_3(
         (["a.csv", "--no-explanations"], "--traces, --no-explanations: goes with --otlp"),
         (
             ["--otlp", "traces/one.json", "--traces", "traces/one.json"],
-            "the command reads this file",
+            "another output file",
         ),
-        (["--otlp", "agenteval.db"], "this is the store; name another file to write"),
+        (["--otlp", "agenteval.db"], "agenteval.db: this file is the store"),
         (["--otlp", "e.jsonl", "--traces", "criteria.json"], "criteria.json"),
         (["--otlp", "http://a:b@127.0.0.1:1"], "keys belong in OTEL_EXPORTER_OTLP_HEADERS"),
         (["--otlp", "https://"], "keys belong in OTEL_EXPORTER_OTLP_HEADERS"),

@@ -38,9 +38,9 @@ from tests.reporting.making import (
 SHARED = pytest.mark.xdist_group("browser")
 
 
-# What the page itself says of a text that seems to talk to the judge, as some hostile ones do.
+# What the page itself says of a text that seems to address the judge, as some hostile ones do.
 SIGNS = (
-    r'<p class="warning">This text seems to talk to the judge.*?</p>'
+    r'<p class="warning">This text seems to address the judge.*?</p>'
     r'| <span class="badge repair">talks to the judge</span>'
 )
 

@@ -186,4 +186,4 @@ def test_a_stored_judge_that_used_other_levels_is_left_out() -> None:
     Path("labels.jsonl").write_text("\n".join(map(json.dumps, labels)))
     report = agenteval.agree("labels.jsonl", criteria=changed)
     assert list(report.criteria) == ["depth"]
-    assert any("clarity: the stored judge used other levels" in note for note in report.notes)
+    assert any("clarity: skipped, because its levels" in note for note in report.notes)

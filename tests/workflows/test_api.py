@@ -171,7 +171,7 @@ def test_an_interrupted_experiment_keeps_what_is_done(store: Path) -> None:
     assert isinstance(stopped, Stopped)
     assert stopped.report.exit_code == 130
     assert 1 <= len(stopped.report.sessions) < 4  # type: ignore[attr-defined]
-    assert "the same command goes on" in stopped.report.unfinished[0]
+    assert "run the same command to continue" in stopped.report.unfinished[0]
 
 
 def test_calls_that_follow_a_chart_and_calls_that_do_not() -> None:

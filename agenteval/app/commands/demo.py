@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 TASK = "math"
 _ABOUT = (
-    "Recorded: what critics propose and what the capable judge says (replies of a capable large "
-    "language model, written offline). Computed now: merging, perturbed copies, every mean, "
-    "interval and verdict, and all of the second judge."
+    "The critics' proposals and the capable judge's replies are recorded (written offline by a "
+    "capable large language model). Merging, perturbed copies, every mean, interval and verdict, "
+    "and the whole second judge are computed now."
 )
 
 
 def demo(
     folder: Annotated[
-        Path | None, typer.Option("--dir", help="Where to work; default: a new temporary folder.")
+        Path | None, typer.Option("--dir", help="Working folder. Default: a new temporary folder.")
     ] = None,
     local: Annotated[
-        bool, typer.Option("--local", help="Only the critic on this machine (extra `local`).")
+        bool, typer.Option("--local", help="Run only the local critic (needs agenteval[local]).")
     ] = False,
 ) -> None:
     """Compare a capable, a weak and a bad judge; needs no key.
@@ -45,7 +45,7 @@ def demo(
     if local:
         _step(
             6,
-            "A critic without a model picks criteria from a bank",
+            "A critic without a model selects criteria from a bank",
             "agenteval criteria --task support --model embedded",
         )
         utility.propose("support", model="embedded", notify=notify).print(console=out())
@@ -73,7 +73,7 @@ def demo(
 
     _step(
         1,
-        "Criteria: five critics propose, and what they call one idea is merged",
+        "Criteria: five critics propose, and equivalent proposals are merged",
         f"agenteval criteria --task {TASK} --model recorded",
     )
     utility.propose(TASK, model="recorded", output=f"criteria/{TASK}.json", notify=notify).print(
@@ -100,7 +100,7 @@ def demo(
 
     _step(
         4,
-        "A function that gives long answers high marks, as a judge of everything",
+        "A bad judge: a function that gives long answers high marks on every criterion",
         "report = agenteval.verify(runs, judge=long_is_good)",
     )
     long = verifying.verify(runs, reviewed, judge=_long_is_good, task=TASK, store="long.db")
@@ -108,7 +108,7 @@ def demo(
 
     _step(
         5,
-        "The capable judge beside people, and beside the one that counts words",
+        "The capable judge compared with people and with the embedded judge",
         f"agenteval agree --labels tasks/{TASK}/ratings.jsonl --rater A",
     )
     agreement.agree(
@@ -135,7 +135,7 @@ def next_steps(folder: Path, runs: Path, criteria: Path, judge: str) -> list[str
     agenteval = "agenteval" if program or not script.is_file() else shlex.quote(str(script))
     texts = f"{shlex.quote(str(runs))} --task {TASK}"
     return [
-        f"page: {folder / 'capable.html'}; pictures beside it: radar.png, copies.png",
+        f"page: {folder / 'capable.html'}; charts in the same folder: radar.png, copies.png",
         "next:",
         f"  cd {shlex.quote(str(folder))}",
         f"  {agenteval} show --run math-01-duo --source {judge}",

@@ -144,6 +144,6 @@ def _store(store: str | None) -> DoctorCheck:
             counts = f"{len(opened.runs())} runs, {len(opened.sources())} judges"
             return DoctorCheck("store", True, f"{opened.shown}: {counts}")
     except NoStoreYet:
-        return DoctorCheck("store", None, f"{path} (made by the first quantify)")
+        return DoctorCheck("store", None, f"{path} (created by the first quantify)")
     except AgentevalError as error:
         return DoctorCheck("store", False, str(error))
