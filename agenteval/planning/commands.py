@@ -149,7 +149,7 @@ def run_agent(
     output: OutputOptions,
     runs: RunsFile = None,
 ) -> None:
-    """Run an agent on every case. It can be stopped at any time; run the same command to continue."""
+    """Run an agent on every case. If interrupted, run the same command to continue."""
     from agenteval.planning.api import plan_test
 
     refuse_input(runs, [suite, settings.lexicon], store=settings.store)

@@ -76,7 +76,9 @@ async def aplan_suite(count: int = 100, **options: Unpack[SuiteKeywords]) -> Sui
         try:
             invention = await _invent(settings, settings.invent, choice, watch)
         except asyncio.CancelledError:
-            line = "interrupted: replies received so far are stored; run the same command to continue"
+            line = (
+                "interrupted: replies received so far are stored; run the same command to continue"
+            )
             raise Stopped(
                 SuiteReport(title="Planning tests", tables=(), unfinished=(line,), exit_code=130)
             ) from None

@@ -48,7 +48,7 @@ def locate(
     limits: LimitOptions,
     output: OutputOptions,
 ) -> None:
-    """Find errors in traces. It can be stopped at any time; run the same command to continue."""
+    """Find errors in traces. If interrupted, run the same command to continue."""
     from agenteval.traces.api import locate as find_errors
 
     folder = settings.output

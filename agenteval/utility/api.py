@@ -369,7 +369,10 @@ def _scored(
     unfinished: tuple[str, ...] = ()
     code = 0
     if result is None:
-        unfinished, code = (f"not complete: {far}; interrupted; run the same command to continue",), 130
+        unfinished, code = (
+            (f"not complete: {far}; interrupted; run the same command to continue",),
+            130,
+        )
     elif result.stopped:
         why = why_stopped(result, "calls not made")
         unfinished, code = (f"not complete: {far}; {why}; run the same command to continue",), 3

@@ -76,7 +76,7 @@ def quantify(
     limits: options.LimitOptions,
     output: options.OutputOptions,
 ) -> None:
-    """Score every run on every criterion. It can be stopped at any time; run the same command to continue."""
+    """Score every run on every criterion. If interrupted, run the same command to continue."""
     from agenteval.utility import api
 
     with following("judging") as progress:

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -38,13 +39,15 @@ _STATIC = {
 class Viewer:
     """What every page knows: the store, who may write, and the secrets of the server.
 
-    Without `labelling` nothing can be changed. `rater` is the name that was given at the start.
+    Without `labelling` nothing can be changed. `rater` is the name that was given at the start,
+    `criteria_file` the file that can be edited.
     """
 
     store: Store
     access: Access
     labelling: bool = False
     rater: str | None = None
+    criteria_file: Path | None = None
 
 
 PageFunction = Callable[[Viewer, Request], Page | Response]
@@ -138,12 +141,18 @@ def _failed(request: Request, error: Exception) -> Response:
 
 def make_app(viewer: Viewer) -> Starlette:
     """Return the web application of a viewer."""
-    from agenteval.view import labels, runs
+    from agenteval.view import criteria, labels, runs
 
     routes = [
         Route("/static/{name:str}", _static),
-        *(Route(path, shown(page)) for path, page in {**runs.PAGES, **labels.PAGES}.items()),
-        *(Route(path, written(change), methods=["POST"]) for path, change in labels.FORMS.items()),
+        *(
+            Route(path, shown(page))
+            for path, page in {**runs.PAGES, **labels.PAGES, **criteria.PAGES}.items()
+        ),
+        *(
+            Route(path, written(change), methods=["POST"])
+            for path, change in {**labels.FORMS, **criteria.FORMS}.items()
+        ),
     ]
     app = Starlette(
         routes=routes,
@@ -158,4 +167,4 @@ async def _missing(request: Request, error: Exception) -> Response:
     return PlainTextResponse("there is no such page", 404)
 
 
-NAVIGATION = (("/", "Experiments"), ("/label", "Label"))
+NAVIGATION = (("/", "Experiments"), ("/label", "Label"), ("/criteria", "Criteria"))

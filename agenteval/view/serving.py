@@ -4,34 +4,46 @@ from __future__ import annotations
 
 import socket
 import webbrowser
+from dataclasses import dataclass
 from pathlib import Path
 
 from agenteval.cli.console import note
 from agenteval.errors import InputError
 from agenteval.store import Store
 from agenteval.store.store import default_path
+from agenteval.utility.criteria_file import load_criteria
 
 _LOOPBACK = ("127.0.0.1", "localhost")
 
 
-def serve(
-    store: str | Path | None = None,
-    *,
-    labelling: bool = False,
-    rater: str | None = None,
-    port: int = 0,
-    open_browser: bool = True,
-    remote: bool = False,
-) -> None:
+@dataclass(frozen=True)
+class ViewerSettings:
+    """How the viewer is served.
+
+    Without `labelling` it changes nothing; with it, runs can be labelled (by `rater`, unless
+    another name is entered) and the file of `criteria` edited. It listens on 127.0.0.1, or with
+    `remote` on all addresses, at `port` (0: a free one).
+    """
+
+    labelling: bool = False
+    rater: str | None = None
+    criteria: Path | None = None
+    port: int = 0
+    open_browser: bool = True
+    remote: bool = False
+
+
+def serve(store: str | Path | None, settings: ViewerSettings) -> None:
     """Show a store (default: `AGENTEVAL_STORE` or agenteval.db) in the browser until Ctrl-C.
 
-    It listens on 127.0.0.1, or with `remote` on all addresses, at `port` (0: a free one). Without
-    `labelling` it changes nothing. Raises InputError when the packages of the extra `view` are
-    missing, the port is taken, or a rater is named without labelling; StoreError and NoStoreYet as
-    `Store`.
+    Raises InputError when the packages of the extra `view` are missing, the port is taken, the
+    criteria cannot be read, or a rater is named without labelling; StoreError as `Store`.
     """
+    labelling, rater, remote = settings.labelling, settings.rater, settings.remote
     if rater is not None and not labelling:
         raise InputError("names who labels; add --label", "--rater")
+    if settings.criteria is not None:
+        load_criteria(settings.criteria)  # a bad file is refused before anything is served
     try:
         import uvicorn
 
@@ -42,10 +54,13 @@ def serve(
             f"the viewer needs {error.name}: pip install 'agenteval[view]'", "agenteval view"
         ) from error
     host = "0.0.0.0" if remote else _LOOPBACK[0]  # noqa: S104  asked for by --allow-remote
-    with Store(store or default_path(), create=False) as opened, _listening(host, port) as sock:
+    with (
+        Store(store or default_path(), create=False) as opened,
+        _listening(host, settings.port) as sock,
+    ):
         number = sock.getsockname()[1]
         access = Access(number, None if remote else _LOOPBACK, reusable=remote)
-        app = make_app(Viewer(opened, access, labelling, rater))
+        app = make_app(Viewer(opened, access, labelling, rater, settings.criteria))
         shown = socket.gethostname() if remote else host
         start = "/label" if labelling else "/"
         url = f"http://{shown}:{number}{start}?token={access.token}"
@@ -54,7 +69,7 @@ def serve(
             note(
                 "other machines can reach it, and nothing is encrypted: use it in a trusted network"
             )
-        if open_browser:
+        if settings.open_browser:
             webbrowser.open(url)
         config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
         uvicorn.Server(config).run(sockets=[sock])

@@ -166,7 +166,7 @@ def session(
         typer.Option("--runs", help="Write the sessions as runs for quantify."),
     ] = None,
 ) -> None:
-    """Let an agent serve every user of the roles. It can be stopped at any time; run the same command to continue.
+    """Let an agent serve every user of the roles. If interrupted, run the same command to continue.
 
     The roles' backend.py is run: it is code. What a judge could not be asked is asked next time."""
     from agenteval.workflows.api import flow_sessions

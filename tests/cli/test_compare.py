@@ -309,7 +309,10 @@ def test_what_is_said_of_several_criteria_stands_in_one_line(cli: Cli, tmp_path:
         (["--with", "agenteval.db"], "agenteval.db is compared with itself"),
         (["--with", "nowhere.db"], "there is no store here yet"),
         (["style-0", "style-1", "--criterion", "depth"], "'depth' is not rated here"),
-        (["style-0", "style-1", "--fail-under", "quality-0"], "'quality-0' is not of the form CRITERION=VALUE"),
+        (
+            ["style-0", "style-1", "--fail-under", "quality-0"],
+            "'quality-0' is not of the form CRITERION=VALUE",
+        ),
         (["style-0", "style-1", "--fail-under", "quality-0=2"], "a value from 0 to 1"),
         (["style-0", "style-1", "--fail-under", "quality-0=nan"], "a value from 0 to 1"),
         (["style-0", "style-1", "--fail-under", "depth=.5"], "'depth' is not compared"),

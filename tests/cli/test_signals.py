@@ -111,7 +111,10 @@ def test_what_is_under_way_is_finished_and_kept(
     assert process.returncode == code, err
     assert gate.count == 1  # nothing more was asked
     assert "not complete: 2 of 12 cells are judged" in out
-    assert "not complete: 2 of 12 cells are judged; interrupted; run the same command to continue" in err
+    assert (
+        "not complete: 2 of 12 cells are judged; interrupted; run the same command to continue"
+        in err
+    )
 
 
 @pytest.mark.slow

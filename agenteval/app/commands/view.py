@@ -20,6 +20,9 @@ def view(
     rater: Annotated[
         str | None, typer.Option(help="With --label: your name, for your labels.")
     ] = None,
+    criteria: Annotated[
+        Path | None, typer.Option(help="Criteria file to show; with --label it can be edited.")
+    ] = None,
     port: Annotated[int, typer.Option(help="Port; 0 takes a free one.", min=0, max=65535)] = 0,
     no_open: Annotated[
         bool, typer.Option("--no-open", help="Print the address and open no browser.")
@@ -39,14 +42,7 @@ def view(
 
     The address that is printed opens the viewer once. Ctrl-C stops it.
     """
-    from agenteval.view.serving import serve
+    from agenteval.view.serving import ViewerSettings, serve
 
-    address: str | Path | None = path if path is not None else store
-    serve(
-        address,
-        labelling=label,
-        rater=rater,
-        port=port,
-        open_browser=not no_open,
-        remote=allow_remote,
-    )
+    settings = ViewerSettings(label, rater, criteria, port, not no_open, allow_remote)
+    serve(path if path is not None else store, settings)
