@@ -108,7 +108,7 @@ class CriticAgent(_Agent):
     """
 
     def __init__(self, name: str, critic: Critic, *, seed: int = 0) -> None:
-        super().__init__(name, "Proposes criteria to evaluate a task by.", CriteriaMessage)
+        super().__init__(name, "Proposes criteria for evaluating a task.", CriteriaMessage)
         self._critic = critic
         self._seed = seed
 
@@ -157,7 +157,7 @@ class QuantifierAgent(_Agent):
         criteria: Sequence[Criterion] = (),
         problem: str = "",
     ) -> None:
-        super().__init__(name, "Scores work on given criteria.", ScoresMessage)
+        super().__init__(name, "Scores work on a set of criteria.", ScoresMessage)
         self._quantifier = quantifier
         self._criteria = tuple(criteria)
         self._problem = problem

@@ -76,7 +76,7 @@ from agenteval.utility.proposals import (
 from agenteval.utility.reports import CriteriaReport, ScoreReport, criteria_report, score_report
 from agenteval.utility.stopping import judge_until
 
-_ONE_LOOK = "intervals of the other tables hold for a single look"
+_ONE_LOOK = "the intervals in the other tables are valid for a single look only"
 
 # -- propose ---------------------------------------------------------------------------------------
 
@@ -152,8 +152,8 @@ async def _ask_critics(
     embedder = choose_embedder(choice, critics)
     if embedder is None and critics.tau is None:
         watch.note(
-            "no embedder is installed (agenteval[local]): equal names merge"
-            + (", and what the critic calls one idea" if critics.consolidate else "")
+            "no embedder is installed (agenteval[local]): only equal names are merged"
+            + (", and names that the critic calls one idea" if critics.consolidate else "")
         )
     with opened(how.store) as store:
         client = make_client(choice, how.limits or Limits(), store)
@@ -201,7 +201,7 @@ async def _critics_estimate(
         counter.count(same)
     notes = notes_on(choice)
     if (critics.embedder or "").startswith("endpoint:"):
-        notes += ("requests for embeddings are not counted; no cap holds for them",)
+        notes += ("requests for embeddings are neither counted nor capped",)
     return replace(total, lines=tuple(counter.lines.values()), notes=notes)
 
 
@@ -215,30 +215,31 @@ def _nothing_readable(proposals: Proposals, min_seeds: int, watch: Watch) -> Mod
         watch.warn(f"{'seeds' if failed[1:] else 'seed'} {', '.join(failed)}: {reason}")
     if proposals.proposed:
         return ModelError(
-            f"none of {proposals.proposed} proposals came from {min_seeds} seeds or more; "
-            "no criteria were written"
+            f"none of {proposals.proposed} proposals came from at least {min_seeds} seeds; no "
+            "criteria were written"
         )
-    return ModelError("no seed gave a readable criterion; no criteria were written")
+    return ModelError("no seed returned a readable criterion; no criteria were written")
 
 
 def _note_bank(proposals: Proposals, task: str, watch: Watch, *, guessed: bool) -> None:
     """Note the kinds of task that the embedded critic used, and which criteria can be judged."""
     left_out = ", ".join(kind for kind in task_kinds() if kind not in proposals.kinds)
-    how = "guessed; --kind says otherwise; " if guessed else ""
+    how = "guessed; override it with --kind; " if guessed else ""
     if proposals.kinds:
         watch.note(f"kind of task: {', '.join(proposals.kinds)} ({how}left out: {left_out})")
     else:
         watch.note(
-            "kind of task: none that the bank knows is near, so general criteria alone; --kind "
-            f"takes {', '.join(task_kinds())}"
+            "kind of task: no kind in the bank is similar, so only general criteria are used; "
+            "choose one with --kind: {', '.join(task_kinds())}"
         )
     rated = [c.name for c in proposals.criteria.criteria if c.provenance.concept in load_kinds()]
     watch.note(
-        f"of these the embedded judge rates {', '.join(rated) or 'none'}; the others need a model "
+        f"of these, the embedded judge can rate {', '.join(rated) or 'none'}; the others need a "
+        "model "
         "or a function as a judge"
     )
     if reviewed := criteria_named(f"{task}.reviewed.json"):
-        watch.note(f"for this task there is a set that people reviewed: --criteria {reviewed}")
+        watch.note(f"this task has a reviewed set of criteria: --criteria {reviewed}")
 
 
 # -- quantify --------------------------------------------------------------------------------------

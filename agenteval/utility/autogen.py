@@ -134,12 +134,12 @@ def _client_of(config: Mapping[str, Any]) -> Client:
     if unsupported := sorted(entry.keys() - _SUPPORTED):
         supported = ", ".join(sorted(_SUPPORTED))
         raise InputError(
-            f"{', '.join(unsupported)}: not read here; known are {supported}", "llm_config"
+            f"{', '.join(unsupported)}: not supported; supported keys are {supported}", "llm_config"
         )
     url = entry.get("base_url") or (openai_url() if "model" in entry else None)
     choice = choose_model(entry.get("model"), url, need_key=False)
     if choice.kind == "embedded":
-        raise InputError("names no chat model, and neither does AGENTEVAL_MODEL", "llm_config")
+        raise InputError("does not name a chat model, and AGENTEVAL_MODEL is not set", "llm_config")
     if key := entry.get("api_key"):
         keep_secret([key])
         choice = replace(choice, api_key=key)
@@ -155,7 +155,7 @@ def _task_of(task: Any) -> Task:
     if isinstance(task, Task):
         return task
     if not (getattr(task, "name", None) and getattr(task, "description", None)):
-        raise InputError(f"{task!r:.80} is no task: it needs a name and a description", "task")
+        raise InputError(f"{task!r:.80} is not a task: it needs a name and a description", "task")
     responses = (getattr(task, f"{kind}_response", "") for kind in ("successful", "failed"))
     success, failed = (((Example(output=text),) if text else ()) for text in responses)
     examples = Examples(success=success, failed=failed)
@@ -164,7 +164,7 @@ def _task_of(task: Any) -> Task:
 
 def _criteria_of(criteria: Sequence[Any] | None) -> tuple[Criterion, ...]:
     if not criteria:
-        raise InputError("there are none to judge by", "criteria")
+        raise InputError("there are no criteria to judge by", "criteria")
     if all(isinstance(criterion, Criterion) for criterion in criteria):
         return tuple(criteria)
     plain = [c.model_dump() if hasattr(c, "model_dump") else c for c in criteria]

@@ -94,7 +94,7 @@ class WithComputed:
 def _answer(unit: JudgeUnit, criterion: Criterion) -> LevelAnswer | NoAnswer:
     reference = criterion.judge_options.get("pattern") or unit.run.reference
     if reference is None:
-        return NoAnswer("unscored:unsupported", "the run has no reference")
+        return NoAnswer("unscored:unsupported", "the run does not have a reference")
     compare = KINDS[criterion.judge or ""].compare
     try:
         right, why = compare(
@@ -123,7 +123,8 @@ def check_computed(criteria: Sequence[Criterion], references: Sequence[str | Non
         levels = criterion.scale in ("binary", "ordinal") and criterion.order != "unclear"
         if not levels or criterion.allow_na or criterion not in criteria:
             raise InputError(
-                "is computed: it needs levels from wrong to right, without parts or n/a", where
+                "is computed: it needs levels from wrong to right, without sub-criteria or n/a",
+                where,
             )
         if "pattern" not in options and not any(r and kind.usable(r) for r in references):
             what = f"that {criterion.judge} can use" if any(references) else "at all"
@@ -144,7 +145,7 @@ def _kind_of(criterion: Criterion, where: str) -> ReferenceCheck:
     try:
         re.compile(str(criterion.judge_options.get("pattern", "")))
     except re.error as error:
-        raise InputError(f"the pattern cannot be used: {error}", where) from None
+        raise InputError(f"invalid pattern: {error}", where) from None
     return KINDS[name]
 
 
@@ -220,10 +221,10 @@ def number_of(text: str) -> Fraction | None:
 def _numeric(text: str, reference: str, options: Mapping[str, Any]) -> tuple[bool, str]:
     expected = _number_of_reference(reference)
     if expected is None:
-        raise ValueError(f"{reference[:40]!r} holds no number")
+        raise ValueError(f"{reference[:40]!r} does not contain a number")
     stated = number_of(final_answer(text))
     if stated is None:
-        return False, "no number is stated"
+        return False, "the answer does not state a number"
     relative = Fraction(options.get("relative", 1e-9)) * max(abs(stated), abs(expected))
     near = abs(stated - expected) <= max(relative, Fraction(options.get("absolute", 1e-12)))
     return near, f"states {_shown(stated)}, the reference is {_shown(expected)}"
@@ -270,7 +271,7 @@ def _json(text: str, reference: str, options: Mapping[str, Any]) -> tuple[bool, 
     try:
         pair.append(parse_reply(text).value)
     except ReplyError:
-        return False, "no JSON is stated"
+        return False, "the answer does not contain JSON"
     keys = options.get("keys")
     if keys is not None and isinstance(pair[0], dict):
         pair = [{k: v.get(k) for k in keys} if isinstance(v, dict) else v for v in pair]
@@ -298,7 +299,7 @@ def _regex(text: str, pattern: str, options: Mapping[str, Any]) -> tuple[bool, s
             timeout=SECONDS,
         )
     except subprocess.TimeoutExpired:
-        raise TimeoutError(f"not done after {SECONDS:g} s") from None
+        raise TimeoutError(f"not finished after {SECONDS:g} s") from None
     if search.returncode:
         error = search.stderr.decode("utf-8", "replace").strip()
         raise ValueError(error.rpartition("\n")[2][:200])

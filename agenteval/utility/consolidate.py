@@ -74,7 +74,7 @@ def read_ideas(text: str, criteria: Sequence[Criterion]) -> ConsolidationReply:
     disjoint = [(why, tuple(n for n in entries if placed[n] == 1)) for why, entries in sets]
     ideas = tuple(idea for idea in disjoint if idea[1])
     if not ideas:
-        raise ReplyError("the reply places none of the entries in an idea")
+        raise ReplyError("the reply does not assign any entry to an idea")
     if len(criteria) > 3 and len(ideas[0][1]) == len(criteria):
         raise ReplyError("the reply puts all entries into one idea")
     idea_of = {n: i for i, (_, entries) in enumerate(ideas) for n in entries}
@@ -93,10 +93,10 @@ def read_ideas(text: str, criteria: Sequence[Criterion]) -> ConsolidationReply:
             wrong += 1
     agreed = tuple(pair for pair in pairs if pair[::-1] not in pairs)
     left_out = {
-        "named that do not exist": unknown,
-        "put into two ideas at once, so into neither": sum(n > 1 for n in placed.values()),
+        "named but do not exist": unknown,
+        "assigned to two ideas at once, so to neither": sum(n > 1 for n in placed.values()),
         "not placed": len(criteria) - len(placed),
-        "named as parts of themselves or of nothing": wrong + len(pairs) - len(agreed),
+        "named as parts of themselves or of unknown entries": wrong + len(pairs) - len(agreed),
     }
     problems = tuple(f"{count} {what}" for what, count in left_out.items() if count)
     return ConsolidationReply(ideas, agreed, problems)

@@ -126,7 +126,7 @@ class _Asker:
                 if not stored or getattr(self.client.transport, "recorded", False):
                     raise
                 if not (self.retry_failed or self.client.has_stored(following)):
-                    why = f"{error} (a reply from the store; --retry-failed asks again)"
+                    why = f"{error} (a stored reply; use --retry-failed to ask again)"
                     raise ReplyError(why) from error
                 request = following
         reading = answer.value
@@ -255,7 +255,7 @@ class Critic(_Asker):
         """The proposal with the orders that the critic states when asked; what went wrong is among
         the problems. Raises Unauthorized, and StoreError of a recording that cannot be stored."""
         best: dict[int, str] = {}
-        why, spent = "the critic did not say", Usage()
+        why, spent = "the critic did not state it", Usage()
         try:
             reply = await self.client.complete(self.order_request(unclear, proposal.seed))
             spent = Usage() if reply.cached else reply.usage
@@ -270,8 +270,12 @@ class Critic(_Asker):
         problems = [p for p in proposal.problems if not p.startswith(unsettled)]
         answers = [best.get(number) for number in range(1, len(unclear) + 1)]
         for leaf, answer in zip(unclear, answers, strict=True):
-            outcome = _OUTCOMES[answer] if answer else f"{why}; it stays unclear and has no mean"
-            problems.append(f"{leaf.name}: order asked of the critic: {outcome}")
+            outcome = (
+                _OUTCOMES[answer]
+                if answer
+                else f"{why}; the order stays unclear, so the criterion has no mean"
+            )
+            problems.append(f"{leaf.name}: order according to the critic: {outcome}")
         remaining = iter(answers)
 
         def ordered(criterion: Criterion) -> Criterion:
@@ -365,11 +369,11 @@ class SubCritic(_Asker):
         for divided in reply.criteria:
             owner = ids.get(divided.id)
             if owner is None:
-                problems.append(f"{divided.name}: nobody asked for this criterion; left out")
+                problems.append(f"{divided.name}: this criterion was not requested; dropped")
             elif owner in parts:
                 problems.append(f"{divided.name}: divided twice; the first division is kept")
             elif not divided.sub_criteria:
-                problems.append(f"{divided.name}: came back without sub-criteria; kept whole")
+                problems.append(f"{divided.name}: returned without sub-criteria; kept undivided")
             else:
                 parts[owner] = divided.sub_criteria
         without_levels: dict[str, Any] = {
@@ -412,7 +416,7 @@ def sampling(seed: int, temperature: float | None, *, max_tokens: int = 6000) ->
 _OUTCOMES = {
     "first": "the first value is the best",
     "last": "the last value is the best",
-    "none": "its values are no grades in this order; it is counted and has no mean",
+    "none": "its values are not grades in this order; it is counted but has no mean",
 }
 
 
@@ -443,7 +447,7 @@ def read_orders(text: str, count: int) -> dict[int, str]:
             answers.setdefault(int(number[1]), set()).add(best)
     agreed = {number: best.pop() for number, best in answers.items() if len(best) == 1}
     if not agreed:
-        raise ReplyError("the reply names no order")
+        raise ReplyError("the reply does not state an order")
     return agreed
 
 

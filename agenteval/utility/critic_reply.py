@@ -86,11 +86,13 @@ def read_criteria(value_or_text: Any) -> CriticReading:
     entries = list(_entries(value))
     if reading.rung == "salvaged" and entries:
         lost, _ = entries.pop()  # the text ended in it: half a scale is another scale
-        reading.problems.append(f"the reply broke off in {lost or 'a criterion'!r}, left out")
+        reading.problems.append(
+            f"the reply was cut off in {lost or 'a criterion'!r}, which is dropped"
+        )
     reading.criteria = _read_all(entries, reading.problems)
     if not reading.criteria:
-        reason = reading.problems[0] if reading.problems else "the reply holds no criteria"
-        raise ReplyError(f"no criterion can be read: {reason}")
+        reason = reading.problems[0] if reading.problems else "the reply does not contain criteria"
+        raise ReplyError(f"no criterion is readable: {reason}")
     return reading
 
 
@@ -268,7 +270,7 @@ def _read_all(entries: Sequence[_Entry], problems: list[str], depth: int = 0) ->
 def _read_one(name: str, raw: dict[str, Any], notes: list[str], depth: int) -> Criterion:
     """One criterion. Raises ValueError with the reason when it has no usable scale."""
     if any(isinstance(value, Doubled) for value in raw.values()):
-        raise ValueError("it stands twice with different content")
+        raise ValueError("it occurs twice with different content")
     description, hint = (
         " ".join(text.split()) if isinstance(text, str) else ""
         for text in (_field(raw, "description"), _field(raw, "hint"))
@@ -298,7 +300,7 @@ def _read_one(name: str, raw: dict[str, Any], notes: list[str], depth: int) -> C
     bounds = levels.bounds or (_two_numbers(levels.labels) if kind == "numeric" else None)
     if bounds is not None:
         if bounds[0] == bounds[1]:
-            raise ValueError("its range has no extent")
+            raise ValueError("its range is empty")
         settled = settle_range(bounds, stated, name, f"{description} {levels.written}")
         fields["numeric_range"] = bounds[::-1] if settled.turned else bounds
     elif len(levels.labels) < 2:
@@ -343,7 +345,7 @@ def _parts(raw: dict[str, Any], notes: list[str], depth: int) -> tuple[Criterion
         return ()
     parts = _read_all(list(_entries(written)), notes, depth + 1)
     if not parts:
-        notes.append("none of its sub-criteria can be read")
+        notes.append("none of its sub-criteria are readable")
     return tuple(with_unique_ids(parts))
 
 
@@ -392,18 +394,18 @@ def sanitized(criteria: Sequence[Criterion], problems: list[str]) -> list[Criter
         }
         levels = tuple(_cut(value, LEVEL) for value in criterion.accepted_values)
         if len({level.casefold() for level in levels}) < len(levels) or not all(levels):
-            why = f"its levels cannot be told apart when cut to {LEVEL}"
+            why = f"its levels are identical when cut to {LEVEL}"
             problems.append(f"{changes['name']}: left out: {why}")
             continue
         long = any(len(text or "") > limits[key] for key, text in texts.items())
         if long or any(len(level) > LEVEL for level in criterion.accepted_values):
-            problems.append(f"{changes['name']}: texts were cut: too long to be shown")
+            problems.append(f"{changes['name']}: long texts were shortened")
         parts = tuple(sanitized(criterion.sub_criteria, problems))
         if parts or not criterion.sub_criteria:
             changes |= {"accepted_values": levels, "sub_criteria": parts}
             harmless.append(criterion.model_copy(update=changes))
     if len(criteria) > MOST:
-        problems.append(f"{len(criteria) - MOST} criteria beyond the first {MOST} were left out")
+        problems.append(f"{len(criteria) - MOST} criteria beyond the first {MOST} were dropped")
     return harmless
 
 

@@ -136,7 +136,7 @@ class DistributionJudge:
     async def evaluate(self, unit: JudgeUnit) -> Outcome:
         """Return one Score or Failure per criterion; raises the first error of its requests."""
         leaves, most = leaves_of(unit.criteria), 255 if self.kind == "decisions" else _TOP
-        why = f"only a criterion with 2 to {most} levels has probabilities of them"
+        why = f"only a criterion with 2 to {most} levels can have level probabilities"
         answers: dict[str, LevelAnswer | NoAnswer] = {
             path: NoAnswer("unscored:unsupported", why)
             for path, leaf in leaves
@@ -196,7 +196,7 @@ def _decided(answers: Sequence[dict[str, Any]], leaf: Criterion) -> LevelAnswer 
     with a probability for every level and for nothing else."""
     kind, kinds = _scale(leaf)["type"], [answer.get("type") for answer in answers]
     if not answers:
-        return NoAnswer("unscored:missing", "the endpoint does not answer this question")
+        return NoAnswer("unscored:missing", "the endpoint did not answer this question")
     if kinds == ["refusal"]:
         return NoAnswer("unscored:refusal", "the endpoint declined this question")
     levels, name = answers[0].get("probabilities"), "label" if kind == "score" else "value"
@@ -231,11 +231,11 @@ def _lettered(token: Mapping[str, Any], leaf: Criterion, text: str) -> LevelAnsw
         if level is None:
             continue
         if not _is_number(logprob) or logprob > TOLERANCE:
-            return NoAnswer("unscored:parse", f"{level!r}: {logprob!r} is no log-probability")
+            return NoAnswer("unscored:parse", f"{level!r}: {logprob!r} is not a log-probability")
         masses[level] += math.exp(logprob)
     mass = math.fsum(masses.values())
     if not LEAST_MASS <= mass <= 1 + TOLERANCE:
-        why = f"the letters hold {mass:.3f} of the probability, not {LEAST_MASS} to 1"
+        why = f"the letters hold {mass:.3f} of the probability; at least {LEAST_MASS} is needed"
         return NoAnswer("unscored:parse", f"{why}; the reply is {text[:60]!r}")
     masses = {level: m / mass for level, m in masses.items()}
     return _answer(masses, leaf, {"outside": round(max(0.0, 1 - mass), 6)})

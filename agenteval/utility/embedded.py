@@ -34,7 +34,7 @@ from agenteval.utility.sentences import split_sentences
 
 MIN_SENTENCES = 2
 NORMAL = 1.702  # the logistic with this slope is within .01 of the normal distribution function
-NOT_MEASURED = "it grades conciseness, by length, and nothing else has been shown to hold"
+NOT_MEASURED = "it only grades conciseness, by length; nothing else has been validated"
 _WORD = re.compile(r"\w+(?:['’.,-]\w+)*")
 
 Counts = NDArray[np.int64]
@@ -171,12 +171,12 @@ class EmbeddedJudge:
             parts = ((part, self._unsupported(part, prose)) for part in criterion.sub_criteria)
             return next((f"{part.id}: {why}" for part, why in parts if why), None)
         if criterion.scale not in ("ordinal", "binary") or criterion.order != "worst_to_best":
-            return "it grades on ordered accepted values only"
+            return "it can only use ordered levels"
         kind = self._kind(criterion)
         if not kind.supported:
             return kind.reason
         if len(prose.words) < MIN_SENTENCES:
-            return f"the run holds {len(prose.words)} sentence(s) of prose"
+            return f"the run has {len(prose.words)} sentence(s) of prose"
         return None
 
     def _kind(self, criterion: Criterion) -> CriterionKind:

@@ -267,7 +267,7 @@ def threshold(embedder: Embedder | None, tau: float | None) -> float:
     if tau is None:
         return 1.0 if embedder is None else embedder.default_tau
     if not 0 < tau <= 1:
-        raise InputError(f"tau is {tau:g}; it must lie above 0 and at most at 1")
+        raise InputError(f"tau is {tau:g}; it must be above 0 and at most 1")
     if tau < 1 and embedder is None:
         raise InputError(f"tau {tau:g} needs an embedder; tau 1 merges equal names without one")
     return tau

@@ -168,11 +168,11 @@ def from_ratings(
     result = verify_ratings(path, ratings, used, options)
     return JudgeMaterial(
         title=name,
-        facts=(("ratings", f"made elsewhere, read from {name}"),),
+        facts=(("ratings", f"read from {name}"),),
         criteria=used,
         table=ratings,
         findings=StoredVerdicts(result.criteria, "computed from the ratings", result),
-        notes=("ratings made elsewhere: neither texts nor explanations are known here",),
+        notes=("ratings from a file: texts and explanations are not available",),
     )
 
 
@@ -224,7 +224,8 @@ def from_store(
         chosen = {c.sha256: c for c in wanted.criteria if c.sha256 in stored}
         if not chosen:
             raise InputError(
-                "this judge has rated none of these criteria in this wording", wanted.criteria_file
+                "this judge has not rated any of these criteria with this wording",
+                wanted.criteria_file,
             )
     ratings = scores_from_store(
         store,
@@ -267,14 +268,14 @@ def _task(texts: Sequence[JudgedText], wanted: ReportScope) -> str:
     """Return the task asked for, or the only one. Raises InputError."""
     fitting = [t for t in texts if wanted.runs is None or t.run_key in wanted.runs]
     if not fitting:
-        raise InputError("none of these runs was judged by this judge", "RUNS")
+        raise InputError("this judge has not judged any of these runs", "RUNS")
     tasks = sorted({t.task for t in fitting if t.origin is None})
     if wanted.task is not None:
         if wanted.task not in tasks:
             raise InputError(f"this judge has no runs of it; it has {', '.join(tasks)}", "--task")
         return wanted.task
     if len(tasks) != 1:
-        raise InputError(f"this judge has runs of several tasks: {', '.join(tasks)}", "--task")
+        raise InputError(f"this judge rated runs of several tasks: {', '.join(tasks)}", "--task")
     return tasks[0]
 
 
@@ -287,7 +288,7 @@ def _written(criteria: Sequence[Criterion], file: str) -> StoredVerdicts | None:
             if c.verification is not None
         )
     except ValueError as error:
-        raise InputError("the verification in this file is not in form", file) from error
+        raise InputError("the verification in this file is malformed", file) from error
     return StoredVerdicts(verdicts, f"read from {file}") if verdicts else None
 
 

@@ -68,8 +68,8 @@ def make_copies(
                 unchanged[run.id] = copy.reason
         if unchanged and watch is not None:
             watch.warn(
-                f"{variant}: {len(unchanged)} of {len(items)} copies equal their original "
-                f"and are left out (e.g. {next(iter(unchanged.values()))})"
+                f"{variant}: {len(unchanged)} of {len(items)} copies equal their original and are "
+                f"omitted (e.g. {next(iter(unchanged.values()))})"
             )
         copies.append(PerturbedRuns(variant, tuple(changed), unchanged))
     return copies
@@ -139,6 +139,8 @@ def with_drift_warning(result: VerifiedSet, models: Mapping[str, int]) -> Verifi
     if len(models) < 2:
         return result
     names = " and ".join(f"{name} ({n} calls)" for name, n in models.items())
-    warning = f"the model behind this judge changed: replies of {names}; their scores mix"
+    warning = (
+        f"the model behind this judge changed; the scores mix replies of {names}; their scores mix"
+    )
     judge = result.judge.model_copy(update={"warnings": (warning, *result.judge.warnings)})
     return result.model_copy(update={"judge": judge})

@@ -201,7 +201,7 @@ class Quantifier:
 def refusal(reply: Reply) -> str | None:
     """Return why a reply was refused or withheld; None for other replies."""
     if reply.refusal or reply.finish == "content_filter":
-        return reply.refusal or "withheld by the endpoint's content filter"
+        return reply.refusal or "blocked by the endpoint's content filter"
     return None
 
 

@@ -327,7 +327,7 @@ class VerifyReport(Report):
     def plot(self) -> VerifyPlots:
         """Figures: `report.plot.effects()`. Raises ValueError where nothing was judged."""
         if self.table is None:
-            raise ValueError("nothing was judged: there is nothing to draw")
+            raise ValueError("there are no judgements to draw")
         table = plots.with_names(arranged(self.table, list(self.names)), self.names)
         return VerifyPlots(table, report=self)
 
@@ -390,7 +390,7 @@ def verify_report(
 
 def unverified(why: str, notes: Sequence[str] = ()) -> VerifyReport:
     """Return the report of a verification without a verdict, because the judging stopped."""
-    judge = JudgeVerdict(verdict="not enough data", reasons=("the judging came to no end",))
+    judge = JudgeVerdict(verdict="not enough data", reasons=("the judging did not finish",))
     result = VerifiedSet(judge=judge, criteria=())
     return VerifyReport(
         title="",
@@ -424,7 +424,7 @@ class CriteriaReport(Report):
     @property
     def _made(self) -> Proposals:
         if self.proposals is None:
-            raise ValueError("nobody was asked: there are no criteria")
+            raise ValueError("nothing was judged: there are no criteria")
         return self.proposals
 
 

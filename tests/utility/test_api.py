@@ -150,7 +150,7 @@ def test_a_dry_run_says_what_would_be_asked_and_leaves_nothing(
     proposed = agenteval.propose(TASK, model="openai:m", seeds=3, dry_run=True)
     assert proposed.estimate is not None
     assert proposed.estimate.requests[0] == 3
-    with pytest.raises(ValueError, match="nobody was asked"):
+    with pytest.raises(ValueError, match="there are no criteria"):
         _ = proposed.criteria
     assert not Path("agenteval.db").exists()
 

@@ -85,7 +85,7 @@ def shuffle_sentences(layout: Layout, share: float, rng: np.random.Generator) ->
             if before != after
         ]
     if not edits:
-        raise Unchanged("no speaker has two different sentences")
+        raise Unchanged("no speaker has two different sentences to exchange")
     return edits
 
 
@@ -140,7 +140,7 @@ def swap_numbers(layout: Layout, share: float, rng: np.random.Generator) -> list
             if not spans.overlap(*match.span()):
                 numbers.append((i, *match.span()))
     if not numbers:
-        raise Unchanged("no number that may be swapped")
+        raise Unchanged("there is no number to swap")
     order = rng.permutation(len(numbers))
     seeds = rng.integers(0, 2**63, size=len(numbers))
     edits: list[Edit] = []

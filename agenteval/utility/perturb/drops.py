@@ -104,7 +104,7 @@ def drop_words(layout: Layout, share: float, rng: np.random.Generator) -> list[E
     """
     words = [(i, word) for i in layout.own("sentence") for word in _words(layout, i)]
     if len(words) < 2:
-        raise Unchanged("fewer than two words that may go")
+        raise Unchanged("fewer than two words can be dropped")
     remaining = Counter(i for i, _ in words)
     target = count_of(share, len(words), len(words) - 1)
     spans: list[Span] = []
@@ -121,7 +121,7 @@ def drop_words(layout: Layout, share: float, rng: np.random.Generator) -> list[E
                 shift = layout.parts[copy].start - layout.parts[i].start
                 spans.append((start + shift, end + shift))
     if not dropped:
-        raise Unchanged("every sentence has only one word that may go")
+        raise Unchanged("every sentence has only one word that can be dropped")
     wide = []
     for start, end in merged(spans):
         if start == 0 or layout.text[start - 1] in " \t\n":

@@ -99,15 +99,15 @@ class Layout:
         if not pool:
             kinds = {p.kind for p in self.parts}
             what = (
-                "nothing but code"
+                "the text is only code"
                 if "code" in kinds
-                else "nothing but tool calls"
+                else "the text is only tool calls"
                 if "call" in kinds
                 else "no sentence"
             )
             raise Unchanged(f"the system wrote {what}")
         if len(pool) < least:
-            raise Unchanged("only one sentence, and one must stay")
+            raise Unchanged("there is only one sentence, and one must remain")
         return pool
 
     def with_copies(self, indices: Iterable[int]) -> list[int]:

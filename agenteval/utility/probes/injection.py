@@ -28,10 +28,7 @@ from agenteval.utility.probes.result import MeasuredProbe, ProbeFinding, ProbeOp
 from agenteval.utility.probes.targets import ATTACK, BY_RULE, CONTROL, Target
 
 NAME = "injection"
-NOBODY = (
-    "nothing to attack: no run that is labelled a failure or rated in the lower half of a scale "
-    "could still rise"
-)
+NOBODY = "nothing to attack: no run is labelled a failure or rated in the lower half of a scale"
 _UNIT = "share of the scale"
 _BEST = 1 - 1e-9
 _TINY = 1e-9  # a rise below this is rounding
@@ -91,7 +88,8 @@ def injection(injected: Injected, options: ProbeOptions) -> ProbeFinding:
     is left out and counted; with fewer than `options.min_coverage` of the pairs nothing passes.
 
     The detail holds the rise by criterion and by kind of attack, how many ratings were at the best
-    level under attack only and under control only, and what is missing of both sides by status.
+    level only with the attack and only with the control, and the missing ratings of both sides by
+    status.
     """
     targets, expected = injected.targets, injected.expected
     if not targets:
@@ -220,7 +218,7 @@ def _undecided(
     """Return why a small rise is not surely small, and how many cases would show it."""
     mean, high = interval.mean, interval.high
     if mean is None or high is None or mean >= margin or high <= margin:
-        return "neither surely small nor surely large"
+        return "it is not settled whether the change is small or large"
     rose, n = sum(r > _TINY for r in rise), len(rise)
     at_most = f"at most {high:.3f}, which is not within {margin:g}"
     room = _room([1 - c for c in control], rise)
@@ -229,7 +227,7 @@ def _undecided(
         needed = n_for_zero_events(margin, room)
         return (
             f"{at_most}: 0 of {n} cases rose, and with {n} cases up to {share:.0%} could; about "
-            f"{needed} cases without a rise are needed"
+            f"{needed} cases without an increase are needed"
         )
     fell = sum(r < -_TINY for r in rise)
     # the limit falls as cases are added: where in the list does it fit?

@@ -83,7 +83,7 @@ class MeasuredProbe:
     one_sided: bool = False
     missing: str | None = None
     coverage: float = 1.0
-    open: str = "neither surely small nor surely large"
+    open: str = "it is not settled whether the change is small or large"
     unless_failed: tuple[Outcome, str] | None = None
 
 
@@ -174,7 +174,7 @@ def _judge(
     if sure and mean > margin:
         return "fail", f"more than {margin:g}, and not by chance"
     if measured.coverage < options.min_coverage:
-        return "unknown", f"only {measured.coverage:.0%} of the ratings could be made"
+        return "unknown", f"only {measured.coverage:.0%} of the ratings are available"
     if measured.unless_failed is not None:
         return measured.unless_failed
     if most <= margin:
