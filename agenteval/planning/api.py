@@ -198,7 +198,7 @@ class PlanningCampaign:
         report = PlanReport(
             title=f"Planning tests of {self.agent.system.name}",
             tables=tables if attempts else (),
-            notes=() if attempts else ("no trial has been run",),
+            notes=() if attempts else ("no trials have been run",),
             unfinished=unfinished,
             data={"trials": _trial_rows(attempts)},
             exit_code=code,
@@ -223,7 +223,7 @@ async def aplan_test(suite: Suite, agent: Agent, **options: Unpack[PlanTestKeywo
     for case in cases:
         different.setdefault(case.sha256, case)
     same = len(cases) - len(different)
-    note = f"{same} of {len(cases)} cases are another one again but for the id: left out"
+    note = f"{same} of {len(cases)} cases duplicate another case except for the id: skipped"
 
     def finish(report: PlanReport) -> PlanReport:
         total, failed = len(report.attempts), len(report.failures)
@@ -289,7 +289,7 @@ def plan_report(
         title="Planning tests",
         tables=planning_tables(attempts, causes),
         notes=tuple(
-            f"{len(dissections[name])} dissections by other options are left out: {name}"
+            f"{len(dissections[name])} dissections with other options are omitted: {name}"
             for name in sorted(dissections)
         ),
         unfinished=tuple(experiment.line for experiment in unfinished),

@@ -82,7 +82,7 @@ class DissectOptions:
         if self.tries < 1 or self.original < 1 or self.retries < 0:
             raise InputError("dissecting needs at least 1 try per stage and 0 retries")
         if self.full and self.paper_literal:
-            raise InputError("full and paper_literal exclude each other")
+            raise InputError("full and paper_literal cannot be combined")
 
     @property
     def runs(self) -> tuple[int, int]:

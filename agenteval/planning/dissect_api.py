@@ -107,8 +107,8 @@ def failed_cases(
         attempts = load_attempts(store, run.rules.check, cases=keys, systems=systems)
     if not attempts:
         raise InputError(
-            "no trial of this agent and suite is stored (--timeout, --turns and what the agent "
-            "is given must be the same); run `agenteval plan test` first"
+            "no trial of this agent and suite is stored with the same --timeout, --turns and "
+            "instructions; run `agenteval plan test` first"
         )
     wrong = {a.case.sha256 for a in attempts if a.verdict is not None and not a.verdict.passed}
     failed: list[Case] = []
@@ -121,7 +121,7 @@ def failed_cases(
                 refused.append(error)
     if refused and not failed:
         raise refused[0]
-    run.watch.warn_list(f"{len(refused)} failed cases are left out", map(str, refused))
+    run.watch.warn_list(f"{len(refused)} failed cases are skipped", map(str, refused))
     return failed
 
 

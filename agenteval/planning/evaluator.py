@@ -90,7 +90,7 @@ async def run_case(
 def as_run(attempt: Attempt) -> Run:
     """Return the trial as a Run, which `quantify` reads. Raises ValueError for an AgentFailure."""
     if isinstance(attempt.log, AgentFailure) or attempt.verdict is None:
-        raise ValueError("nothing is known of an agent whose endpoint failed")
+        raise ValueError("the endpoint of the agent failed, so its ability is unknown")
     return Run(
         id=f"{attempt.system}/{attempt.case.id}/{attempt.trial}",
         task="planning",

@@ -72,10 +72,7 @@ from agenteval.traces.taxonomy import Taxonomy
 
 StorePath = str | Path | Store | None
 _MAX_CONCURRENCY = 8  # traces in memory
-_EXCERPTS = (
-    "looked for in the stored excerpts; name the files of the traces to have all of their text "
-    "looked through"
-)
+_EXCERPTS = "only the stored excerpts were searched; give the trace files to search their full text"
 _FIELDS = {"span", "category", "impact", "description", "evidence", "confidence", "source"}
 
 
@@ -225,7 +222,7 @@ class _Location:
             about += withheld_line(self.cases)
             about += self.finder.size_lines([unit.content.load() for unit in pending])
         else:
-            about.append("rules; all of it is computed on this machine: no requests, no cost")
+            about.append("rules, computed on this machine: no requests, no cost")
         return replace(estimate, command="trace locate", about=tuple(about), budget=budget)
 
     def _report(self, store: Store, ended: ExperimentResult | None) -> FindingsReport:
@@ -286,7 +283,9 @@ async def alocate(traces: Traces, **options: Unpack[LocateKeywords]) -> Findings
     watch.warn_list("the judge may see the answer or the verdict:", leaks, most=5)
     for name in (case.trace for case in cases) if settings.output is not None else ():
         if Path(name).name != name or "\\" in name or name[0] == ".":
-            raise InputError(f"the trace id {name!r} cannot name a file", str(settings.output))
+            raise InputError(
+                f"the trace id {name!r} cannot be used as a file name", str(settings.output)
+            )
     executor = make_executor(settings.workers, settings.ray)
     return await _Location(cases, finder, labels, limits, settings, watch, executor).run()
 
@@ -298,8 +297,8 @@ def _locator(settings: LocateOptions, limits: Limits, taxonomy: Taxonomy) -> Loc
     choice = choose_model(settings.model, settings.base_url, need_key=not settings.dry_run)
     if choice.kind == "embedded":
         raise InputError(
-            "locating needs a chat model: PROVIDER:MODEL, or --base-url; --detectors-only "
-            "finds what rules can, without a model",
+            "locating needs a chat model: PROVIDER:MODEL, or --base-url. --detectors-only uses "
+            "rules only, without a model",
             "--model",
         )
     options = LocatorOptions(
@@ -409,7 +408,8 @@ def findings_report(
         if not stored and needed:
             lines = "".join(f"; {experiment.line}" for experiment in unfinished)
             raise InputError(
-                f"nothing is stored of these traces; run `agenteval trace locate` first{lines}"
+                "the store has no findings on these traces; run `agenteval trace locate` "
+                f"first{lines}"
             )
         outlines = {**_by_id(in_store.values()), **outlines}
     finders = _finders(stored)
@@ -457,7 +457,7 @@ def _by_id(outlines: Iterable[Outline]) -> dict[str, Outline]:
     by_id: dict[str, Outline] = {}
     for stored in outlines:
         if by_id.setdefault(stored.trace, stored) is not stored:
-            what = "the store holds different traces of this id; name the files you mean"
+            what = "the store has different traces with this id; give the trace files"
             raise InputError(what, stored.trace)
     return by_id
 

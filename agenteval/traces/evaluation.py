@@ -178,19 +178,19 @@ def _notes(pairing: Pairing, cases: Sequence[ScoredTrace], *, applies: bool) -> 
     if unread := [g.name for g, _ in pairing.pairs if g.findings.status is not None]:
         yield f"{len(unread)} gold files could not be read: {_some(unread)}"
     if without_gold := [p.name for p in pairing.without_gold]:
-        yield f"{len(without_gold)} predictions have no gold: {_some(without_gold)}"
+        yield f"{len(without_gold)} predictions are of traces without gold: {_some(without_gold)}"
     ids = [(case, {span.id for span in case.spans}) for case in cases if case.spans is not None]
     if not ids:
-        yield "no traces given: the trivial predictors cannot be made"
+        yield "no traces were given, so the trivial predictors are not available"
     elif len(ids) < len(cases):
         yield (
             f"{len(cases) - len(ids)} of {len(cases)} traces have no spans here: the trivial "
-            "predictors are scored on the others"
+            "predictors are scored on the rest"
         )
     if lost := sum(len(case.gold.locations - {""} - spans) for case, spans in ids):
-        yield f"{lost} places in gold are no span of their trace: they cannot be found"
+        yield f"{lost} gold locations are not spans of their trace and cannot be found"
     if not applies:
-        yield "no official figures: they are for TRAIL's categories only"
+        yield "no official scores: they are defined for TRAIL's categories only"
 
 
 def _some(names: Sequence[str], most: int = 3) -> str:

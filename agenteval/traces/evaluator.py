@@ -31,7 +31,7 @@ from agenteval.traces.taxonomy import Taxonomy
 
 EVALUATOR = "traces"
 _ATTEMPT = "attempt"  # in a log, beside the fields of Findings
-CLEAN = levels("clean", "Whether nothing was found in the trace.", "no", "yes")
+CLEAN = levels("clean", "Whether the trace has no findings.", "no", "yes")
 NO_HIGH_IMPACT = levels(
     "no_high_impact", "Whether no error of high impact was found in the trace.", "no", "yes"
 )
@@ -215,7 +215,9 @@ class TracesEvaluator(AttemptEvaluator[TraceCase]):
         case, attempt, started = unit.content, self.attempts.get(unit.key, 0), time.time()
         run = await asyncio.to_thread(case.load)
         if await asyncio.to_thread(trace_key, run) != case.key:
-            raise InputError("the trace has changed since it was read; start again", case.trace)
+            raise InputError(
+                "the trace has changed since it was read; run the command again", case.trace
+            )
         result = await find(self.finder, run, attempt)
         findings = result.findings
         trial = Trial(
@@ -279,7 +281,7 @@ def load_findings(
         try:
             findings = Findings.model_validate(log)
         except ValidationError as error:
-            what = f"the findings of {trial.case_id!r} are damaged in the store"
+            what = f"the findings of {trial.case_id!r} in the store are corrupt"
             raise StoreError(what) from error
         rows.append(StoredFindings(names[trial.system_key], trial.case_key, findings))
     return sorted(rows, key=lambda row: (row.finder, row.trace_key))
@@ -332,5 +334,5 @@ def load_outlines(store: Store, traces: Iterable[str] | None = None) -> dict[str
             try:
                 outlines[case.key] = Outline.model_validate(case.body)
             except ValidationError as error:
-                raise StoreError(f"the trace {case.id!r} is damaged in the store") from error
+                raise StoreError(f"the trace {case.id!r} in the store is corrupt") from error
     return outlines

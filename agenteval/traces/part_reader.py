@@ -100,7 +100,7 @@ class PartReader:
         findings = tuple(entry for entry in checked if isinstance(entry, CheckedFinding))
         rejected = [entry for entry in checked if isinstance(entry, Rejected)]
         if gap is not None:
-            rejected.insert(0, Rejected(why=f"{self._where(row)} judged in part: {gap}"))
+            rejected.insert(0, Rejected(why=f"{self._where(row)} judged partially: {gap}"))
         reading = self._reading(row, *rejected)
         reading = replace(reading, findings=findings, gap=gap, entries=len(checked))
         self.readings.append(reading)

@@ -68,9 +68,9 @@ def score_findings(
     except ValueError as error:
         raise InputError(str(error), str(gold)) from error
     if traces and not any(annotation.trace in spans for annotation in truth):
-        watch.warn("none of the traces given is annotated in gold: their ids differ")
+        watch.warn("none of these traces has gold annotations: the ids differ")
     if official and result.official is None:
-        raise InputError("official scores are for the categories of TRAIL alone", "--taxonomy")
+        raise InputError("official scores are defined for TRAIL's categories only", "--taxonomy")
     coverage = result.scores.coverage
     lost, what = coverage.traces - coverage.answered, "traces have no readable prediction"
     gates = [unscored_gate(coverage.traces, lost, max_unscored, what)]

@@ -36,7 +36,7 @@ class FinderFindings:
         return [findings for findings in self.findings.values() if findings.status is None]
 
     def failures(self) -> Counter[str]:
-        """Return the number of traces that it could not examine by status."""
+        """Return the number of traces that could not be examined by status."""
         return Counter(f.status for f in self.findings.values() if f.status is not None)
 
     def labels(self, taxonomy: Taxonomy) -> list[tuple[str, str]]:
@@ -72,14 +72,16 @@ def finding_tables(
 @dataclass(frozen=True)
 class _FinderRow:
     finder: str = column("finder")
-    examined: int = column("examined", "count", "traces about which it said something")
-    failed: int = column("failed", "count", "traces that it could not examine")
+    examined: int = column("examined", "count", "examined traces")
+    failed: int = column("failed", "count", "traces that could not be examined")
     not_tried: int = column("not\ntried", "count")
     errors: int = column("errors\nfound", "count")
-    per_trace: float | None = column("per\ntrace", "seconds", "errors for each trace examined")
-    clean: int = column("without\nerrors", "count", "traces examined in which it found none")
+    per_trace: float | None = column("per\ntrace", "seconds", "errors per examined trace")
+    clean: int = column("without\nerrors", "count", "examined traces without findings")
     rejected: int = column(
-        "rejected", "count", "said, and not taken: no such span, or words that do not stand there"
+        "rejected",
+        "count",
+        "rejected findings: the span does not exist, or does not contain the quoted words",
     )
     why: str | None = column("why failed")
 
@@ -104,8 +106,8 @@ def _coverage(finders: Sequence[FinderFindings], traces: int) -> Table:
         )
         rows.append(row)
     note = (
-        "A trace that a finder could not examine is no trace without errors: it is in none of the "
-        "other tables."
+        "A trace that could not be examined does not count as free of errors; it is excluded "
+        "from the other tables."
     )
     title = f"Finders on {traces:,} traces"
     return table_of(_FinderRow, "coverage", title, rows, notes=[note], drop_empty=["why"])
@@ -123,12 +125,12 @@ def _categories(finders: Sequence[FinderFindings], taxonomy: Taxonomy) -> Table:
         labels = finder.labels(taxonomy)
         columns += [
             Column(f"errors_{i}", finder.title, "count", "errors"),
-            Column(f"traces_{i}", "traces", "count", "traces that hold them"),
+            Column(f"traces_{i}", "traces", "count", "traces with this error"),
         ]
         for name, row in rows.items():
             traces = [trace for category, trace in labels if name in (category, "all")]
             row |= {f"errors_{i}": len(traces), f"traces_{i}": len(set(traces))}
-    note = "Errors of each finder, and beside them the number of traces that hold them."
+    note = "Errors by finder, with the number of affected traces."
     title = "Errors by category"
     return Table("categories", title, tuple(columns), tuple(rows.values()), (note,))
 
@@ -149,8 +151,8 @@ def _grades(finders: Sequence[FinderFindings]) -> Table:
                 row |= {name: sum(values) / len(values), f"{name}_n": len(values)}
         if len(row) > 1:
             rows.append(row)
-    note = "Means on the scale of 1 (bad) to 5 (good), and beside them the number of traces graded."
-    title = "Grades of whole traces"
+    note = "Means on the scale of 1 (bad) to 5 (good), with the number of graded traces."
+    title = "Grades of traces"
     return Table("grades", title, tuple(columns), tuple(rows), (note,), detail=True)
 
 
@@ -218,21 +220,21 @@ def _sum(numbers: Iterable[_Number | None]) -> _Number | None:
 
 def stats_tables(stats: Sequence[TraceStats]) -> tuple[Table, ...]:
     """Return a table of all traces together, and one of each of them."""
-    cost = Column("cost", "cost", "number", "as spans state it, each once")
+    cost = Column("cost", "cost", "number", "reported by spans, each counted once")
     columns = (
         Column("trace", "trace"),
         Column("spans", "spans", "count"),
         *(Column(kind, kind, "count") for kind in sorted({k for s in stats for k in s.kinds})),
         Column("depth", "depth", "count"),
         Column("errors", "errors", "count", "spans with status error"),
-        Column("reported", "tokens\ntold", "count", "as spans state them, each once"),
+        Column("reported", "tokens\ntold", "count", "reported by spans, each counted once"),
         *([cost] if any(s.cost is not None for s in stats) else []),
-        Column("tokens", "tokens", "count", "estimated, every repetition counted"),
+        Column("tokens", "tokens", "count", "estimated, including repetitions"),
         Column("condensed", "condensed", "count"),
         Column("ratio", "ratio", "share"),
     )
     rows = tuple(cells_of(s, columns, **s.kinds) for s in stats)
-    notes = ["Tokens are estimated, every repetition counted; told: as spans state them."]
+    notes = ["Tokens are estimated, including repetitions; reported: as stated by spans."]
     if len(stats) == 1:
         return (Table("traces", "1 trace", columns, rows, tuple(notes)),)
     kinds: Counter[str] = Counter()
@@ -251,7 +253,7 @@ def stats_tables(stats: Sequence[TraceStats]) -> tuple[Table, ...]:
     )
     sizes, spans = [s.tokens for s in stats], [s.spans for s in stats]
     notes.append(
-        f"Of a trace {min(sizes):,} to {max(sizes):,} tokens, median {median(sizes):,.0f}; "
+        f"Per trace, {min(sizes):,} to {max(sizes):,} tokens, median {median(sizes):,.0f}; "
         f"{min(spans):,} to {max(spans):,} spans, median {median(spans):,.0f}."
     )
     row = cells_of(total, columns, **kinds)

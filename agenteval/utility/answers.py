@@ -341,7 +341,7 @@ def answer_of(raw: Any, leaf: Criterion, explanation: str | None = None) -> Leve
     label = read_label(raw, leaf.accepted_values, allow_na=leaf.allow_na)
     if label is None:
         shown = repr(raw)[:80]
-        return NoAnswer("unscored:off_scale", f"{shown} is not one of the accepted values")
+        return NoAnswer("unscored:off_scale", f"{shown} is none of the accepted values")
     if label.value is None:
         return LevelAnswer(None, None, label.match, explanation, not_applicable=True)
     return LevelAnswer(label.value, leaf.value_of(label.value), label.match, explanation)
@@ -360,7 +360,7 @@ def _from_number(raw: Any, leaf: Criterion, explanation: str | None) -> LevelAns
         number = stated.number if stated.top in (None, top) else None
     if number is None or not min(worst, best) <= number <= top:
         shown = repr(raw)[:80]
-        return NoAnswer("unscored:off_scale", f"{shown} is not a number from {worst:g} to {best:g}")
+        return NoAnswer("unscored:off_scale", f"{shown} is no number from {worst:g} to {best:g}")
     match: Match = "tolerant" if isinstance(raw, str) else "exact"
     value = (number - worst) / (best - worst) if leaf.ordered else None
     return LevelAnswer(f"{number:g}", value, match, explanation)
@@ -375,7 +375,9 @@ def from_probabilities(
         label = read_label(name, leaf.accepted_values)
         number = isinstance(mass, int | float) and not isinstance(mass, bool) and 0 <= mass <= 1
         if label is None or label.value is None or label.value in masses or not number:
-            return NoAnswer("unscored:off_scale", f"{name!r}: {mass!r} is not a probability")
+            return NoAnswer(
+                "unscored:off_scale", f"{name!r}: {mass!r} is no probability of a level"
+            )
         masses[label.value] = float(mass)
     total = sum(masses.values())
     if abs(total - 1) > 0.02:

@@ -74,7 +74,7 @@ def read_ideas(text: str, criteria: Sequence[Criterion]) -> ConsolidationReply:
     disjoint = [(why, tuple(n for n in entries if placed[n] == 1)) for why, entries in sets]
     ideas = tuple(idea for idea in disjoint if idea[1])
     if not ideas:
-        raise ReplyError("the reply does not assign any entry to an idea")
+        raise ReplyError("the reply places none of the entries in an idea")
     if len(criteria) > 3 and len(ideas[0][1]) == len(criteria):
         raise ReplyError("the reply puts all entries into one idea")
     idea_of = {n: i for i, (_, entries) in enumerate(ideas) for n in entries}

@@ -447,7 +447,7 @@ def read_orders(text: str, count: int) -> dict[int, str]:
             answers.setdefault(int(number[1]), set()).add(best)
     agreed = {number: best.pop() for number, best in answers.items() if len(best) == 1}
     if not agreed:
-        raise ReplyError("the reply does not state an order")
+        raise ReplyError("the reply names no order")
     return agreed
 
 

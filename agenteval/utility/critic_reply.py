@@ -86,13 +86,11 @@ def read_criteria(value_or_text: Any) -> CriticReading:
     entries = list(_entries(value))
     if reading.rung == "salvaged" and entries:
         lost, _ = entries.pop()  # the text ended in it: half a scale is another scale
-        reading.problems.append(
-            f"the reply was cut off in {lost or 'a criterion'!r}, which is dropped"
-        )
+        reading.problems.append(f"the reply broke off in {lost or 'a criterion'!r}, left out")
     reading.criteria = _read_all(entries, reading.problems)
     if not reading.criteria:
-        reason = reading.problems[0] if reading.problems else "the reply does not contain criteria"
-        raise ReplyError(f"no criterion is readable: {reason}")
+        reason = reading.problems[0] if reading.problems else "the reply holds no criteria"
+        raise ReplyError(f"no criterion can be read: {reason}")
     return reading
 
 
@@ -270,7 +268,7 @@ def _read_all(entries: Sequence[_Entry], problems: list[str], depth: int = 0) ->
 def _read_one(name: str, raw: dict[str, Any], notes: list[str], depth: int) -> Criterion:
     """One criterion. Raises ValueError with the reason when it has no usable scale."""
     if any(isinstance(value, Doubled) for value in raw.values()):
-        raise ValueError("it occurs twice with different content")
+        raise ValueError("it stands twice with different content")
     description, hint = (
         " ".join(text.split()) if isinstance(text, str) else ""
         for text in (_field(raw, "description"), _field(raw, "hint"))
@@ -300,7 +298,7 @@ def _read_one(name: str, raw: dict[str, Any], notes: list[str], depth: int) -> C
     bounds = levels.bounds or (_two_numbers(levels.labels) if kind == "numeric" else None)
     if bounds is not None:
         if bounds[0] == bounds[1]:
-            raise ValueError("its range is empty")
+            raise ValueError("its range has no extent")
         settled = settle_range(bounds, stated, name, f"{description} {levels.written}")
         fields["numeric_range"] = bounds[::-1] if settled.turned else bounds
     elif len(levels.labels) < 2:
@@ -345,7 +343,7 @@ def _parts(raw: dict[str, Any], notes: list[str], depth: int) -> tuple[Criterion
         return ()
     parts = _read_all(list(_entries(written)), notes, depth + 1)
     if not parts:
-        notes.append("none of its sub-criteria are readable")
+        notes.append("none of its sub-criteria can be read")
     return tuple(with_unique_ids(parts))
 
 
@@ -394,7 +392,7 @@ def sanitized(criteria: Sequence[Criterion], problems: list[str]) -> list[Criter
         }
         levels = tuple(_cut(value, LEVEL) for value in criterion.accepted_values)
         if len({level.casefold() for level in levels}) < len(levels) or not all(levels):
-            why = f"its levels are identical when cut to {LEVEL}"
+            why = f"its levels cannot be told apart when cut to {LEVEL}"
             problems.append(f"{changes['name']}: left out: {why}")
             continue
         long = any(len(text or "") > limits[key] for key, text in texts.items())

@@ -59,11 +59,9 @@ class ReplyLevels:
             return
         if is_not_applicable(label):
             self.allow_na = True
-            self.notes.append(
-                f"{label!r} is not a level; it is allowed where the criterion does not apply"
-            )
+            self.notes.append(f"{label!r} is no level; it may be answered where it cannot apply")
         elif fold(label) in map(fold, self.labels):
-            self.notes.append(f"the value {label!r} occurred twice")
+            self.notes.append(f"the value {label!r} stood twice")
         else:
             self.labels.append(label)
             if meaning.strip():
@@ -134,7 +132,7 @@ def _add_item(item: Any, levels: ReplyLevels) -> None:
         else:
             raise ValueError(f"the level {str(item)[:60]!r} has no label")
     elif item is None or isinstance(item, list):
-        raise ValueError(f"{item!r} is not a level")
+        raise ValueError(f"{item!r} is no level")
     else:
         levels.add(str(item))
 

@@ -89,10 +89,10 @@ def read_text(
     for path, leaf in leaves_of(criteria) if tops else ():
         answer = answers.by_path[path]
         if isinstance(answer, LevelAnswer) and top_of(leaf) not in {None, *tops}:
-            why = f"the reply uses a scale up to {max(tops):g}"
+            why = f"the reply speaks of a scale to {max(tops):g}"
             answers.by_path[path] = NoAnswer("unscored:off_scale", why)
     if values[-1].rung == "salvaged" and all(map(_is_missing, answers.by_path.values())):
-        early = "the reply was cut off before its first answer was complete"
+        early = "the reply broke off before its first answer was complete"
         return _unread(text, early, finish, criteria)
     return answers, values[-1].rung
 

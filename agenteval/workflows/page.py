@@ -59,7 +59,7 @@ def workflows_page(
         tables = result_tables(sessions, turns, tallies)
     shown, decided = chosen(sessions, most_sessions)
     wrong, wrong_in_all = wrong_turns(turns, MOST_TURNS)
-    lines = headlines(tallies) or ["There is no trial."]
+    lines = headlines(tallies) or ["There are no trials."]
     answer = Answer("Workflows followed by", listed(agents, 5), lines)
     items = session_items(shown)
     sections = [

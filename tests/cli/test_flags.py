@@ -152,7 +152,7 @@ def test_a_report_of_traces_tells_how_much_it_has_read(cli: Cli, tmp_path: Path)
         page = Path("page.html").read_text(encoding="utf-8")
         assert f"<dt>address the judge</dt><dd>{found} of 3</dd>" in page
         assert page.count('<span class="badge repair">talks to the judge</span>') == found
-        assert ("looked for in the stored excerpts" in page) == (not paths)
+        assert ("only the stored excerpts were searched" in page) == (not paths)
         (finder,) = cli("trace", "report", *paths, "--json").json["findings"]
         assert (
             sum(one["signs"] == ["instruction to the judge"] for one in finder["findings"]) == found

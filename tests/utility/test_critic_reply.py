@@ -109,7 +109,7 @@ def test_a_criterion_that_stands_twice_costs_itself_only() -> None:
     ):
         reading = read_criteria(text)
         assert names(reading) == ["B"]
-        assert reading.problems == ["A: left out: it occurs twice with different content"]
+        assert reading.problems == ["A: left out: it stands twice with different content"]
     same = read_criteria(f'{{"A": {good}, "A": {good}}}')
     assert (names(same), same.problems) == (["A"], [])
 
@@ -151,7 +151,7 @@ def test_a_reply_that_breaks_off_loses_the_criterion_it_broke_in() -> None:
     reading = read_criteria(cut)
     assert names(reading) == ["Clarity", "Accuracy"]
     assert reading.rung == "salvaged"
-    assert reading.problems == ["the reply was cut off in 'Last', which is dropped"]
+    assert reading.problems == ["the reply broke off in 'Last', left out"]
 
 
 @pytest.mark.parametrize(

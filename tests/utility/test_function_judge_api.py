@@ -49,9 +49,9 @@ def test_a_judge_that_counts_characters_is_not_trustworthy() -> None:
         (7, "7, not in [0, 1]"),
         ([0.5], "[0.5] (list)"),
         ((0.5, 3), "(0.5, 3) (tuple)"),
-        ("splendid", "'splendid' is not one of the accepted values"),
+        ("splendid", "'splendid' is none of the accepted values"),
         ({"clear": 0.5}, "sum to 0.500"),
-        ({"splendid": 1.0}, "'splendid': 1.0 is not a probability"),
+        ({"splendid": 1.0}, "'splendid': 1.0 is no probability of a level"),
     ],
 )
 def test_anything_else_is_a_failure_that_says_what_came(returned: Any, said: str) -> None:

@@ -186,7 +186,7 @@ def test_the_head_says_what_was_found() -> None:
 
 def test_nothing_at_all_and_nothing_decided_are_pages_too() -> None:
     empty = words_of([])
-    assert "There is no trial." in empty
+    assert "There are no trials." in empty
     assert "None could be drawn." in empty
     words = words_of([LOST])
     assert "a · text: no session is decided (1 session without a verdict)." in words
