@@ -59,7 +59,7 @@ class AgreeOptions:
     def __post_init__(self) -> None:
         """Raises InputError for options that no data could meet."""
         if self.cut is not None and not 0 < self.cut <= 1:
-            raise InputError(f"cut {self.cut} must lie above 0 (worst) and at most at 1 (best)")
+            raise InputError(f"cut {self.cut} must be above 0 (worst) and at most 1 (best)")
         if self.few < 2 or self.resamples < 100:
             raise InputError("few must be at least 2, resamples at least 100")
 
@@ -128,7 +128,7 @@ def agree(
     if not set(judge.present("criterion")) & set(labels.present("criterion")):
         raise InputError(
             f"no criterion is rated by both: the judge rated {listed(judge, 'criterion')}; "
-            f"the labels are on {listed(labels, 'criterion')}"
+            f"the labels are for {listed(labels, 'criterion')}"
         )
     if not set(judge.present("run")) & set(labels.present("run")):
         raise InputError(
@@ -254,7 +254,7 @@ def unless_collapsed(interval: Interval) -> Interval:
     """The interval, unless it has no width: that only says that equal cases resample alike."""
     if interval.low is None or interval.high is None or interval.high - interval.low > 1e-9:
         return interval
-    reason = "every resample gives the same value: no interval"
+    reason = "no interval: every resample gives the same value"
     return replace(interval, low=None, high=None, se=None, reason=reason)
 
 
@@ -303,15 +303,15 @@ def _warnings(agreement: Agreement, options: AgreeOptions) -> list[str]:
     n = agreement.compared
     if n < agreement.n:
         warnings.append(
-            f"{agreement.n - n} of {agreement.n} runs rated by both have no level of the scale: "
-            f"equal levels, kappa and alpha are over {n}"
+            f"{agreement.n - n} of {agreement.n} runs rated by both have no level; equal levels, "
+            f"kappa and alpha use {n}"
         )
     if n < options.few:
         text = f"{n} runs rated by both, fewer than {options.few}"
         ends = proportion_interval(round(0.8 * n), n) if n else None
         if ends is not None and ends.low is not None and ends.high is not None:
             text += (
-                f": {round(0.8 * n)} of {n} equal would mean anything from "
+                f": {round(0.8 * n)} of {n} equal would be compatible with "
                 f"{ends.low:.0%} to {ends.high:.0%}"
             )
         warnings.append(text)
@@ -322,6 +322,7 @@ def _warnings(agreement: Agreement, options: AgreeOptions) -> list[str]:
     rows = [sum(row) > 0 for row in agreement.confusion]
     if agreement.n and sum(rows) == 1:
         warnings.append(
-            f"all labels are {agreement.levels[rows.index(True)]!r}: kappa and alpha say nothing"
+            f"all labels are {agreement.levels[rows.index(True)]!r}: kappa and alpha are not "
+            "informative"
         )
     return warnings

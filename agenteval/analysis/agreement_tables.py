@@ -22,19 +22,19 @@ from agenteval.analysis.table_parts import (
 )
 from agenteval.records.table import Cell, Column, Table, cells_of
 
-_RUNS = Column("n", "runs", "count", "runs that the figures are over")
+_RUNS = Column("n", "runs", "count", "number of runs")
 _EXACT = Column("exact", "equal levels", "share")
-_ALPHA = Column("alpha", "alpha", "number", "Krippendorff's, at the level of measurement")
+_ALPHA = Column("alpha", "alpha", "number", "Krippendorff's alpha at the level of measurement")
 _SUSPECTS = (
     JUDGE,
     Column("run", "run"),
     Column("case", "case", hidden=True),
     Column("system", "system", hidden=True),
-    Column("success", "label\nsuccess", hint="whether the label says success"),
-    Column("unanimous", "against", "count", "criteria that are unanimous against it"),
-    Column("witnesses", "of", "count", "criteria that tell success from failure"),
+    Column("success", "label\nsuccess", hint="success according to the label"),
+    Column("unanimous", "against", "count", "criteria that unanimously contradict the label"),
+    Column("witnesses", "of", "count", "criteria that separate success from failure"),
     Column("outlying", "beyond", "share"),
-    Column("against", "criteria unanimous against it"),
+    Column("against", "criteria that unanimously contradict it"),
 )
 _AREAS = (
     JUDGE,
@@ -56,8 +56,8 @@ _WITNESSES = (
     Column("outlying", "beyond", "share"),
 )
 _PANEL_NOTE = (
-    "the panel is the mean of the judges, on runs that all of them rated; change is what its error "
-    "grows by without this judge, so above 0 it helps"
+    "the panel is the mean of the judges on runs rated by all of them; change is the increase of "
+    "its error without this judge, so a judge above 0 helps"
 )
 
 
@@ -140,21 +140,25 @@ def _pair_tables(pairs: Sequence[JudgeAndRater], names: Mapping[str, str]) -> It
     warnings = _remarks(pairs, names, lambda a: a.warnings)
     columns = (_RUNS, _EXACT, _ALPHA)
     yield table(
-        "agreement", "Judges against people", columns, lambda a: [{"n": a.compared}], warnings
+        "agreement",
+        "Judges compared with human labels",
+        columns,
+        lambda a: [{"n": a.compared}],
+        warnings,
     )
     yield table(
         "coefficients",
-        "Further coefficients, and means",
+        "Further coefficients and means",
         (
             Column("kappa", "kappa", "number", "Cohen's"),
             Column("weighted", "weighted kappa", "number", "with quadratic weights"),
-            Column("spearman", "Spearman", "number", "of the means over repeats"),
+            Column("spearman", "Spearman", "number", "rank correlation of means over repeats"),
             Column("judge_mean", "judge", "number", "mean of the judge, 0 worst, 1 best"),
             Column("label_mean", "labels", "number", "mean of the labels"),
             Column("bias", "judge − labels", "signed", "paired by run"),
             Column("n", "runs", "count", "runs rated by both"),
             Column("cases", "cases", "count"),
-            Column("tied", "ties", "count", "runs with several levels equally common"),
+            Column("tied", "ties", "count", "runs whose most common level is tied"),
             Column("measure", "level of measurement", hidden=True),
         ),
         lambda _: [{}],
@@ -183,7 +187,7 @@ def _pair_tables(pairs: Sequence[JudgeAndRater], names: Mapping[str, str]) -> It
         )
         yield table(
             "corrected",
-            "Good among the runs without a label",
+            "Share of good runs among runs without a label",
             figures,
             lambda a: [
                 cells_of(
@@ -240,7 +244,7 @@ def _confusion(
 
 def _raters(raters: Sequence[RaterAgreement], names: Mapping[str, str]) -> Table:
     who = ", ".join(dict.fromkeys(name for a in raters for name in a.raters))
-    title = f"raters among themselves ({who}): what a judge could reach"
+    title = f"agreement among raters ({who}): an upper reference for the judge"
     rows = ((a, criterion_cells(a.criterion_id, names)) for a in raters)
     return table_of("raters", title, (*CRITERION, _RUNS, _EXACT, _ALPHA), rows)
 
@@ -252,7 +256,7 @@ def _panel(panels: Sequence[PanelOf], names: Mapping[str, str]) -> Table:
         RATER,
         CRITERION[0],
         Column("judge", "judge"),
-        Column("n", "runs", "count", "runs that all judges and the labels rate"),
+        Column("n", "runs", "count", "runs rated by all judges and the labels"),
         Column("spearman", "Spearman", "number"),
         Column("error", "error", "number", "mean distance from the label"),
         Column("change", "change", "signed", "of the panel's error without this judge"),
@@ -278,8 +282,8 @@ def _audit(audit: AuditBy, names: Mapping[str, str]) -> list[Table]:
     return [
         table_of(
             "audit",
-            f"label audit by {audit.judge}: success labels that the judge contradicts, for a "
-            "person to look at",
+            f"label audit by {audit.judge}: success labels that the judge contradicts, "
+            "to be reviewed by a person",
             _SUSPECTS,
             (
                 (
@@ -301,11 +305,11 @@ def _audit(audit: AuditBy, names: Mapping[str, str]) -> list[Table]:
             f"AUC of {audit.judge} with all labels, and without the contradicted runs",
             _AREAS,
             ((a, {**judge, **criterion_cells(a.criterion_id, names)}) for a in audit.auc),
-            ("without them it must rise: it shows how much hangs on these labels",),
+            ("the AUC always rises without them; this shows how much depends on these labels",),
         ),
         table_of(
             "witnesses",
-            f"What each criterion says of these runs, by {audit.judge}",
+            f"Ratings of these runs by criterion, by {audit.judge}",
             _WITNESSES,
             ((w, {**judge, "run": s.run}) for s in audit.suspects for w in s.witnesses),
         ),
@@ -319,8 +323,10 @@ def _audit_note(audit: AuditBy) -> str:
             "the same label that the ratings lie beyond"
         )
     if any(a.all_runs.mean is not None and a.all_runs.mean > AUC for a in audit.auc):
-        return "none: no criterion that tells success from failure contradicts a label"
-    return f"nothing to audit with: no criterion tells success from failure (AUC above {AUC})"
+        return "none: no criterion that separates success from failure contradicts a label"
+    return (
+        f"the audit is not possible: no criterion separates success from failure (AUC above {AUC})"
+    )
 
 
 def _remarks(

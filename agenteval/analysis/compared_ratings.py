@@ -135,7 +135,7 @@ def compared_stores(query: RatingQuery, stores: Sequence[Store]) -> ComparedRati
         tables.append(query.system_of(judge.table(criteria, runs, beside=paired_with), side))
     first, second = (_without(table, left_out) for table in tables)
     if not len(first) or not len(second):
-        why = "; ".join(f"{k}: {v}" for k, v in left_out.items()) or "nothing is rated"
+        why = "; ".join(f"{k}: {v}" for k, v in left_out.items()) or "there are no ratings"
         raise InputError(f"no criterion can be compared ({why})", "compare")
     if a.has_trials and b.has_trials:
         about = [f"trials of {a.name} and {b.name}, {a.source.evaluator}"]
@@ -144,7 +144,7 @@ def compared_stores(query: RatingQuery, stores: Sequence[Store]) -> ComparedRati
     else:
         about = [f"judges: {a.name}, {b.name}", f"A: {a.verified}", f"B: {b.verified}"]
         if query.two_places:
-            about.append("the judges differ too: a difference may be theirs")
+            about.append("the judges also differ, so a difference may come from them")
     unfinished = [f"{judge.name}: {line}" for judge in (a, b) for line in judge.unfinished]
     return ComparedRatings(
         first,
@@ -179,7 +179,7 @@ def _agents(query: RatingQuery, stores: Sequence[Store]) -> tuple[str, str] | No
     common = [evaluator for evaluator in tried[0] if evaluator in tried[1]]
     if not common:
         raise InputError(
-            f"no evaluator tried both ({', '.join(tried[0])}; {', '.join(tried[1])})", "compare"
+            f"no evaluator has run both ({', '.join(tried[0])}; {', '.join(tried[1])})", "compare"
         )
     return tried[0][common[-1]], tried[1][common[-1]]
 

@@ -61,7 +61,9 @@ class CompareOptions:
         if self.planned is None or n < 1:
             return self
         if n > self.planned:
-            raise InputError(f"{n} cases are there, {self.planned} were planned", "--sequential")
+            raise InputError(
+                f"{n} cases are present, but {self.planned} were planned", "--sequential"
+            )
         return replace(self, level=look_level(n, self.planned, level=self.level))
 
 
@@ -385,9 +387,9 @@ def _undecidable(
     if not n:
         return "no case has a value on both sides"
     if n < how.min_cases:
-        return f"{n} cases: below {how.min_cases} nothing is decided"
+        return f"{n} cases: at least {how.min_cases} are needed"
     if n < how.min_paired * (n + lost):
-        return f"failures leave {n} of {n + lost} cases: what is missing may differ from the rest"
+        return f"failures leave {n} of {n + lost} cases: the missing cases may differ from the rest"
     return None
 
 
@@ -435,7 +437,7 @@ def _verdict(row: ComparisonRow, how: CompareOptions) -> tuple[Verdict, str, int
         why = row.undecidable or row.difference.reason or "nothing to test"
         return "cannot tell", why, None
     if how.planned is not None and row.hopeless and not (low > 0 or high < 0):
-        why = f"not even all {how.planned} planned cases would tell (chance below 1%)"
+        why = f"even all {how.planned} planned cases are unlikely to settle it (chance below 1%)"
         return "cannot tell", why, None
     span, size = f"[{low:+.3f}, {high:+.3f}]", max(abs(low), abs(high))
     if not row.differing:
@@ -454,9 +456,9 @@ def _verdict(row: ComparisonRow, how: CompareOptions) -> tuple[Verdict, str, int
         return "cannot tell", why, None
     cases = _cases_to_decide(row, mean, how)
     if excludes_zero:
-        why = f"the interval {span} leaves out 0, but the test does not: p = {row.p:.3g}"
+        why = f"the interval {span} excludes 0, but the test is not significant: p = {row.p:.3g}"
     else:
-        why = f"the difference may be anything in {span}"
+        why = f"the difference can be anywhere in {span}"
     return "cannot tell", f"{why}{would_decide(cases)}", cases
 
 
@@ -476,4 +478,4 @@ def _cases_to_decide(row: ComparisonRow, mean: float, how: CompareOptions) -> in
 
 def would_decide(cases: int | None) -> str:
     """The end of a sentence that says how many cases would help; "" where none is known."""
-    return "" if cases is None else f"; about {cases:,} cases like these would decide"
+    return "" if cases is None else f"; about {cases:,} similar cases would settle it"

@@ -87,7 +87,9 @@ def disagreement_table(
     ]
     more = len(found) - MOST
     notes = (
-        (f"{plural(more, 'pair')} of run and criterion more differ by less",) if more > 0 else ()
+        (f"{plural(more, 'pair')} of run and criterion with smaller differences are omitted",)
+        if more > 0
+        else ()
     )
     title = f"Where {among} disagree most"
     return Table("disagreement", title, columns, tuple(rows), notes, detail=detail)

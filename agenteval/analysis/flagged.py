@@ -42,7 +42,7 @@ class Flags:
 
     @property
     def line(self) -> str:
-        """`3 of 40 runs hold text that seems to address the judge: ...`, "" when there is none."""
+        """`3 of 40 runs have text that seems to address the judge: ...`, "" when there is none."""
         if not self.found:
             return ""
         often = Counter(f.run for f in self.found)
@@ -52,7 +52,7 @@ class Flags:
         more = len(self.found) - _NAMED
         tail = f"; and {more} more" if more > 0 else ""
         return (
-            f"{len(self.found)} of {self.examined} runs hold text that seems to address the judge"
+            f"{len(self.found)} of {self.examined} runs have text that seems to address the judge"
             f"{self._split()}: {flagged_runs}{tail}"
         )
 

@@ -84,7 +84,7 @@ def least_gate(
     least: float,
     of: str = "",
     *,
-    unknown: str = "there is no score",
+    unknown: str = "there are no scores",
 ) -> Gate:
     """`value` is at least `least`; without a value it is undecided, for the reason `unknown`.
 
@@ -129,7 +129,7 @@ def under_gate(comparison: Comparison, criterion: str, value: float) -> Gate:
     if row.undecidable:
         return Gate(FAIL_UNDER, "undecided", row.undecidable, criterion, value)
     cases = cases_to_exclude(value, row.second, (0.0, 1.0), level=row.level)
-    message = f"lies on both sides of {value:g}{would_decide(cases)}"
+    message = f"includes {value:g}{would_decide(cases)}"
     return mean_gate(FAIL_UNDER, criterion, row.second, value, message)
 
 
@@ -172,7 +172,7 @@ def _regression_gate(row: ComparisonRow, comparison: Comparison, fail_if: FailIf
         cases = cases_to_exclude(
             -margin, row.difference, (-1.0, 1.0), differing=row.differing, level=row.level
         )
-        more = f" lies on both sides of {-margin or 0:g}{would_decide(cases)}"
+        more = f" includes {-margin or 0:g}{would_decide(cases)}"
     if fail_if == "not-surely-as-good":
-        return gate("missed", f"not surely as good: {span}{more}")
+        return gate("missed", f"not shown to be as good: {span}{more}")
     return gate("undecided", f"{span}{more}")

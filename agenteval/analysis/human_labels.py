@@ -89,7 +89,9 @@ def labelled_queue(store: Store, name: str | None = None) -> LabelledQueue:
     if not queues or (name is not None and name not in queues):
         queue_names = f"; there are: {', '.join(queues)}" if queues else ""
         missing = "the store has no labels" if name is None else f"no queue is called {name!r}"
-        raise InputError(f"{missing}{queue_names}; `agenteval view --label` makes them", "--queue")
+        raise InputError(
+            f"{missing}{queue_names}; collect them with `agenteval view --label`", "--queue"
+        )
     queue = list(queues.values())[-1] if name is None else queues[name]
     with store.snapshot():
         judge = StoredJudge.find(store, queue.source_key, queue.task)

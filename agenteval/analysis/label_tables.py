@@ -23,7 +23,9 @@ from agenteval.text import plural
 
 ALL = "all criteria"
 
-_ADVANTAGE = "runs on which the judge agrees with the others as well as the one left out"
+_ADVANTAGE = (
+    "runs where the judge agrees with the other raters at least as well as the rater left out"
+)
 _CALIBRATION = (
     Column(
         "error",
@@ -37,12 +39,12 @@ _CALIBRATION = (
     Column("n", "runs", "count"),
 )
 _PROBABILITIES = (
-    Column("brier", "Brier score", "number", "of the levels' probabilities, 0 to 2"),
+    Column("brier", "Brier score", "number", "of the level probabilities, 0 to 2"),
     Column(
         "level_error",
         "error of the\nprobability",
         "number",
-        "how far that of the likeliest level is from how often it is the label",
+        "difference between the top level's probability and how often it is the label",
     ),
 )
 
@@ -85,12 +87,12 @@ def label_tables(
 def _means(labelled: Sequence[LabelledBy], names: Mapping[str, str]) -> Table:
     columns = (
         *PAIR,
-        Column("judge_mean", "by the judge", "number", "mean of all runs that it rated"),
-        Column("people_mean", "by people", "number", "mean of the labels alone"),
+        Column("judge_mean", "by the judge", "number", "mean over all runs it rated"),
+        Column("people_mean", "by people", "number", "mean of the labels"),
         Column("corrected", "both: corrected", "number", "the judge's mean without its bias"),
         Column("labelled", "labels", "count", "runs with a label and a rating"),
         Column("n", "of runs", "count", "runs that the judge rated"),
-        Column("worth", "worth\nlabels", "count", "labels alone that would say as much"),
+        Column("worth", "worth\nlabels", "count", "number of labels alone with the same precision"),
         Column("power", "weight of\nthe judge", "number", hidden=True),
     )
     rows, remarks = [], defaultdict[str, list[str]](list)
@@ -112,7 +114,7 @@ def _means(labelled: Sequence[LabelledBy], names: Mapping[str, str]) -> Table:
         if mean.corrected.reason:
             remarks[mean.corrected.reason].append(name)
         elif not mean.power and row.labelled < row.n:
-            remarks["the judge's ratings say nothing about the labels"].append(name)
+            remarks["the judge's ratings are not informative about the labels"].append(name)
         if row.unlabelled:
             remarks[f"{plural(row.unlabelled, 'run')} of the sample without a label yet"].append(
                 name
@@ -121,7 +123,7 @@ def _means(labelled: Sequence[LabelledBy], names: Mapping[str, str]) -> Table:
             without = f"{plural(row.unrated, 'run')} with a label but no rating by the judge"
             remarks[without].append(name)
     notes = criterion_lines(remarks, len(names), at_least=4)
-    title = "Means: the judge's, people's, and both together"
+    title = "Means: judge, labels, and both combined"
     return Table("means", title, columns, tuple(rows), notes, group="pair")
 
 
@@ -133,7 +135,7 @@ def _calibration(labelled: Sequence[LabelledBy], names: Mapping[str, str]) -> It
 
     yield table_of(
         "calibration",
-        "Calibration: can the judge's value be read as what people say?",
+        "Calibration: does the judge's value match the labels?",
         (*PAIR, *_CALIBRATION, *(_PROBABILITIES if any(c.brier for c, _ in calibrations) else ())),
         calibrations,
         group="pair",
@@ -151,11 +153,13 @@ def _calibration(labelled: Sequence[LabelledBy], names: Mapping[str, str]) -> It
     )
     yield table_of(
         "bias",
-        "Bias by system: does the judge favour one?",
+        "Bias by system: does the judge favour a system?",
         (
             *PAIR,
             Column("system", "system"),
-            Column("bias", "judge − labels", "signed", "above 0 the judge is kinder than people"),
+            Column(
+                "bias", "judge − labels", "signed", "above 0, the judge is more lenient than people"
+            ),
         ),
         [
             (None, {**cells, "system": system, "bias": Estimate.of(bias)})
@@ -189,7 +193,7 @@ def _tests(replacing: Sequence[Replacing], names: Mapping[str, str]) -> Table:
             rows.append(cells_of(test, columns, **cells))
             if test.reason:
                 remarks[test.reason].append(names.get(criterion, criterion))
-    title = "Alternative annotator test: may the judge stand in for one of these people?"
+    title = "Alternative annotator test: can the judge replace one of these raters?"
     judges = ", ".join(dict.fromkeys(of_judge.judge for of_judge in replacing))
     notes = criterion_lines(remarks, len({*names, ALL}), at_least=4)
     return Table("alternative", f"{title} ({judges})", columns, tuple(rows), notes)

@@ -85,8 +85,8 @@ def cases_answered_twice(answers: Iterable[tuple[str, str, str]]) -> list[str]:
             lines.append(
                 f"{f'system {system!r}' if system else 'the system without a name'} answers "
                 f"{plural(len(several), 'case')} more than once (first: "
-                f"{' and '.join(min(several)[:2])}), which are averaged: versions of a system need "
-                "names of their own (--system, or the field `system`)"
+                f"{' and '.join(min(several)[:2])}), which are averaged: give each version of a "
+                "system its own name (--system, or the field `system`)"
             )
     return lines
 

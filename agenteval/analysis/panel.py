@@ -85,7 +85,7 @@ def panel(
     worse on others; hence the figures per judge. Raises ValueError for fewer than two judges.
     """
     if len(judges) < 2:
-        raise ValueError("a panel needs two judges or more")
+        raise ValueError("a panel needs at least two judges")
     return [
         _panel(rated.id, tuple(judges), rated.raters)
         for rated in rated_criteria(criteria, [*judges.values(), labels])

@@ -22,8 +22,8 @@ def latest_source(store: Store, start: str | None, *, trials: bool = True) -> tu
     sources = store.sources(trials=trials)
     if not sources:
         if store.sources(trials=True):
-            raise InputError("the store holds no judge's scores", "--store")
-        raise InputError("the store holds no scores yet; run `agenteval quantify`", "--store")
+            raise InputError("the store has no scores by a judge", "--store")
+        raise InputError("the store has no scores yet; run `agenteval quantify`", "--store")
     hits = [source for source in sources if source[0].startswith(start or "")]
     if start is not None and len(hits) != 1:
         listed = ", ".join(key[:12] for key, _ in sources)
@@ -79,7 +79,7 @@ class StoredJudge:
         tasks = sorted({str(run["task"]) for run in judged_runs.values()})
         if task is None and len(tasks) > 1:
             raise InputError(
-                f"the store holds runs of several tasks, choose one: {', '.join(tasks)}", "--task"
+                f"the store has runs of several tasks; choose one: {', '.join(tasks)}", "--task"
             )
         runs: dict[tuple[str, str], list[str]] = {}
         for run_key, run in judged_runs.items():
@@ -149,7 +149,7 @@ def chosen_raters(path: Path, wanted: Sequence[str], option: str) -> list[str | 
     """The raters of a file that are asked for; without a wish all. Raises InputError."""
     present = raters_in(path)
     if not present:
-        raise InputError("there are no ratings: every row waits for a label", str(path))
+        raise InputError("there are no ratings: no row has a label yet", str(path))
     unknown = [rater for rater in wanted if rater not in present]
     if unknown:
         names = ", ".join(rater for rater in present if rater is not None) or "none named"
@@ -166,6 +166,6 @@ def file_table(
     Raises InputError."""
     if isinstance(ratings, ScoreTable):
         if rater is not None:
-            raise InputError("raters are known in a file of ratings only", "--source")
+            raise InputError("only a file of ratings has raters", "--source")
         return ratings
     return read_scores(ratings, criteria, rater=rater)

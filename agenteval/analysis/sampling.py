@@ -49,15 +49,15 @@ def draw(table: ScoreTable, n: int, *, by: By = "random", seed: int = 0) -> Samp
     "disagreement" with one repeat.
     """
     if by not in get_args(By):
-        raise InputError(f"{by!r} is none of: {', '.join(get_args(By))}", "--by")
+        raise InputError(f"{by!r} is not one of: {', '.join(get_args(By))}", "--by")
     rated = table.of(variant=ORIGINAL)
     means, spreads = _by_run(rated)
     if not means:
-        raise InputError("no run has a rating to draw by", "agree sample")
+        raise InputError("no run has a rating", "agree sample")
     runs = sorted(means)
     bands = dict.fromkeys(runs, 0)
     if by == "disagreement" and int(rated.repeat.max(initial=0)) == 0:
-        raise InputError("every run was judged once: repeats cannot disagree", "--by")
+        raise InputError("every run was judged once: there are no repeats to compare", "--by")
     if by != "random":
         key = means if by == "value" else spreads
         bands = {run: min(int(key[run] * BANDS), BANDS - 1) for run in runs}
@@ -96,7 +96,7 @@ def read_sample(path: Path) -> Sample | None:
     """The sample that a file of labels, or of runs to be labelled, says it is of; None for a file
     without one.
 
-    Raises InputError where runs or weights are not those that were drawn.
+    Raises InputError where runs or weights differ from the drawn sample.
     """
     weights: dict[str, float] = {}
     names: set[str] = set()
@@ -104,7 +104,7 @@ def read_sample(path: Path) -> Sample | None:
         name = row.get("sample")
         if name in (None, ""):
             if names:
-                raise InputError("this row names no sample, as those before it do", where)
+                raise InputError("this row does not name a sample, but earlier rows do", where)
             continue
         names.add(str(name))
         weight = _weight(row, where)
@@ -119,7 +119,7 @@ def read_sample(path: Path) -> Sample | None:
     sample = Sample(weights, by, total, seed)
     if sample.name != name:
         raise InputError(
-            f"runs or weights are not those that were drawn ({name}): the sample was edited, or "
+            f"runs or weights differ from the drawn sample ({name}): the sample was edited, or "
             "rows are missing; leave the label of a run empty instead",
             str(path),
         )
@@ -146,4 +146,4 @@ def sample_parts(name: str, where: str) -> tuple[str, int, int]:
         by, _, _, total, _, seed, _ = words
         return by, int(total), int(seed)
     except ValueError:
-        raise InputError(f"{name!r} is no sample that `agree sample` drew", where) from None
+        raise InputError(f"{name!r} is not a sample drawn by `agree sample`", where) from None

@@ -110,11 +110,13 @@ def spread_line(found: Sequence[Spread]) -> str | None:
         float(np.median([getattr(spread, name) for spread in found]))
         for name in ("now", "more_cases")
     )
-    text = f"a system's mean is known to about ±{now:.3f}; {MORE_CASES} more cases: ±{cases:.3f}"
+    text = (
+        f"the mean of a system is known to about ±{now:.3f}; {MORE_CASES} more cases: ±{cases:.3f}"
+    )
     reductions = [spread.more_repeats for spread in found if spread.more_repeats is not None]
     if reductions:
         return f"{text}; two more repeats: ±{float(np.median(reductions)):.3f}"
-    return f"{text}; what repeats would buy is not known from one"
+    return f"{text}; use --repeats 2 to estimate the effect of repeats"
 
 
 def spread_table(found: Sequence[Spread], names: Mapping[str, str]) -> Table:
@@ -123,10 +125,10 @@ def spread_table(found: Sequence[Spread], names: Mapping[str, str]) -> Table:
         *CRITERION,
         Column("case", "cases", "number", "standard deviation between cases"),
         Column("system", "systems", "number", "between systems"),
-        Column("case_system", "system\non a case", "number", "what is special to both"),
+        Column("case_system", "system\non a case", "number", "interaction of system and case"),
         Column("repeat", "repeats", "number", "between repeats of the same"),
         Column("reliability", "ICC", "number", "ICC(1,1) of single ratings"),
-        Column("now", "± now", "precise", "half of a system's 95% interval"),
+        Column("now", "± now", "precise", "half-width of a system's 95% interval"),
         Column("more_cases", f"{MORE_CASES} more\ncases", "precise"),
         Column("more_repeats", "2 more\nrepeats", "precise"),
     )
@@ -151,7 +153,7 @@ def spread_table(found: Sequence[Spread], names: Mapping[str, str]) -> Table:
         if parts.reason:
             notes[parts.reason].append(str(rows[-1]["criterion"]))
     lines = criterion_lines(notes, len(found))
-    title = "Where the spread comes from (standard deviations), and what more would buy"
+    title = "Sources of the spread (standard deviations), and the effect of more cases or repeats"
     return Table("spread", title, columns, tuple(rows), lines, detail=True)
 
 
@@ -171,9 +173,9 @@ def design_table(  # noqa: PLR0913  each is a number of the design
     columns = (
         Column("cases", "cases", "count"),
         Column("repeats", "repeats", "count"),
-        Column("calls", "calls", "count", "a call judges all criteria of a run"),
+        Column("calls", "calls", "count", "one call judges a run on all criteria"),
         *((Column("cost", "cost", "money"),) if price is not None else ()),
-        Column("half", "±", "precise", "half of the 95% interval of a system's mean"),
+        Column("half", "±", "precise", "half-width of the 95% interval of a system's mean"),
         *(
             (Column("difference", "difference\nthat shows", "precise", "of two systems, power .8"),)
             if apart is not None

@@ -32,9 +32,10 @@ class InterimAnalysis:
 class Until:
     """Judge cases in random order until this holds.
 
-    A `width`: every always-valid 95% interval of a mean, by criterion and system, is at most so
-    wide (a share of the scale). None: of every criterion it is known which of two systems is
-    better, or that all cases would hardly tell; a difference up to `margin` does not matter.
+    With a `width`: every always-valid 95% interval of a mean, by criterion and system, is at most
+    this wide (as a share of the scale). With None: for every criterion it is settled which of two
+    systems is better, or that even all cases are unlikely to settle it; differences up to `margin`
+    are ignored.
     """
 
     width: float | None
@@ -59,7 +60,7 @@ class Until:
         """Raises InputError where the rule cannot be asked of runs of these systems."""
         if self.width is None and len(systems) != 2:
             raise InputError(
-                f"{DECIDED!r} is about two systems; these are runs of {len(systems)}", "--until"
+                f"{DECIDED!r} needs two systems; these runs are of {len(systems)}", "--until"
             )
 
     def look(
@@ -103,13 +104,13 @@ class Until:
         columns = (
             Column("criterion", "criterion"),
             Column("system", "system"),
-            Column("mean", "mean [95%]", "number", "holds however often one looks"),
+            Column("mean", "mean [95%]", "number", "valid at every look"),
             Column("cases", "cases", "count"),
         )
-        title = "Intervals that hold however often one looks"
+        title = "Intervals that are valid at every look"
         return InterimAnalysis(
             stop,
-            reason if rows else "nothing is rated",
+            reason if rows else "there are no ratings",
             Table("stopping", title, columns, tuple(rows)),
         )
 
@@ -131,11 +132,13 @@ class Until:
         decided = [f"{names[r.criterion]} {r.verdict}" for r in rows if r.verdict != "cannot tell"]
         few = plural(len(undecided), "criterion")
         reason = (
-            f"open: {few}" if undecided else "; ".join(decided) or "all cases would hardly tell"
+            f"open: {few}"
+            if undecided
+            else "; ".join(decided) or "all cases are unlikely to settle it"
         )
         return InterimAnalysis(
             bool(rows) and not undecided,
-            reason if rows else "nothing is rated",
+            reason if rows else "there are no ratings",
             _told_table(comparison, names, systems),
         )
 
@@ -145,7 +148,7 @@ def _told_table(
 ) -> Table:
     columns = (
         Column("criterion", "criterion"),
-        Column("difference", "B − A", "signed", "holds at every look up to the last case"),
+        Column("difference", "B − A", "signed", "valid at every look up to the last case"),
         Column("n", "cases", "count"),
         Column("verdict", "verdict\non B"),
         Column("reason", "why"),

@@ -31,7 +31,7 @@ from agenteval.traces.taxonomy import Taxonomy
 
 EVALUATOR = "traces"
 _ATTEMPT = "attempt"  # in a log, beside the fields of Findings
-CLEAN = levels("clean", "Whether the trace has no findings.", "no", "yes")
+CLEAN = levels("clean", "Whether nothing was found in the trace.", "no", "yes")
 NO_HIGH_IMPACT = levels(
     "no_high_impact", "Whether no error of high impact was found in the trace.", "no", "yes"
 )

@@ -158,7 +158,8 @@ def print_trace(
         if finder == "detectors" and (failed := _unexplained(trace, findings)):
             out().print(
                 f"[yellow]{plural(len(failed), 'span')} with status error, not explained by "
-                f"a rule: {_short(', '.join(failed), _WORDS)}; trace locate --model reads them[/yellow]"
+                f"a rule: {_short(', '.join(failed), _WORDS)}; "
+                "trace locate --model reads them[/yellow]"
             )
 
 

@@ -54,7 +54,7 @@ from agenteval.workflows.verdicts import Judges, Verdicts
 Roles = str | Path | OpenRole | Sequence[str | Path | OpenRole] | None
 LIMITS = Limits(concurrency=4)
 _NO_TRIAL = "run `agenteval flow session` or `agenteval flow turn` first"
-_NO_JUDGE = "(without --judge, what only a judge can decide stays undecided)"
+_NO_JUDGE = "(use --judge to decide what rules cannot)"
 
 
 async def aflow_sessions(roles: Roles = None, **options: Unpack[SessionKeywords]) -> WorkflowReport:
@@ -93,7 +93,7 @@ async def aflow_sessions(roles: Roles = None, **options: Unpack[SessionKeywords]
     opened_roles = read_roles(roles, backend=mode in ("auto", "backend"))
     cases = session_cases(opened_roles, _choice(how))[: how.limit]
     if not cases:
-        raise InputError("no user is left by these choices", "ROLE")
+        raise InputError("no user matches these options", "ROLE")
     agent = replace(agent, formats=common_formats(agent.formats, cases))
     for of in opened_roles:
         for words in of.role.conflicts:
@@ -134,7 +134,7 @@ async def aflow_turns(roles: Roles = None, **options: Unpack[TurnKeywords]) -> W
     how = read_options(TurnOptions, options, aflow_turns)
     limits = how.limits or LIMITS
     if recorded_name(how.agent) is not None:
-        problem = "recorded sessions are replayed whole; use `agenteval flow session`"
+        problem = "recorded sessions can only be replayed as a whole; use `agenteval flow session`"
         raise InputError(problem, "--agent")
     agent = _agent(how, limits)
     _ = agent.system  # an unknown agent is reported before any file is read
@@ -145,8 +145,8 @@ async def aflow_turns(roles: Roles = None, **options: Unpack[TurnKeywords]) -> W
     if files := rows_among(listed):
         if how.formats or choice != Choice():
             raise InputError(
-                "rows have their own prompt and no users to choose from: no --format, "
-                "--kind, --scenario or --profile",
+                "rows have their own prompts and no users, so --format, --kind, --scenario and "
+                "--profile do not apply",
                 "ROLE",
             )
         cases = row_cases(files)[: how.limit]
@@ -154,7 +154,7 @@ async def aflow_turns(roles: Roles = None, **options: Unpack[TurnKeywords]) -> W
     else:
         cases = turn_cases(read_roles(roles, backend=False), choice)[: how.limit]
         if not cases:
-            raise InputError("no recorded turn is left by these choices", "ROLE")
+            raise InputError("no recorded turn matches these options", "ROLE")
         agent = replace(agent, formats=common_formats(agent.formats, cases))
     experiment = WorkflowExperiment(
         cases=cases,
@@ -230,7 +230,7 @@ def read_roles(roles: Roles, *, backend: bool) -> list[OpenRole]:
         roles = [roles]
     folders: list[str | Path | OpenRole] = list(roles or role_folders().values())
     if not folders:
-        raise InputError("no role is found; a role is a folder with a role.yaml", "ROLE")
+        raise InputError("no role was found; a role is a folder with a role.yaml", "ROLE")
     opened_roles: dict[str, OpenRole] = {}
     for role in folders:
         if isinstance(role, OpenRole):
@@ -248,7 +248,7 @@ async def _run(experiment: WorkflowExperiment, how: TurnOptions, watch: Watch) -
         return WorkflowReport(title=f"flow {experiment.level}", tables=(), estimate=estimate)
     executor = make_executor(how.workers, how.ray)
     if executor.distributed and how.judgements is not None:
-        raise InputError("decisions are not collected from actors", "--judgements")
+        raise InputError("decisions cannot be collected from Ray actors", "--judgements")
     experiment = replace(experiment, executor=executor)
     with opened(how.store) as store, executor:
         try:
@@ -294,8 +294,8 @@ def _stored_report(experiment: WorkflowExperiment, store: Store, watch: Watch) -
     if failed:
         listed = ", ".join(f"{status} in {n}" for status, n in sorted(failed.items()))
         watch.warn(
-            f"a judge failed ({listed} of {len(sessions) + len(turns)} trials); where its "
-            "endpoint failed, the same command asks again"
+            f"a judge failed ({listed} of {len(sessions) + len(turns)} trials); run the same "
+            "command to retry endpoint failures"
         )
     return trials_report(sessions, turns, watch.notes)
 
@@ -321,7 +321,7 @@ def gated_report(
     words = f"{what} have no verdict {hint}".strip()
     gates = [unscored_gate(len(rates), lost, max_unscored, words)]
     if gate is not None:
-        name = "success" if what == "sessions" else f"share of right {what}"
+        name = "success" if what == "sessions" else f"share of correct {what}"
         mean = sum(decided) / len(decided) if decided else None
         of = f"of {len(decided)} {what}, {lost} without verdict"
         unknown = f"none of the {what} has a verdict"
@@ -333,9 +333,8 @@ def note_idle_users(watch: Watch, idle: int, users: int) -> None:
     """Say that success by the state says little about some users, if there are any."""
     if idle:
         watch.note(
-            f"{idle} of {plural(users, 'user')} want nothing changed and are to be told nothing: "
-            "an agent that does nothing has success (--success state+reads asks for what gold "
-            "read)"
+            f"{idle} of {plural(users, 'user')} need neither a change nor an answer, so an agent "
+            "that does nothing succeeds (--success state+reads also checks what gold read)"
         )
 
 
@@ -354,7 +353,7 @@ def common_formats(
     if not formats:
         formats = [f for f in order if all(f in scenario.formats for _, scenario in procedures)][:1]
     if not formats:
-        raise InputError("no format is common to all these procedures; name one", "--format")
+        raise InputError("these procedures have no format in common; choose one", "--format")
     for format in formats:
         needed = order if format == "all" else {format} & {*order}
         for (role, id), scenario in procedures:
@@ -395,6 +394,6 @@ def _session_settings(how: SessionOptions) -> SessionSettings:
     changed: dict[str, Any] = {k: bound for k, bound in bounds.items() if bound is not None}
     if how.flowbench and changed:
         options = ", ".join(f"--{name.replace('_', '-')}" for name in changed)
-        raise InputError(f"it sets the limits; {options} cannot be given beside it", "--flowbench")
+        raise InputError(f"it sets the limits and cannot be combined with {options}", "--flowbench")
     settings = SessionSettings.flowbench() if how.flowbench else SessionSettings()
     return replace(settings, **changed, seconds=how.seconds, seed=how.seed)

@@ -182,7 +182,7 @@ def call_tool(backend: StatefulBackend, tool: str, arguments: Mapping[str, Any])
         raise BackendDefect(tool, "raised ", f"{type(error).__name__}: {error}") from error
     if inspect.iscoroutine(value):
         value.close()
-        raise BackendDefect(tool, "has to be awaited")
+        raise BackendDefect(tool, "must be awaited")
     return value
 
 

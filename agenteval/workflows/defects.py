@@ -85,7 +85,7 @@ def _shape(chart: Chart) -> Iterator[Defect]:
     stuck = [n for n in chart.nodes if n.id in reachable - ending]
     if stuck:
         names = ", ".join(n.id for n in stuck)
-        yield _at(stuck[0], "no_exit", f"a cycle without exit: no end follows {names}")
+        yield _at(stuck[0], "no_exit", f"a cycle without exit: no end can be reached from {names}")
 
 
 def _call_nodes(chart: Chart, tools: Sequence[WorkflowTool]) -> Iterator[Defect]:

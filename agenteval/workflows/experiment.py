@@ -123,7 +123,7 @@ class WorkflowExperiment:
                 total += await estimate(experiment.evaluator, work, seen)
         notes = uncounted(self.agent.system.parameters)
         if budget.price is not None and len(total.lines) > 1:
-            notes = (*notes, "one price is used for all models")
+            notes = (*notes, "all models are counted at one price")
         return replace(total, about=tuple(about), notes=notes)
 
     @asynccontextmanager

@@ -223,7 +223,7 @@ def _carried_out(
         raise InputError(f"fails ({defect.reason})", shown) from defect
     answer = as_json(result, f"{shown}: the result")
     if tools[action.tool].returns and not isinstance(answer, dict):
-        raise InputError("the result is no JSON object", shown)
+        raise InputError("the result is not a JSON object", shown)
     return answer
 
 

@@ -55,7 +55,7 @@ async def aflow_score(
         if client and not (
             how.reference or workflow or all(row.workflow for row in rows.turns or rows.sessions)
         ):
-            watch.note("replies and goals are judged only where the workflow is told: --workflow")
+            watch.note("replies and goals are judged only if the workflow is given: use --workflow")
         resampling = Resampling(how.resamples, how.seed)
         if how.reference:
             work = score_published(rows, judges.equality)

@@ -71,12 +71,12 @@ async def aflow_import(
             del numbered[key]
     watch.warn_list("left out", problems)
     if not numbered:
-        raise InputError("no trajectory can be taken", ", ".join(map(str, paths)))
+        raise InputError("no trajectory can be imported", ", ".join(map(str, paths)))
     cases = {case.key: case for case, _ in numbered.values()}
     note_idle_users(watch, verdicts.prepare(cases.values()), len(cases))
     golds = [gold for case in cases.values() if (gold := verdicts.gold_of(case)) is not None]
     refused = [line for gold in golds for line in gold.refused]
-    watch.warn_list("the backend does not carry out what was wanted", refused)
+    watch.warn_list("the backend cannot execute the expected actions", refused)
     variant = AgentVariant(System(agent, _no_agent, {"adapter": "recorded"}), RECORDED, {})
 
     async def replay(case: Any, _: AgentVariant, number: int) -> SessionLog | SessionFailure:

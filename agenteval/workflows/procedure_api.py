@@ -89,8 +89,8 @@ def conform(
     word = "follow" if verdict.conforms else "do not follow"
     fitness = "" if verdict.fitness is None else f", fitness {verdict.fitness:.2f}"
     unchecked = (
-        f"{verdict.unchecked} of {plural(len(verdict.edges), 'transition')} walked could not "
-        "be checked: no condition on the edge, or none of its values was returned"
+        f"{verdict.unchecked} of {plural(len(verdict.edges), 'transition')} could not be "
+        "checked: the edge has no condition, or no call returned its values"
     )
     return ConformReport(
         title=f"{plural(len(call_list), 'call')} {word} the chart{fitness}",
@@ -114,8 +114,8 @@ class _CheckedRow:
     unchecked: int | None = column(
         "unchecked",
         "count",
-        "edges that are one of several out of their node, without a condition on what a call "
-        "returned: no call tells whether they are taken rightly",
+        "edges without a condition on a returned value, at nodes with several edges: calls "
+        "cannot show whether they are taken correctly",
     )
     errors: int = column("errors", "count")
     warnings: int = column("warnings", "count")
@@ -145,7 +145,7 @@ def flow_check(
     names = [str(role) for role in ([roles] if isinstance(roles, str | Path) else roles or ())]
     names = names or [str(folder) for folder in role_folders().values()]
     if not names:
-        raise InputError("no role was named, and none is found in tasks/flows")
+        raise InputError("no role was given, and tasks/flows has none")
     checked: list[Checked] = []
     unread: list[str] = []
     for name in names:
@@ -222,7 +222,7 @@ def _calls(calls: Any) -> tuple[Call, ...]:
     try:
         return TypeAdapter(tuple[Call, ...]).validate_python(calls)
     except ValidationError as error:
-        raise InputError(f"no list of calls ({error.errors()[0]['msg']})", where) from error
+        raise InputError(f"not a list of calls ({error.errors()[0]['msg']})", where) from error
 
 
 def _json(text: Any) -> Any:

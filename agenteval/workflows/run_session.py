@@ -71,7 +71,9 @@ class SessionSettings:
     def __post_init__(self) -> None:
         bounds = (self.turns, self.calls, self.calls_per_turn, self.messages)
         if any(b is not None and b < 1 for b in bounds) or not self.seconds > 0:
-            raise InputError("the limits of a session are at least 1, its seconds more than 0")
+            raise InputError(
+                "the limits of a session must be at least 1 and its seconds more than 0"
+            )
 
     @classmethod
     def flowbench(cls, format: Format = "flowchart", *, seed: int = 0) -> SessionSettings:

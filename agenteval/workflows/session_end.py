@@ -9,12 +9,12 @@ SessionEnd = Literal["user", "turns", "calls", "turn_calls", "time", "agent"]
 DecidedBy = Literal["limit", "time", "agent", "state", "judge", "simulator"]
 
 DECIDED_BY: dict[DecidedBy | None, str] = {
-    "limit": "a limit that was passed",
+    "limit": "an exceeded limit",
     "time": "the time limit of a turn",
-    "agent": "the agent, which said nothing",
+    "agent": "the agent's silence",
     "state": "the final state",
     "judge": "the judge",
-    "simulator": "nobody: a simulator made a mistake, which is not charged to the agent",
+    "simulator": "undecided: a simulator made a mistake, which does not count against the agent",
     None: "nobody could",
 }
 
@@ -71,7 +71,7 @@ ENDS: dict[SessionEnd, EndWords] = {
         head="agent out\nof time",
         hint="within a turn, see --timeout",
         counted="agent out of time",
-        sentence="the agent's time for a turn was over",
+        sentence="the agent exceeded the time of a turn",
         decided_by="time",
     ),
     "agent": EndWords(

@@ -30,8 +30,8 @@ def check_simulators(user: str, tools: str, *, on_model: bool) -> ToolMode:
     mode: ToolMode = one_of(tools, get_args(ToolMode), "--tools")
     if not on_model and (user == "model" or tools == "model"):
         raise InputError(
-            "a simulated user or tool on a model needs --simulator PROVIDER:MODEL or "
-            "--simulator-url; --user scripted needs none",
+            "model-based users and tools need --simulator PROVIDER:MODEL or --simulator-url; "
+            "--user scripted does not",
             "--simulator",
         )
     return mode

@@ -101,7 +101,7 @@ def _trajectory(value: Any, place: str) -> Trajectory:
     """Raises InputError naming the key that is wrong."""
     record: dict[str, Any] = {"messages": value} if isinstance(value, list) else value
     if not isinstance(record, dict):
-        raise InputError("a trajectory is an object with `traj` or `messages`", place)
+        raise InputError("a trajectory must be an object with `traj` or `messages`", place)
     key = "traj" if "traj" in record else "messages"
     if not isinstance(record.get(key), list):
         raise InputError("a trajectory needs a list of messages in `traj` or `messages`", place)
@@ -126,7 +126,7 @@ def _trajectory(value: Any, place: str) -> Trajectory:
         reward=None if reward is None else float(reward),
         goal=_goal(record, info, place),
         ended="turns" if cut_off else "user",
-        error="" if messages else str(info.get("error") or "the recording holds no message"),
+        error="" if messages else str(info.get("error") or "the recording has no messages"),
     )
 
 
@@ -168,11 +168,11 @@ def _goal(record: _Object, info: _Object, place: str) -> Goal | None:
             if step["name"] != _REPLY
         )
     except (KeyError, TypeError, AttributeError, ValidationError) as error:
-        problem = f"actions are objects with `name` and `kwargs` ({error})"
+        problem = f"actions must be objects with `name` and `kwargs` ({error})"
         raise InputError(problem, place) from error
     outputs = goal.get("outputs") or []
     if not isinstance(outputs, list):
-        raise InputError(f"outputs is a list of texts, not {outputs!r:.40}", place)
+        raise InputError(f"outputs must be a list of texts, not {outputs!r:.40}", place)
     text = str(goal.get("instruction") or "")
     return Goal(text=text, actions=actions, told=tuple(map(str, outputs)))
 
@@ -191,11 +191,15 @@ def case_of(of: OpenRole, trajectory: Trajectory) -> SessionCase:
         if not task and len(users) == 1:
             return next(iter(users.values()))
         problem = (
-            f"the task {task!r} is no user of the role" if task else "it names no task (`task_id`)"
+            f"the task {task!r} is not a user of the role"
+            if task
+            else "it does not name a task (`task_id`)"
         )
         listed = f"; its users are {', '.join(users)}" if users else ""
         failure = f" (there was no session: {trajectory.error[:200]})" if trajectory.error else ""
-        raise InputError(f"{problem}, and no `actions` say what was wanted{listed}{failure}", place)
+        raise InputError(
+            f"{problem}, and it has no `actions` to define the goal{listed}{failure}", place
+        )
     scenarios = tuple(s.id for s in of.role.scenarios)
     tools = {tool.name: tool for tool in of.role.tools_of(scenarios)}
     for action in trajectory.goal.actions:
@@ -211,7 +215,7 @@ def _check_tool(name: str, tools: Mapping[str, WorkflowTool], what: str, place: 
     if name not in tools:
         near = get_close_matches(name, tools, 1)
         hint = f"is {near[0]!r} meant?" if near else f"it has {', '.join(tools)}"
-        raise InputError(f"{what} {name!r}, a tool that the role has not; {hint}", place)
+        raise InputError(f"{what} {name!r}, which is not a tool of the role; {hint}", place)
 
 
 def replayed(
@@ -285,7 +289,7 @@ def _carried_out(
     """Carry a call out and return its status and result."""
     arguments: JsonValue = call.arguments or {}
     if not isinstance(arguments, dict):
-        return "bad_arguments", "the arguments are no JSON object"
+        return "bad_arguments", "the arguments are not a JSON object"
     if not callable(getattr(backend, call.name, None)):
         raise InputError(f"the backend has no method {call.name}", place)
     if answer is not None and answer.lower().startswith(_ERROR):

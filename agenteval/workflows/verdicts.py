@@ -298,7 +298,7 @@ def _success(
 def _differences(state: StateVerdict) -> tuple[str, ...]:
     """Return in words where the states differ, what was never obtained, and what the user was not
     told."""
-    more = (f"and {state.omitted:,} places more",) if state.omitted else ()
+    more = (f"and {state.omitted:,} more places",) if state.omitted else ()
     never = (
         f"never obtained: {a.tool}({json.dumps(a.arguments, ensure_ascii=False)})"
         for a in state.unobtained

@@ -75,8 +75,7 @@ def test_undecided_says_how_many_cases_would_decide() -> None:
     (gate,) = regression_gates(found)
     assert gate.outcome == "undecided"
     assert gate.detail == (
-        "difference -0.150 [-0.374, +0.074] lies on both sides of -0.05; "
-        "about 385 cases like these would decide"
+        "difference -0.150 [-0.374, +0.074] includes -0.05; about 385 similar cases would settle it"
     )
 
 
@@ -84,7 +83,7 @@ def test_few_that_differ_must_become_six() -> None:
     """One of 40 is better by 1: the variance found would do with 36 cases, 6 such take 240."""
     (gate,) = regression_gates(compare(table("a", [0.0] * 40), table("b", [1.0] + [0.0] * 39)))
     assert gate.outcome == "undecided"
-    assert gate.detail.endswith("about 240 cases like these would decide")
+    assert gate.detail.endswith("about 240 similar cases would settle it")
 
 
 @pytest.mark.parametrize(
@@ -212,9 +211,7 @@ def test_twenty_of_twenty_is_not_more_than_it_shows() -> None:
     # nor is it below the best there is: the interval ends at 1 itself
     assert under_gate(perfect, "clarity", 1.0).outcome == "undecided"
     # .025^(1/21) = .839, .025^(1/22) = .846
-    assert gate.detail.endswith(
-        "lies on both sides of 0.84; about 22 cases like these would decide"
-    )
+    assert gate.detail.endswith("includes 0.84; about 22 similar cases would settle it")
 
 
 def test_an_unknown_criterion() -> None:

@@ -119,7 +119,7 @@ def test_a_changed_scale_is_not_compared(cli: Cli, tmp_path: Path) -> None:
     result = cli("compare", "--store", "a.db", "--with", "b.db", "--json").json
     assert [r["criterion"] for r in table(result, "rows")] == [kept.id]
     assert any("its text or scale differs" in w for w in result["warnings"])
-    assert any("the judges differ too" in line for line in result["about"]) == (
+    assert any("the judges also differ" in line for line in result["about"]) == (
         judge_of(lambda *_: 1).source != ScriptedJudge().source
     )
 
@@ -221,7 +221,7 @@ def test_forty_cases(
     case = Et.parse(tmp_path / "j.xml").getroot().find("testsuite/testcase")
     assert case is not None
     assert [element.tag for element in case] == elements
-    assert ("about 385 cases like these would decide" in " ".join(result.out.split())) == (
+    assert ("about 385 similar cases would settle it" in " ".join(result.out.split())) == (
         second == WEAKER
     )
 

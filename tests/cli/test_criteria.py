@@ -100,8 +100,7 @@ def test_the_critic_joins_what_the_embedder_does_not(
         " ".join(done.out.split())
     )
     told = " ".join(done.out.split())
-    whole = "parts of other criteria, kept as separate criteria: Correct step → (Accuracy|Correct result)"
-    assert re.search(whole, told)
+    assert re.search(r"separate criteria: Correct step → (Accuracy|Correct result)", told)
     # 7 proposals of 3 seeds are 4 ideas; the sets hold 2 each, and two of them the same
     curve = ask("--json").json["tables"]["unique"]["rows"]
     assert [round(row["merged"], 1) for row in curve] == [2.0, 3.3, 4.0]

@@ -157,7 +157,7 @@ def test_sheets_that_cannot_be_used(
 def test_a_sheet_that_nobody_has_filled_in(math: Cli, sheet: Path) -> None:
     result = agree(math, drawn(math, sheet), sheet)
     assert (result.code, result.err.count("\n")) == (2, 1)
-    assert "every row waits for a label" in result.err
+    assert "no row has a label yet" in result.err
 
 
 def test_twice_by_one_rater_with_different_levels(math: Cli, sheet: Path) -> None:

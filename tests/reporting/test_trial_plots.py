@@ -246,7 +246,7 @@ def test_of_single_turns_the_due_calls_that_are_right():
     results = [turn(f"t{i}", i < 15) for i in range(20)]
     (ax,) = format_points(Tallies(turns=results)).axes
     assert marks(ax, BLUE) == [0.75]  # one domain: no row for all
-    assert ax.get_xlabel() == "share of due calls that are right"
+    assert ax.get_xlabel() == "share of correct due calls"
 
 
 def test_beyond_four_agents_those_with_fewer_formats_are_named(two, words):
