@@ -78,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     ignore = "taken out of the body before it is hashed (nonces); repeatable"
     fault = "KIND[=VALUE][:SHARE], repeatable, the first that strikes wins; VALUE is the status, "
     fault += "the seconds of hang and slow_drip, the text of content, refusal and html; KIND may "
-    fault += "be a status, and 429=FORM has a Retry-After; SHARE of the requests (1 unless told)"
+    fault += "be a status, and 429=FORM has a Retry-After; SHARE of the requests (default 1)"
     add("--port", type=int, default=0, help="0 takes a free one")
     add("--latency", help=shapes)
     add("--seed", type=int, help="another seed gives other answers and faults")
@@ -140,22 +140,16 @@ def _scripted(answers: list[Any]) -> Answer:
     return answer
 
 
-def _options(arguments: Sequence[str] | None) -> tuple[Settings, int, float]:
-    arguments_read = _parser().parse_args(arguments)
-    settings = load_script(arguments_read.script) if arguments_read.script else Settings()
-    extra: dict[str, Any] = {k: getattr(arguments_read, k) for k in ("seed", "ceiling")}
-    extra["latency"] = parse_latency(arguments_read.latency) if arguments_read.latency else None
-    extra["key"] = (
-        _key_from(compiled(arguments_read.key_regex)) if arguments_read.key_regex else None
-    )
+def _settings(given: argparse.Namespace) -> Settings:
+    settings = load_script(given.script) if given.script else Settings()
+    extra: dict[str, Any] = {k: getattr(given, k) for k in ("seed", "ceiling")}
+    extra["latency"] = parse_latency(given.latency) if given.latency else None
+    extra["key"] = _key_from(compiled(given.key_regex)) if given.key_regex else None
     extra = {k: v for k, v in extra.items() if v is not None}
-    rules = settings.faults + tuple(map(parse_fault, arguments_read.fault))
-    if arguments_read.fault_rate:
-        rules += (Rule(HEALING, arguments_read.fault_rate),)
-    settings = replace(
-        settings, faults=rules, ignore=arguments_read.ignore_regex, record=0, **extra
-    )
-    return settings, arguments_read.port, min(arguments_read.lifetime, 86_400.0)
+    rules = settings.faults + tuple(map(parse_fault, given.fault))
+    if given.fault_rate:
+        rules += (Rule(HEALING, given.fault_rate),)
+    return replace(settings, faults=rules, ignore=given.ignore_regex, record=0, **extra)
 
 
 async def _run_child(settings: Settings, port: int, lifetime: float) -> None:
@@ -185,7 +179,9 @@ async def _run_child(settings: Settings, port: int, lifetime: float) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run until stopped. Returns the exit code: 0, or 2 for a bad option or a port in use."""
     try:
-        asyncio.run(_run_child(*_options(arguments)))
+        given = _parser().parse_args(arguments)
+        lifetime = min(given.lifetime, 86_400.0)
+        asyncio.run(_run_child(_settings(given), given.port, lifetime))
     except (InputError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

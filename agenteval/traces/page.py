@@ -94,12 +94,12 @@ def traces_page(
 def worth_reading(traces: Sequence[str], finders: Sequence[FinderFindings]) -> list[str]:
     """Order traces: those with most findings first, then those that a finder failed on."""
 
-    def place(trace: str) -> tuple[int, int, str]:
+    places = {}
+    for trace in traces:
         results = [f.findings[trace] for f in finders if trace in f.findings]
         failed = sum(findings.status is not None for findings in results)
-        return -sum(len(findings.findings) for findings in results), -failed, trace
-
-    return sorted(traces, key=place)
+        places[trace] = (-sum(len(findings.findings) for findings in results), -failed, trace)
+    return sorted(traces, key=places.__getitem__)
 
 
 def headline(finder: FinderFindings, traces: int) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from agenteval.errors import AgentevalError, InputError, StoreError
+from agenteval.records import Run
 from agenteval.reporting.page import Answer, Page, PageSection, environment
 from agenteval.store import Store
 from agenteval.view.security import Access, Guard
@@ -32,6 +33,7 @@ _STATIC = {
     "view.css": ("agenteval.view", "text/css"),
     "label.css": ("agenteval.view", "text/css"),
     "label.js": ("agenteval.view", "text/javascript"),
+    "trace_label.js": ("agenteval.view", "text/javascript"),
 }
 
 
@@ -40,7 +42,7 @@ class Viewer:
     """What every page knows: the store, who may write, and the secrets of the server.
 
     Without `labelling` nothing can be changed. `rater` is the name that was given at the start,
-    `criteria_file` the file that can be edited.
+    `criteria_file` the file that can be edited, `traces` read a whole trace by its key.
     """
 
     store: Store
@@ -48,6 +50,7 @@ class Viewer:
     labelling: bool = False
     rater: str | None = None
     criteria_file: Path | None = None
+    traces: Mapping[str, Callable[[], Run]] = field(default_factory=dict)
 
 
 PageFunction = Callable[[Viewer, Request], Page | Response]
@@ -141,17 +144,22 @@ def _failed(request: Request, error: Exception) -> Response:
 
 def make_app(viewer: Viewer) -> Starlette:
     """Return the web application of a viewer."""
-    from agenteval.view import criteria, labels, runs
+    from agenteval.view import criteria, labels, runs, trace_labels
 
     routes = [
         Route("/static/{name:str}", _static),
         *(
             Route(path, shown(page))
-            for path, page in {**runs.PAGES, **labels.PAGES, **criteria.PAGES}.items()
+            for path, page in {
+                **runs.PAGES,
+                **labels.PAGES,
+                **criteria.PAGES,
+                **trace_labels.PAGES,
+            }.items()
         ),
         *(
             Route(path, written(change), methods=["POST"])
-            for path, change in {**labels.FORMS, **criteria.FORMS}.items()
+            for path, change in {**labels.FORMS, **criteria.FORMS, **trace_labels.FORMS}.items()
         ),
     ]
     app = Starlette(

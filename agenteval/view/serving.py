@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agenteval.cli.console import note
+from agenteval.cli.running import Watch
 from agenteval.errors import InputError
 from agenteval.store import Store
 from agenteval.store.store import default_path
+from agenteval.traces.input import read_each
+from agenteval.traces.outline import trace_key
 from agenteval.utility.criteria_file import load_criteria
 
 _LOOPBACK = ("127.0.0.1", "localhost")
@@ -21,13 +24,15 @@ class ViewerSettings:
     """How the viewer is served.
 
     Without `labelling` it changes nothing; with it, runs can be labelled (by `rater`, unless
-    another name is entered) and the file of `criteria` edited. It listens on 127.0.0.1, or with
+    another name is entered) and the file of `criteria` edited. `traces` (a file or folder) are
+    shown whole, where the store has excerpts. It listens on 127.0.0.1, or with
     `remote` on all addresses, at `port` (0: a free one).
     """
 
     labelling: bool = False
     rater: str | None = None
     criteria: Path | None = None
+    traces: Path | None = None
     port: int = 0
     open_browser: bool = True
     remote: bool = False
@@ -44,6 +49,9 @@ def serve(store: str | Path | None, settings: ViewerSettings) -> None:
         raise InputError("names who labels; add --label", "--rater")
     if settings.criteria is not None:
         load_criteria(settings.criteria)  # a bad file is refused before anything is served
+    traces = {}
+    if settings.traces is not None:
+        traces = {trace_key(run): load for run, load in read_each(settings.traces, Watch())}
     try:
         import uvicorn
 
@@ -60,7 +68,7 @@ def serve(store: str | Path | None, settings: ViewerSettings) -> None:
     ):
         number = sock.getsockname()[1]
         access = Access(number, None if remote else _LOOPBACK, reusable=remote)
-        app = make_app(Viewer(opened, access, labelling, rater, settings.criteria))
+        app = make_app(Viewer(opened, access, labelling, rater, settings.criteria, traces))
         shown = socket.gethostname() if remote else host
         start = "/label" if labelling else "/"
         url = f"http://{shown}:{number}{start}?token={access.token}"

@@ -23,6 +23,10 @@ def view(
     criteria: Annotated[
         Path | None, typer.Option(help="Criteria file to show; with --label it can be edited.")
     ] = None,
+    traces: Annotated[
+        Path | None,
+        typer.Option(help="Traces (file or folder), to be shown whole; the store has excerpts."),
+    ] = None,
     port: Annotated[int, typer.Option(help="Port; 0 takes a free one.", min=0, max=65535)] = 0,
     no_open: Annotated[
         bool, typer.Option("--no-open", help="Print the address and open no browser.")
@@ -44,5 +48,5 @@ def view(
     """
     from agenteval.view.serving import ViewerSettings, serve
 
-    settings = ViewerSettings(label, rater, criteria, port, not no_open, allow_remote)
+    settings = ViewerSettings(label, rater, criteria, traces, port, not no_open, allow_remote)
     serve(path if path is not None else store, settings)
