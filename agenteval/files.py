@@ -280,8 +280,8 @@ def decoded(data: bytes, name: str, *, line: int = 1, offset: int = 0) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         row = line + data.count(b"\n", 0, error.start)
-        told = f"not UTF-8 at byte offset {offset + error.start}; save the file as UTF-8"
-        raise InputError(told, f"{name}:{row}") from None
+        message = f"not UTF-8 at byte offset {offset + error.start}; save the file as UTF-8"
+        raise InputError(message, f"{name}:{row}") from None
 
 
 def refuse_other_kinds(data: bytes, name: str) -> None:

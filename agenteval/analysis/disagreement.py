@@ -75,12 +75,12 @@ def disagreement_table(
     """The widest as a table; `names` by criterion id, `among` says whose ratings they are."""
     raters = list(dict.fromkeys(rater for disagreement in found for rater in disagreement.said))
     heads = raters if len(raters) > 1 else ["ratings, worst first"] * len(raters)
-    said = {f"said_{i}": head for i, head in enumerate(heads)}
+    headings = {f"said_{i}": head for i, head in enumerate(heads)}
     rows = [
         (
             d,
             criterion_cells(d.criterion_id, names)
-            | {key: d.said.get(rater, "") for key, rater in zip(said, raters, strict=True)},
+            | {key: d.said.get(rater, "") for key, rater in zip(headings, raters, strict=True)},
         )
         for d in found[:MOST]
     ]
@@ -98,5 +98,5 @@ def disagreement_table(
         rows,
         notes=notes,
         detail=detail,
-        more=columns_headed(said),
+        more=columns_headed(headings),
     )

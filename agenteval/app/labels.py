@@ -112,13 +112,13 @@ class _RaterLine:
 
 
 def _export_findings(folder: Path, store: str | Path | Store | None) -> LabelReport:
-    with opened(store, create=False) as kept:
-        by_rater = findings_of_raters(kept)
+    with opened(store, create=False) as opened_store:
+        by_rater = findings_of_raters(opened_store)
     if not by_rater:
         raise InputError("nobody has marked errors in traces of this store", "--export")
-    taken: set[str] = set()
+    used_names: set[str] = set()
     for rater, findings in by_rater.items():
-        place = file_in(folder, rater, "", taken)
+        place = file_in(folder, rater, "", used_names)
         place.mkdir(parents=True, exist_ok=True)
         write_folder(place, findings)
     lines = [

@@ -36,7 +36,7 @@ def send_events(
     """Send each row of an export (JSON lines) as an event, see `export`; returns where to."""
     spans = {} if traces is None else _spans(traces)
     url = _address(str(target)) if re.match("https?://", str(target)) else None
-    taken, refusal = 0, "rejected"
+    accepted, refusal = 0, "rejected"
     with cells.open(encoding="utf-8") as lines:
         requests = _requests(_record(json.loads(line), spans, explanations) for line in lines)
         if url is None:
@@ -46,12 +46,12 @@ def send_events(
         for events, body in requests:
             request = urllib.request.Request(url, body.encode(), _headers())  # noqa: S310  http(s)
             rejected, why = _answer(request, events)
-            taken, refusal = taken + events - rejected, why or refusal
+            accepted, refusal = accepted + events - rejected, why or refusal
             if rejected >= events:
                 break
-    if taken < total:
+    if accepted < total:
         raise ModelError(
-            f"{url}: {refusal}; {taken:,} of {total:,} events were sent; to keep them all, write "
+            f"{url}: {refusal}; {accepted:,} of {total:,} events were sent; to keep them all, write "
             "a file with the same options: agenteval export --otlp events.jsonl"
         )
     return url
@@ -59,15 +59,18 @@ def send_events(
 
 def _spans(traces: str | Path) -> dict[str, tuple[str, str | None]]:
     """Root span and last completion by trace id. Raises InputError, also where there is none."""
-    known = {}
+    span_ids = {}
     for run in read_traces(traces).runs:
         root = run.spans[0].id
         if re.fullmatch("[0-9a-f]{32} [0-9a-f]{16}", f"{run.id} {root}"):
-            named = [span.attributes.get("gen_ai.response.id") for span in run.spans]
-            known[run.id] = root, next((n for n in reversed(named) if isinstance(n, str)), None)
-    if not known:
+            response_ids = [span.attributes.get("gen_ai.response.id") for span in run.spans]
+            span_ids[run.id] = (
+                root,
+                next((n for n in reversed(response_ids) if isinstance(n, str)), None),
+            )
+    if not span_ids:
         raise InputError("no trace in this file has ids of 16 and 8 bytes", str(traces))
-    return known
+    return span_ids
 
 
 def _record(row: Mapping[str, Any], spans: Mapping[str, Any], explanations: bool) -> dict[str, Any]:
@@ -76,7 +79,7 @@ def _record(row: Mapping[str, Any], spans: Mapping[str, Any], explanations: bool
     trace = row["run_id"].rpartition("/")[2]  # of a system that was named by an option
     span, response = spans.get(trace, (None, None))
     words = redacted(row["message" if failed else "explanation"] or "")
-    own = ("task", "system", "variant", "status", "evaluator", "model", "way", "repeat")
+    fields = ("task", "system", "variant", "status", "evaluator", "model", "way", "repeat")
     attributes = {
         "gen_ai.evaluation.name": row["criterion_id"],
         "gen_ai.evaluation.score.value": None if failed else row["value"],
@@ -87,7 +90,7 @@ def _record(row: Mapping[str, Any], spans: Mapping[str, Any], explanations: bool
         "error.type": row["status"] if failed else None,
         "agenteval.run.id": row["run_id"],
         "agenteval.case.key": row["case_key"],
-        **{f"agenteval.{name}": row[name] for name in own},
+        **{f"agenteval.{name}": row[name] for name in fields},
     }
     return {
         "observedTimeUnixNano": str(time.time_ns()),
@@ -151,8 +154,8 @@ def _answer(request: urllib.request.Request, events: int) -> tuple[int, str]:
                 part = json.loads(text or "{}").get("partialSuccess") or {}
                 return int(part.get("rejectedLogRecords", 0)), str(part.get("errorMessage", ""))
             why = f"HTTP {response.status} ({' '.join(text.split())[:200] or response.reason})"
-            asked = retry_after({k.lower(): v for k, v in response.headers.items()}) or wait
-            wait = max(wait, asked) if response.status in (429, 502, 503, 504) else inf
+            server_wait = retry_after({k.lower(): v for k, v in response.headers.items()}) or wait
+            wait = max(wait, server_wait) if response.status in (429, 502, 503, 504) else inf
         except (OSError, HTTPException) as error:
             why = f"cannot be reached ({getattr(error, 'reason', error)})"
         except (ValueError, TypeError, AttributeError):

@@ -179,9 +179,9 @@ async def _run_child(settings: Settings, port: int, lifetime: float) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run until stopped. Returns the exit code: 0, or 2 for a bad option or a port in use."""
     try:
-        given = _parser().parse_args(arguments)
-        lifetime = min(given.lifetime, 86_400.0)
-        asyncio.run(_run_child(_settings(given), given.port, lifetime))
+        options = _parser().parse_args(arguments)
+        lifetime = min(options.lifetime, 86_400.0)
+        asyncio.run(_run_child(_settings(options), options.port, lifetime))
     except (InputError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

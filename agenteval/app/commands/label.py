@@ -21,8 +21,8 @@ def label(
     export: Annotated[
         Path,
         typer.Option(
-            help=".html: a page to be mailed to a rater, who sends back a file for `agree "
-            "--labels`; .jsonl or .csv: the labels that the store has; a folder: "
+            help=".html: a page for a rater, who returns a file for `agree "
+            "--labels`. .jsonl or .csv: the labels in the store. A folder: "
             "findings in traces."
         ),
     ],
