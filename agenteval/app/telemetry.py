@@ -51,8 +51,8 @@ def send_events(
                 break
     if accepted < total:
         raise ModelError(
-            f"{url}: {refusal}; {accepted:,} of {total:,} events were sent; to keep them all, write "
-            "a file with the same options: agenteval export --otlp events.jsonl"
+            f"{url}: {refusal}; {accepted:,} of {total:,} events were sent; to keep them all, "
+            "write a file with the same options: agenteval export --otlp events.jsonl"
         )
     return url
 
