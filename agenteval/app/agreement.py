@@ -100,24 +100,25 @@ class AgreementReport(Report):
 
 
 def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -> AgreementReport:
-    """Compare every judge with `labels`, ratings by people: agreement per criterion, with intervals
-    over cases. `agenteval.app.options.AgreementOptions` lists the keywords.
+    """Compare judges with human labels: agreement per criterion, with intervals over cases.
 
-    Labels and `scores` are files of ratings (CSV, JSONL) or tables. Without `labels` they are those
-    of the store's newest queue, or of `queue`, given in the viewer. Each rater counts separately;
-    `raters` and `judges` select some. Without `scores` the judges are those of the
-    store (by model or start of the hash; default: the latest). `criteria` (a file, a set or a list;
-    default: those of the task) give the levels, worst to best. `runs` give case and success;
-    default: runs.jsonl beside the labels. A run is good from the value `cut` on, for the corrected
-    rate. `audit` lists runs whose success label a judge contradicts.
+    `labels` and `scores` are files of ratings (CSV, JSON Lines) or tables. Without `labels`, those
+    of the newest labelling queue in the store (or of `queue`) are used. Without `scores`, the
+    judges are those in the store, by model or start of the hash (default: the latest). Each rater
+    counts separately; `raters` and `judges` select some of them. `criteria` (a file, a set or a
+    list; default: those of the task) define the levels, worst to best. `runs` provide case and
+    success (default: runs.jsonl in the folder of the labels). `audit` lists runs whose success
+    label a judge contradicts.
 
-    The mean of each criterion is corrected by labels that `sample_to_label` drew: the labels' file
-    says so itself, or `sample` is the file that was drawn. `random_labels` declares that labels
-    without a sample were drawn at random. `alt_test` asks whether a judge may replace one of at
-    least three raters, where a person costs `epsilon` more (Calderon et al. 2025). With `gate` the
-    exit code is 4 when fewer than `min_runs` runs have a label and a rating on some criterion.
+    The mean of each criterion is corrected with labels drawn by `sample_to_label`: the labels' file
+    describes its sample, or `sample` is the file that was drawn. `random_labels` declares that
+    labels without a sample are a random sample. For the corrected rate, a run is good from the
+    value `cut`. `alt_test` tests whether a judge can replace one of at least three raters, where a
+    person costs `epsilon` more (Calderon et al. 2025). With `gate` the exit code is 4 when a
+    criterion has fewer than `min_runs` runs with a label and a rating.
 
-    Raises InputError for what cannot be used, StoreError for a store that cannot be read.
+    `agenteval.app.options.AgreementOptions` lists all keywords. Returns a report with a table per
+    question. Raises InputError for invalid input and StoreError when a store cannot be read.
     """
     settings = read_options(AgreementOptions, options, agree)
     stored = _stored_labels(labels, settings)
@@ -289,11 +290,13 @@ def sample_to_label(
     criteria: Criteria | None = None,
     runs: str | Path | Sequence[Run] | None = None,
 ) -> SampleReport:
-    """Draw `n` of the runs that a judge rated, for people to label (`analysis.sampling.draw`).
+    """Draw `n` of the runs rated by a judge, for people to label.
 
-    The ratings are those of the store's latest judge, of `judge`, or of `scores`. Texts are those
-    of `runs`, which need not be given. Save the report as .csv or .jsonl, have the empty labels
-    filled in, and give the file to `agree`. Raises InputError as `agree`, and for n below 1.
+    The ratings are those of the store's latest judge, of `judge`, or of `scores`. `runs` adds their
+    inputs and outputs to the sheet. `by` is explained at `analysis.sampling.draw`.
+
+    Returns a report: save it as .csv or .jsonl, have the empty labels filled in, and pass the file
+    to `agree`. Raises as `agree`, and InputError when `n` is less than 1.
     """
     if n < 1:
         raise InputError(f"{n} runs are too few to draw", "--n")

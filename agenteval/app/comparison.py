@@ -101,23 +101,25 @@ class ComparisonReport(Report):
 def compare(
     a: str | None = None, b: str | None = None, **options: Unpack[ComparisonKeywords]
 ) -> ComparisonReport:
-    """Compare B with A, paired by case: difference with interval, verdict and gates of every
-    criterion. `agenteval.app.options.ComparisonOptions` lists the keywords.
+    """Compare B with A, paired by case: difference with interval, verdict and gates for each
+    criterion.
 
-    `a` and `b` are systems rated by one judge (default: the latest of the store). Without them two
-    `judges` of the same runs are compared, or two experiments: `store` and `other`, or the files or
-    tables of ratings `scores` and `other`; one system alone is compared in both. `judges` are
-    models or starts of hashes; in files, raters. Ratings that are labels without values need
-    `criteria`; `only` restricts the rows by id.
+    `a` and `b` are systems rated by one judge (default: the latest in the store). Without them, two
+    `judges` of the same runs are compared, or two experiments: `store` and `other`, or `scores` and
+    `other` (files or tables of ratings). With one system, it is compared in both. `judges` are
+    models or starts of hashes, or raters for files. Ratings that are labels without values need
+    `criteria`. `only` selects rows by id.
 
-    Differences are B minus A in shares of the scale (0 worst, 1 best). A difference up to `margin`
-    does not matter; below `min_cases` common cases nothing is decided. If you look while cases are
-    still coming in, in random order, give the number that is `planned`: then verdicts and intervals
-    hold at all looks together. `fail_under` sets a gate that B's mean on a criterion is not below a
-    value, `fail_if` ("surely-worse", "not-surely-as-good") one on every row. Gates set `exit_code`:
-    1 missed, 4 undecided unless `undecided_passes`.
+    Differences are B minus A as shares of the scale (0 worst, 1 best). Differences up to `margin`
+    are ignored, and fewer than `min_cases` common cases give no verdict. To look while cases are
+    still arriving in random order, pass their total number as `planned`: verdicts and intervals are
+    then valid at all looks together. `fail_under` is a gate on B's mean of a criterion, `fail_if`
+    ("surely-worse", "not-surely-as-good") a gate on every row. Gates set `exit_code`: 1 if missed,
+    4 if undecided, unless `undecided_passes`. `agenteval.app.options.ComparisonOptions` lists all
+    keywords.
 
-    Raises InputError for what cannot be compared, StoreError for a store that cannot be read.
+    Returns a report with a row per criterion. Raises InputError when the sides cannot be compared,
+    and StoreError when a store cannot be read.
     """
     settings = read_options(ComparisonOptions, options, compare)
     judges = (settings.judges,) if isinstance(settings.judges, str) else tuple(settings.judges)

@@ -28,13 +28,13 @@ def design(
     task: str | None = None,
     criteria: Criteria | None = None,
 ) -> Report:
-    """What numbers of cases and repeats give and cost: a row for each pair.
+    """Return the precision and cost of each number of cases and repeats, one row per pair.
 
-    The spread of values is that of ratings like those to come: of `scores` or of a `store`, there
-    of the criterion whose mean is known least well. Without ratings it is the widest that values in
-    [0, 1] can have, half of them 0 and half 1, and nothing is known about repeats. `price` is that
-    of one call, which judges all criteria of one run once; `systems` answer every case. With
-    `width` a note says how many cases it takes until an interval is that narrow.
+    The spread of values is estimated from existing ratings, `scores` or a `store`, for the
+    criterion with the least precise mean. Without ratings it is the largest possible for values in
+    [0, 1] (half of them 0, half 1), and the effect of repeats is unknown. `price` is the cost of
+    one call, which judges one run on all criteria; `systems` is the number of systems that answer
+    every case. With `width`, a note has the number of cases needed for an interval of that width.
 
     Raises InputError for numbers that are not positive and for ratings that cannot be used.
     """

@@ -80,15 +80,16 @@ def run(
     notify: Notify | None = None,
     progress: Progress | None = None,
 ) -> EvaluationReport:
-    """Run the steps of an evaluation file; stored results are not asked for again.
+    """Run the steps of an evaluation file. Stored results are not requested again.
 
     The steps are criteria (if the criteria file is missing), quantify, verify, compare, plan,
     trace, flow and report, each if the file has its section; `only` selects some. `overrides`
-    change values of the file, such as "judge.repeats=3". `store` replaces that of the file. A step
-    that stops early ends the evaluation; the same call continues. With `dry_run` nothing is sent or
-    stored, and `estimate` has the requests and cost of all steps.
+    change values of the file, such as "judge.repeats=3", and `store` replaces its store. A step
+    that stops early ends the evaluation; the same call continues it.
 
-    Raises InputError for a file that cannot be used, before anything is sent.
+    Returns the reports of all steps. With `dry_run` nothing is sent or stored, and `estimate` has
+    the requests and cost of all steps. Raises InputError for an invalid file before anything is
+    sent.
     """
     unknown = [step for step in only if step not in STEPS]
     if unknown:

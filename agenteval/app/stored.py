@@ -72,11 +72,11 @@ class _TextRow:
 def scores(
     store: str | Path | Store | None = None, *, source: str | None = None, levels: bool = False
 ) -> ScoreReport:
-    """The stored scores of one source, a judge, an agent under test or a finder (start of its hash;
-    default: the latest), as `quantify` returns them; with `levels` means are levels from 0 instead
-    of 0 to 1.
+    """Return the stored scores of one source (a judge, an agent under test or a finder, by the
+    start of its hash; default: the latest) as `quantify` does. With `levels`, means are levels from
+    0 instead of values from 0 to 1.
 
-    Raises InputError for an unknown source, StoreError for a store that cannot be read.
+    Raises InputError for an unknown source, and StoreError when a store cannot be read.
     """
     with opened(store, create=False) as opened_store, opened_store.snapshot():
         key, record = latest_source(opened_store, source)
@@ -117,7 +117,10 @@ def _no_originals(store: Store, key: str, record: Source) -> str:
 
 
 def sources(store: str | Path | Store | None = None) -> Report:
-    """Who gave results, judges, agents and finders: a row for each, oldest first."""
+    """Return the sources of results (judges, agents and finders), one row each, oldest first.
+
+    Raises StoreError when the store cannot be read.
+    """
     with opened(store, create=False) as opened_store, opened_store.snapshot():
         everyone = opened_store.sources(trials=True)
         rows = [
@@ -159,10 +162,10 @@ def store_info(store: str | Path | Store | None = None) -> Report:
 def results(
     run: str, store: str | Path | Store | None = None, *, source: str | None = None
 ) -> Report:
-    """All that one source (default: the latest) says of one run, with its explanations, and the
-    text that it was shown.
+    """Return everything that one source (default: the latest) recorded about one run: levels,
+    explanations, and the text that the judge saw.
 
-    Raises InputError for an unknown run or source, StoreError for a store that cannot be read.
+    Raises InputError for an unknown run or source, and StoreError when a store cannot be read.
     """
     with opened(store, create=False) as opened_store, opened_store.snapshot():
         key, _ = latest_source(opened_store, source)
@@ -230,13 +233,15 @@ def export(
     traces: str | Path | None = None,
     explanations: bool = True,
 ) -> Report:
-    """Write every stored result to a .jsonl, .csv or .parquet file, one row each; its notes say
-    what was left out.
+    """Write every stored result to a .jsonl, .csv or .parquet file, one row per result.
 
-    Results on perturbed copies are left out unless `with_copies`, and without a `source` those of
-    probes unless `all_ways`. With `otlp` each is an event of OpenTelemetry instead, in a file or
-    sent to an address, with `traces` (what the runs were read from) parented to a span, see
-    docs/opentelemetry.md. Raises InputError, StoreError, ModelError.
+    Results on perturbed copies are omitted unless `with_copies`, and without a `source` those of
+    probes unless `all_ways`. With `otlp` each result becomes an OpenTelemetry event, written to a
+    file or sent to a URL; `traces` (the source of the runs) links events to their spans, see
+    docs/opentelemetry.md.
+
+    Returns a report whose notes list what was omitted. Raises InputError, StoreError, and
+    ModelError when the endpoint refuses events.
     """
     if otlp:
         from agenteval.app.telemetry import send_events
@@ -313,14 +318,16 @@ def page(
     min_cases: int = 20,
     deterministic: bool = False,
 ) -> Report:
-    """Write one self-contained HTML page: what can be trusted, what was measured, what is missing,
-    every run.
+    """Write one self-contained HTML page: the verdict, the measurements, missing results, and every
+    run.
 
-    It is about what one source (default: the latest) judged of one task, restricted to `runs` (a
-    file, folder or glob) and to the criteria of a file; or about ratings made elsewhere, `scores`
-    (of one `rater`; `deterministic` ones need no repeats). At most `most_runs` runs (500) can be
-    opened on the page. Where the source is an agent under test or a finder, the page is that of
-    `plan`, `flow` or `trace report`, with all systems tried. Raises InputError, StoreError.
+    The page covers one source (default: the latest) and one task, restricted to `runs` (a file,
+    folder or glob) and to the criteria of a file. Alternatively it covers a file of ratings,
+    `scores` (of one `rater`; `deterministic` ones need no repeats). At most `most_runs` runs (500)
+    can be opened on the page. If the source is an agent under test or a finder, the page is that of
+    `plan report`, `flow report` or `trace report` with all systems.
+
+    Returns a report with the path and size of the page. Raises InputError and StoreError.
     """
     if scores is None and deterministic:
         raise InputError("needs --scores", "--deterministic")

@@ -208,13 +208,15 @@ class PlanningCampaign:
 
 
 async def aplan_test(suite: Suite, agent: Agent, **options: Unpack[PlanTestKeywords]) -> PlanReport:
-    """Run an agent on every case of a suite (file or cases), `trials` times, and check its plans.
+    """Run an agent on every case of a suite (a file or cases), `trials` times, and check its plans.
 
-    Only trials that `store` lacks are run; `retry_failed` runs permanent failures again. `limit`:
-    only the first cases. `lexicon`: word lists the suite was made with. `gate` is the least share
-    of passes, `max_unscored` the largest share without verdict. Other options: `AgentOptions`.
+    Only trials that `store` lacks are run; `retry_failed` also retries permanent failures. `limit`
+    selects the first cases. `lexicon` is the file of word lists that the suite was created with.
+    `gate` is the minimum pass rate, and `max_unscored` the maximum share without a verdict. The
+    other options are those of `AgentOptions`.
 
-    Raises InputError for a suite or agent that cannot be used, Unauthorized, StoreError.
+    Returns the pass rates with all trials. Raises InputError for a suite or agent that cannot be
+    used, Unauthorized when a key is refused, and StoreError.
     """
     settings = read_options(PlanTestOptions, {"agent": agent, **options}, aplan_test)
     lexicon, _ = read_words(settings.lexicon)

@@ -44,12 +44,15 @@ class DissectReport(Report):
 async def adissect(
     suite: Suite, agent: Agent, **options: Unpack[DissectionKeywords]
 ) -> DissectReport:
-    """Find the causes of the failures that `plan_test` has stored for this agent and suite
-    (algorithm 2 of arXiv 2404.17833).
+    """Find the causes of failed cases that `plan_test` stored for this agent and suite (algorithm 2
+    of arXiv 2404.17833).
 
-    `tries` of a stage; `full` runs all stages, also after a success; `literal` is the algorithm as
-    printed; at most `limit` cases. Other options are those of `plan_test`. Raises InputError
-    without such trials, and Stopped with a report when cancelled.
+    Each stage has `tries` attempts. `full` runs all stages even after a success, `literal` runs the
+    algorithm exactly as printed, and `limit` caps the number of cases. The other options are those
+    of `plan_test` and must be the same as there.
+
+    Returns the causes by system and the dissected cases. Raises InputError when no such trials are
+    stored, and Stopped with a report when cancelled.
     """
     settings = read_options(DissectionOptions, {"agent": agent, **options}, adissect)
     run = AgentRun(settings)

@@ -52,13 +52,13 @@ class SuiteReport(Report):
 async def aplan_suite(count: int = 100, **options: Unpack[SuiteKeywords]) -> SuiteReport:
     """Generate planning tests. The same seed and shape give the same suite, byte by byte.
 
-    `n` actions, distinct `constraints` (by default n - 1 to 2n), `words` and clauses with a point
-    of time (`times`, with `extended`) are numbers or ranges: 4, "3-5" or (3, 5). `topics` are
+    `n` actions, distinct `constraints` (by default n - 1 to 2n), `words` and clauses with a time
+    limit (`times`, with `extended`) are numbers or ranges: 4, "3-5" or (3, 5). `topics` are
     professions. `lexicon` is a file of words and topics; `invent` first asks `model` for this many
-    new professions and writes them there, with its replies kept in `store`.
+    new professions and writes them to that file, with its replies kept in `store`.
 
-    Raises InputError for a shape that no case can have, and ModelError when none of the invented
-    professions can be used.
+    Returns the suite, to be saved or passed to `plan_test`. Raises InputError for a shape that no
+    case can have, and ModelError when none of the invented professions is usable.
     """
     settings = read_options(SuiteOptions, options, aplan_suite)
     shape = Shape(

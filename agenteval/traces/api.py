@@ -146,7 +146,11 @@ def detect(
     taxonomy: TaxonomyLike = None,
     notify: Notify | None = None,
 ) -> FindingsReport:
-    """Find failed steps without a model. Sends and stores nothing."""
+    """Find failed steps with rules, without a model. Nothing is sent or stored.
+
+    Returns the findings of each trace, with tables. Raises InputError for traces that cannot be
+    read.
+    """
     watch, labels = Watch(notify), read_taxonomy(taxonomy)
     findings: dict[str, Findings] = {}
     flags: list[Flags] = []
@@ -252,19 +256,21 @@ class _Location:
 
 
 async def alocate(traces: Traces, **options: Unpack[LocateKeywords]) -> FindingsReport:
-    """Find errors in traces by asking a model; with `detectors_only` by rules.
+    """Find errors in traces with a model, or only with rules (`detectors_only`).
 
-    `mode`: one question for each area of errors, or one for all ("broad"). `context` and
-    `reply_tokens` are those of the model (None: the window of a well-known one, else 8,192),
-    `budget` the tokens of a condensed trace; each part is judged `repeats` times. `quotes` says
-    where quoted words must occur (see `Quotes`). With `hints` the prompts contain the findings of
-    rules, with `with_reference` the gold answers in spans, which are withheld otherwise.
-    `limit`: only the first traces. `output` is a folder for findings. Only traces that are not in
-    `store` are examined; `max_unscored` is the share that may fail. With `dry_run` nothing is sent
-    or stored, and the report has an `estimate`. `agenteval.traces.options` lists all keywords.
+    `mode` is one question for each area of errors, or one for all ("broad"). `context` and
+    `reply_tokens` are the limits of the model (None: the window of a well-known one, else 8,192),
+    and `budget` is the maximum number of tokens of a condensed trace. Each part is judged `repeats`
+    times. `quotes` is where quoted words must occur (see `Quotes`). `hints` adds the findings of
+    rules to the prompts, `with_reference` the gold answers in spans, which are withheld otherwise.
 
-    Raises InputError for the embedded model, which cannot be asked, and for options that cannot
-    work.
+    `limit` selects the first traces, and `output` is a folder for findings. Traces already in
+    `store` are not examined again; `max_unscored` is the share that may fail. With `dry_run`
+    nothing is sent or stored, and the report has an `estimate`. `agenteval.traces.options` lists
+    all keywords.
+
+    Returns the findings of each trace, with tables. Raises InputError for the embedded model and
+    for invalid options, Unauthorized when a key is refused, and StoreError.
     """
     settings = read_options(LocateOptions, options, alocate)
     watch, labels = Watch(settings.notify, settings.progress), read_taxonomy(settings.taxonomy)

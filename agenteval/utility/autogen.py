@@ -41,13 +41,14 @@ def generate_criteria(
     max_round: int = 2,
     use_subcritic: bool = False,
 ) -> list[Criterion]:
-    """Propose criteria for a task, with levels from worst to best.
+    """Return criteria proposed for a task, with levels from worst to best.
 
     `llm_config` is AutoGen's (`model`, `api_key`, `base_url`, `temperature`, `timeout`, `seed` or
-    `cache_seed`; of a `config_list` the first entry), or a `Client`; None and False ask the model
-    of the environment (AGENTEVAL_MODEL). `task` is a `Task`, or any object with AutoGen's fields
-    `name`, `description`, `successful_response`, `failed_response`. Raises InputError for what
-    cannot be used, and what `Critic.propose` raises.
+    `cache_seed`; of a `config_list`, the first entry) or a `Client`; None and False use the model
+    in AGENTEVAL_MODEL. `task` is a `Task`, or an object with AutoGen's fields `name`,
+    `description`, `successful_response` and `failed_response`.
+
+    Raises InputError for invalid input, and what `Critic.propose` raises.
     """
     job = _task_of(task)
 
@@ -74,12 +75,13 @@ def quantify_criteria(
 ) -> dict[str, Any]:
     """Return the level of a test case on each criterion.
 
-    Returns `actual_success` (the `ground_truth`, which the model does not see),
-    `estimated_performance` (JSON text: accepted value by name of the criterion, for one with parts
-    an object of theirs, null without one) and `unscored` (by name, the reason). An empty test case
-    gets the worst values by rule, without a request.
-    `llm_config` and `task` as for `generate_criteria`; `criteria` are `Criterion` records, those of
-    AutoGen, or objects of the same form. Raises InputError, and Unauthorized for a refused key.
+    The result has `actual_success` (the `ground_truth`, which the model does not see),
+    `estimated_performance` (JSON text: the level by name of the criterion, an object for one with
+    sub-criteria, null without a level) and `unscored` (the reason by name). An empty test case gets
+    the worst levels by rule, without a request. `llm_config` and `task` are as in
+    `generate_criteria`; `criteria` are `Criterion` records, those of AutoGen, or similar objects.
+
+    Raises InputError for invalid input, and Unauthorized when a key is refused.
     """
     job, parsed = _task_of(task), _criteria_of(criteria)
     run = Run(id="test case", task=job.name, output=test_case)

@@ -58,20 +58,22 @@ _NO_JUDGE = "(use --judge to decide what rules cannot)"
 
 
 async def aflow_sessions(roles: Roles = None, **options: Unpack[SessionKeywords]) -> WorkflowReport:
-    """Let an agent serve every user of the roles, from beginning to end.
+    """Let an agent serve every user of the roles in complete sessions.
 
-    `roles` are names, folders or opened roles (None: all that are found); their backend.py is run.
-    `agent` is a specification as on the command line, or a function of (messages, tools);
-    `recorded:NAME` replays the sessions of that name in the roles' folders. The user is simulated
-    by the model `simulator`, or scripted; `judge` names the model that decides what no rule can. A
-    session has at most `turns` replies of the agent (15, or 20 across scenarios) and `calls` (60),
-    of which at most `calls_per_turn` (20) between two replies. `success` is "state" (the final
-    state) or "state+reads" (with all results that gold obtained), None for what each role says.
-    What is stored is not run again. `gate` is the least share of successes, `judgements` gets every
-    decision on a pair of values. `agenteval.workflows.options` lists all keywords.
+    `roles` are names, folders or opened roles (None: all that are found); their backend.py is
+    executed. `agent` is a specification as on the command line, or a function of (messages, tools);
+    `recorded:NAME` replays the sessions with that name in the roles' folders. The user is simulated
+    by the model `simulator`, or scripted. `judge` is the model that decides what rules cannot.
 
-    Returns the rates of each format with all trials. Raises InputError for bad options or files
-    before anything is asked, Unauthorized for a refused key, and StoreError.
+    A session has at most `turns` replies of the agent (15, or 20 across scenarios) and `calls`
+    (60), with at most `calls_per_turn` (20) between two replies. `success` is "state" (the final
+    state), "state+reads" (also all results that gold obtained), or None to use the setting of each
+    role. Stored sessions are not run again. `gate` is the minimum share of successes, and
+    `judgements` a file for every decision on a pair of values. `agenteval.workflows.options` lists
+    all keywords.
+
+    Returns the rates of each format, with all trials. Raises InputError for invalid options or
+    files before any request is sent, Unauthorized when a key is refused, and StoreError.
     """
     how = read_options(SessionOptions, options, aflow_sessions)
     limits, watch = how.limits or LIMITS, Watch(how.notify, how.progress)
@@ -124,12 +126,14 @@ async def aflow_sessions(roles: Roles = None, **options: Unpack[SessionKeywords]
 
 
 async def aflow_turns(roles: Roles = None, **options: Unpack[TurnKeywords]) -> WorkflowReport:
-    """Predict every turn of recorded sessions from the conversation before it, and compare it with
-    the recorded turn.
+    """Predict every turn of recorded sessions from the conversation before it, and compare the
+    prediction with the recorded turn.
 
-    `roles` may also be files of turn rows in FlowBench's format (.json, .jsonl): the agent is
-    given the row's own prompt, messages and tools. `gate` is the least share of due calls that are
-    right; the other keywords are those of `flow_sessions`.
+    `roles` can also be files of turn rows in FlowBench's format (.json, .jsonl); the agent then
+    gets the prompt, messages and tools of each row. `gate` is the minimum share of correct due
+    calls. The other keywords are those of `flow_sessions`.
+
+    Returns the rates of each format, with all trials. Raises as `flow_sessions`.
     """
     how = read_options(TurnOptions, options, aflow_turns)
     limits = how.limits or LIMITS

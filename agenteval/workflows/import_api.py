@@ -47,12 +47,14 @@ async def aflow_import(
 ) -> WorkflowReport:
     """Store recorded trajectories (see `trajectories`) as sessions of `agent`.
 
-    Their calls are replayed on the role's backend, and success is judged by the state that they
-    leave, without a model. A record that cannot be used, or whose goal does not fit the tools, is
-    noted and left out; one that cannot be replayed is stored as a failure. Stored sessions are not
-    replayed again. Recorded rewards are shown next to the verdicts, and contradictions are listed.
-    `success`, `gate` and `max_unscored` are those of `flow_sessions`. Raises InputError where no
-    trajectory can be used.
+    Their calls are replayed on the role's backend, and the resulting state decides success, without
+    a model. A record that is malformed, or whose goal does not fit the tools, is skipped with a
+    note; one that cannot be replayed is stored as a failure. Stored sessions are not replayed
+    again. Recorded rewards are shown next to the verdicts, and contradictions are listed.
+    `success`, `gate` and `max_unscored` are those of `flow_sessions`.
+
+    Returns the rates with all trials. Raises InputError when no trajectory can be imported, and
+    StoreError.
     """
     watch = Watch(notify, progress)
     verdicts = Verdicts(Judges(demand=read_demand(success)))

@@ -70,15 +70,16 @@ def conform(
     tools: str | Path | Sequence[WorkflowTool] = (),
     complete: bool = True,
 ) -> ConformReport:
-    """Check whether calls follow a chart, and if not, where not.
+    """Check whether calls follow a chart, and where they deviate.
 
-    `calls` are records or mappings with `tool`, and `arguments`, `returned`, `carried_out` where
-    known; a session's log; a run, whose tool spans are taken; or a JSON file of calls. `chart` is a
-    role (by name, folder or record) with charts of its `scenarios` (all), or a file with a Mermaid
-    flowchart (.mmd, .md) with the `tools` that it can call. Without `complete` the walk may stop
-    anywhere. A note says how many transitions could not be checked.
+    `calls` are records or mappings with `tool` and optionally `arguments`, `returned` and
+    `carried_out`; the log of a session; a run, whose tool spans are used; or a JSON file of calls.
+    `chart` is a role (name, folder or record) with charts of its `scenarios` (default: all), or a
+    file with a Mermaid flowchart (.mmd, .md) and the `tools` it can call. With `complete=False` the
+    walk may stop at any node.
 
-    Raises InputError for what cannot be read, and for a chart that has no end.
+    Returns the deviations; a note counts the transitions that could not be checked. Raises
+    InputError for calls or charts that cannot be read, and for a chart without an end.
     """
     call_list = _calls(calls)
     verdict = aligned(_procedure(chart, scenarios, tools), call_list, complete=complete)
