@@ -35,10 +35,10 @@ _LONGEST = 2000  # characters of a message on bad input
 
 
 class AgentevalError(Exception):
-    """Root of the tree. `exit_code` is what the command line ends with.
+    """Base class of all errors. `exit_code` is the exit code of the command line.
 
-    `spent` is the `records.Usage` of the attempts that were made before it was raised, set by the
-    model client; None when nothing was sent.
+    `spent` is the `records.Usage` of the attempts made before the error, set by the model client;
+    it is None if nothing was sent.
     """
 
     exit_code = 2

@@ -52,7 +52,8 @@ class Stopped(asyncio.CancelledError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C in the sync form of an experiment: `report` holds what was done, None for nothing."""
+    """Raised by the sync form of an experiment on Ctrl-C. `report` has the finished part, or is
+    None."""
 
     def __init__(self, report: Report | None = None) -> None:
         super().__init__("finished results are stored; make the same call to continue")

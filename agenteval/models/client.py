@@ -77,10 +77,10 @@ class _Effort:
 
 
 class Client:
-    """A model client over one transport.
+    """Client of one model over one transport.
 
-    `complete` returns a Reply or raises a ModelError or BudgetExceeded. Replies cut short by
-    length, filtered or refused are returned as what they are and are not cached.
+    `complete` returns a Reply or raises a ModelError or BudgetExceeded. Replies that were cut by
+    the length limit, filtered or refused are returned as such and are not cached.
     """
 
     def __init__(  # noqa: PLR0913  the parts of a client, each optional
@@ -126,23 +126,22 @@ class Client:
 
     @property
     def address(self) -> str:
-        """The endpoint, with the parameters that the user set: part of what identifies a judge."""
+        """The endpoint with the parameters set by the user; part of the judge's identity."""
         if not self.parameters:
             return self.transport.endpoint
         return f"{self.transport.endpoint} with {canonical_json(self.parameters)}"
 
     @property
     def usage(self) -> Usage:
-        """Everything counted so far, earlier sessions of the budget included."""
+        """Total usage, including earlier sessions of the budget."""
         return self.budget.spent
 
     async def complete(self, request: Request, *, within: float | None = None) -> Reply:
-        """Answer one request. See the class for what it raises.
+        """Return the reply to one request.
 
-        Raises OutOfTime after `within` seconds. A CancelledError has `spent`, too.
-
-        In a dry run (`models.dry_run`) only stored replies are answered; WouldSend is raised for
-        every other request.
+        Raises OutOfTime after `within` seconds, and the errors listed at the class. A
+        CancelledError also has `spent`. In a dry run (`models.dry_run`) only stored replies are
+        returned, and WouldSend is raised for every other request.
         """
         original, request = request, self._parametrised(request)
         key, size = request.identify(self.transport.endpoint, self.transport.model)
@@ -179,12 +178,12 @@ class Client:
         return reply
 
     def has_stored(self, request: Request) -> bool:
-        """Whether the cache answers this request."""
+        """Return whether the cache has a reply to this request."""
         key, _ = request.identify(self.transport.endpoint, self.transport.model)
         return self._cached(key) is not None
 
     def draft(self, request: Request) -> UnsentRequest:
-        """The request as it would be sent, and what it may take."""
+        """Return the request as it would be sent, with an upper bound of its tokens."""
         request = self._parametrised(request)
         key, size = request.identify(self.transport.endpoint, self.transport.model)
         longest = max_completion(request, self.model)
@@ -284,10 +283,10 @@ class Client:
             self._waiting.discard(task)
 
     def wind_down(self, *, repairs: bool = True) -> None:
-        """Stop sending requests, except repairs of the replies to requests in flight.
+        """Stop sending requests, except for repairs of pending replies.
 
-        A task with a request in flight gets its reply. Every other task that waits here or asks
-        later is cancelled. Without `repairs`, no task may send again.
+        A task with a pending request gets its reply. Every other task that waits here, or sends
+        later, is cancelled. Without `repairs`, no task may send again.
         """
         self._allowed = set(self._sending) if repairs else set()
         for task in self._waiting:

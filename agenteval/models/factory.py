@@ -50,12 +50,12 @@ NO_MODEL = (
 
 @dataclass(frozen=True, slots=True)
 class ChatModel:
-    """A chat model for the Python API, wherever the name of a model is accepted.
+    """A chat model for the Python API, accepted wherever the name of a model is.
 
-    `client` is an `AsyncOpenAI` or `AsyncAzureOpenAI` object that sends the requests; without one
-    `model` is a name such as "openai:gpt-4o", or None for the one of AGENTEVAL_MODEL. `parameters`
-    go into every request and are part of the judge's identity: {"max_tokens": None} leaves the
-    limit out, {"reasoning_effort": "low"}.
+    `client` is an `AsyncOpenAI` or `AsyncAzureOpenAI` object that sends the requests. Without it,
+    `model` is a name such as "openai:gpt-4o", or None for AGENTEVAL_MODEL. `parameters` are added
+    to every request and are part of the judge's identity: {"max_tokens": None} removes the limit,
+    {"reasoning_effort": "low"} sets the effort.
     """
 
     model: str | None

@@ -118,11 +118,11 @@ def no_answers(runs_by_kind: Mapping[str, Sequence[str]]) -> str:
 
 
 class Run(Record):
-    """One execution of one system on one input.
+    """One execution of a system on one input.
 
-    A run with a `failure` has no answer and is not judged.
-    `success` and `reference` are gold: they are withheld from every judge unless asked for.
-    `input` is the case: runs of several systems on the same input are compared as pairs.
+    A run with a `failure` has no answer and is not judged. `success` and `reference` are gold
+    labels, which judges do not see unless asked for. `input` defines the case: runs of several
+    systems on the same input are compared in pairs.
     """
 
     id: str = Field(min_length=1)

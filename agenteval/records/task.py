@@ -25,8 +25,8 @@ class Examples(Record):
 
 
 class Task(Record):
-    """Name, description and examples of the job that is evaluated. `map` says which column of its
-    runs is which field, where the names do not tell."""
+    """Name, description and examples of the job to be evaluated. `map` assigns columns of its runs
+    to fields where the names do not match."""
 
     name: str = Field(min_length=1)
     description: str = Field(min_length=1)

@@ -100,10 +100,10 @@ class _Agent(BaseChatAgent):
 
 
 class CriticAgent(_Agent):
-    """Answers with `StructuredMessage[CriteriaMessage]`.
+    """Agent that proposes criteria and answers with `StructuredMessage[CriteriaMessage]`.
 
-    Text messages are additional instructions; all since the last reset count. Each turn is a new
-    sample: its seed is `seed` plus the number of turns before it. Raises what `Critic.propose`
+    Text messages are additional instructions; all since the last reset are used. Each turn is a new
+    sample, with the seed `seed` plus the number of turns before it. Raises what `Critic.propose`
     raises.
     """
 
@@ -142,11 +142,12 @@ class SubCriticAgent(_Agent):
 
 
 class QuantifierAgent(_Agent):
-    """Scores the work in the newest text message; answers with `StructuredMessage[ScoresMessage]`.
+    """Agent that scores the work in the newest text message and answers with
+    `StructuredMessage[ScoresMessage]`.
 
-    A `CriteriaMessage` sets the criteria. The work is judged as the answer to `problem`; for whole
-    runs with their trajectory use `score`. What cannot be judged comes back as failures. Raises
-    InputError without criteria or without work.
+    A `CriteriaMessage` sets the criteria. The work is judged as the answer to `problem`; use
+    `score` for complete runs with their trajectory. Failed judgements are returned as failures.
+    Raises InputError without criteria or without work.
     """
 
     def __init__(
