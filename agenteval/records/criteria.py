@@ -152,7 +152,7 @@ class Criterion(Record):
         return self.scale != "nominal" and self.order != "unclear"
 
     def leaves(self, prefix: str = "") -> list[tuple[str, Criterion]]:
-        """Return (path, leaf) of the criterion itself, or of its parts with paths `parent/child`."""
+        """Return (path, leaf) of the criterion itself or its parts, with paths `parent/child`."""
         path = prefix + self.id
         if not self.sub_criteria:
             return [(path, self)]

@@ -281,7 +281,7 @@ def load_findings(
         try:
             findings = Findings.model_validate(log)
         except ValidationError as error:
-            what = f"the findings of {trial.case_id!r} in the store are corrupt"
+            what = f"the findings of {trial.case_id!r} are damaged in the store"
             raise StoreError(what) from error
         rows.append(StoredFindings(names[trial.system_key], trial.case_key, findings))
     return sorted(rows, key=lambda row: (row.finder, row.trace_key))
@@ -334,5 +334,5 @@ def load_outlines(store: Store, traces: Iterable[str] | None = None) -> dict[str
             try:
                 outlines[case.key] = Outline.model_validate(case.body)
             except ValidationError as error:
-                raise StoreError(f"the trace {case.id!r} in the store is corrupt") from error
+                raise StoreError(f"the trace {case.id!r} is damaged in the store") from error
     return outlines

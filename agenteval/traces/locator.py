@@ -320,14 +320,14 @@ def _message(readings: Sequence[PartReading], cut: set[str]) -> str:
             f"{kinds.total()} of {len(readings)} parts were not judged ({listed}): {names}"
         )
     if gaps := [r.part for r in readings if r.gap is not None]:
-        sentences.append(f"{len(gaps)} of {len(readings)} were judged partially: {_names(gaps)}")
+        sentences.append(f"{len(gaps)} of {len(readings)} were judged in part: {_names(gaps)}")
     entries, accepted = sum(r.entries for r in readings), sum(len(r.findings) for r in readings)
     if accepted < entries:
-        sentences.append(f"{entries - accepted} of {entries} entries of the judge were rejected")
+        sentences.append(f"{entries - accepted} of {entries} entries of the judge did not hold")
     if near := sum(finding.near for r in readings for finding in r.findings):
-        sentences.append(f"{near} quote another span of their step")
+        sentences.append(f"{near} quote words of another span of their step")
     if cut:
-        sentences.append(f"{len(cut)} spans were shown without their middle part")
+        sentences.append(f"{len(cut)} spans were shown without their middle")
     return "; ".join(sentences)
 
 

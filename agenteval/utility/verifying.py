@@ -141,7 +141,7 @@ def _answered(judging: Judging, thresholds: VerifyOptions, *, probes: bool) -> J
     if not answered:
         raise InputError("no run has an answer to judge", "RUNS")
     if thresholds.deterministic and judging.choice is not None and not judging.distributes:
-        what = "is said of ratings made elsewhere (--scores) and of judges that give probabilities"
+        what = "needs --scores, or a judge that returns probabilities"
         raise InputError(what, "--deterministic")
     if judging.recording is not None and probes:
         raise InputError("only judgements of runs and their copies are recorded", "--probes")

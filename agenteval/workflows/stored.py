@@ -103,4 +103,4 @@ def _agent_key(system: TrialSystem) -> str:
         _ = parameters["agent"]["name"]
         return content_hash([parameters["agent"], parameters["conditions"]])
     except (KeyError, TypeError, ValueError) as error:
-        raise StoreError(f"the system {system.name!r} in the store is corrupt") from error
+        raise StoreError(f"the system {system.name!r} is damaged in the store") from error

@@ -301,7 +301,7 @@ def test_verdicts(by: tuple[float, ...], n: int, verdict: str) -> None:
             "the difference can be anywhere in [-0.145, +0.165]; "
             "about 1,160 similar cases would settle it",
         ),
-        ((0.25, 0.5), 19, "cannot tell", "19 cases: below 20 nothing is decided"),
+        ((0.25, 0.5), 19, "cannot tell", "19 cases: at least 20 are needed"),
     ],
 )
 def test_reasons(by: tuple[float, ...], n: int, verdict: str, reason: str) -> None:

@@ -49,7 +49,7 @@ def test_regression(by: tuple[float, ...], surely_worse: str, not_surely_as_good
 @pytest.mark.parametrize("by", [(0.25, 0.125), (0.0,), (-0.5, -0.25)])
 def test_few_cases_are_no_pass(by: tuple[float, ...], fail_if: FailIf) -> None:
     gate = regression(by, 19, fail_if)
-    assert (gate.outcome, gate.detail) == ("undecided", "19 cases: below 20 nothing is decided")
+    assert (gate.outcome, gate.detail) == ("undecided", "19 cases: at least 20 are needed")
 
 
 def test_equal_pairs_pass_and_say_what_they_do_not_show() -> None:

@@ -57,7 +57,7 @@ def test_by_disagreement_of_repeats() -> None:
     assert sorted(set(sample.weights.values())) == [1.0, 9.0]
     with pytest.raises(InputError, match="judged once"):
         draw(ratings([0.5, 0.6]), 1, by="disagreement")
-    with pytest.raises(InputError, match="'luck' is none of: random, value, disagreement"):
+    with pytest.raises(InputError, match="'luck' is not one of: random, value, disagreement"):
         draw(table, 8, by="luck")  # type: ignore[arg-type]
 
 

@@ -154,7 +154,7 @@ def test_a_look_before_the_last_needs_more() -> None:
 
 
 def test_more_cases_than_planned() -> None:
-    with pytest.raises(InputError, match="30 cases are there, 20 were planned"):
+    with pytest.raises(InputError, match="30 cases are present, but 20 were planned"):
         row_of(30, 0.1, 20)
 
 

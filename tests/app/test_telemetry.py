@@ -128,7 +128,7 @@ def test_all_that_is_said_of_a_run_is_the_explanation() -> None:
     assert "the words of the judge" in full
     assert "the words of the judge" not in bare
     assert "the text of the run" not in full
-    with pytest.raises(InputError, match="--no-explanations: goes with --otlp"):
+    with pytest.raises(InputError, match="--no-explanations: needs --otlp"):
         agenteval.export("rows.jsonl", explanations=False)
 
 
@@ -267,14 +267,14 @@ def test_headers_are_those_of_the_sdk_and_secret(monkeypatch: pytest.MonkeyPatch
         assert (headers["Authorization"], headers["X-Team"]) == ("Basic YWdlbnRldmFs", "a")
     for wrong in ("Authorization", "a b=c", "a=b%0Ac"):
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", wrong)
-        with pytest.raises(InputError, match="OTEL_EXPORTER_OTLP_HEADERS: headers are"):
+        with pytest.raises(InputError, match="OTEL_EXPORTER_OTLP_HEADERS: "):
             agenteval.export(collector.url, otlp=True)
 
 
 def test_an_address_has_no_key_in_it() -> None:
     stored(["a"])
     for url in ("http://me:pass-word@127.0.0.1:1", "http://127.0.0.1:1?api-key=pass-word"):
-        with pytest.raises(InputError, match="keys belong in OTEL_EXPORTER_OTLP_HEADERS") as error:
+        with pytest.raises(InputError, match="set keys in OTEL_EXPORTER_OTLP_HEADERS") as error:
             agenteval.export(url, otlp=True)
         assert "pass-word" not in str(error.value)
 

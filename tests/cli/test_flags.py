@@ -59,7 +59,7 @@ def test_flagged_runs_are_named_in_table_and_json(cli: Cli, project: Path) -> No
             "v.json",
         )
     line = (
-        "1 of 3 runs hold text that seems to address the judge (by system: hen 1): "
+        "1 of 3 runs have text that seems to address the judge (by system: hen 1): "
         "hen-1 (fake marker, instruction to the judge)"
     )
     shown = cli("show")
@@ -124,7 +124,7 @@ def test_traces_are_flagged_by_what_came_out_of_their_spans(cli: Cli, tmp_path: 
         looked = span("look", "TOOL", 1, attributes={"output.value": text})
         traces.write(tmp_path / "traces", trace(str(i) * 32, [looked]))
     done = cli("trace", "locate", "traces", "--detectors-only")
-    assert "1 of 2 runs hold text that seems to address the judge" in " ".join(done.out.split())
+    assert "1 of 2 runs have text that seems to address the judge" in " ".join(done.out.split())
     found = cli("trace", "locate", "traces", "--detectors-only", "--json").json["findings"]
     assert {one["trace"]: one["signs"] for one in found} == {
         "0" * 32: ["instruction to the judge"],
@@ -145,7 +145,7 @@ def test_a_report_of_traces_tells_how_much_it_has_read(cli: Cli, tmp_path: Path)
         looked = span("look", "TOOL", 1, attributes={"output.value": text})
         traces.write(tmp_path / "traces", trace(str(i) * 32, [looked]))
     cli("trace", "locate", "traces", "--detectors-only", "-q")
-    told = "{} of 3 runs hold text that seems to address the judge: " + "0" * 32
+    told = "{} of 3 runs have text that seems to address the judge: " + "0" * 32
     for paths, found in (((), 1), (("traces",), 2)):
         done = cli("trace", "report", *paths, "-o", "page.html")
         assert told.format(found) in " ".join(done.out.split())
@@ -196,7 +196,7 @@ def test_sessions_turns_and_their_page(cli: Cli, desk: Path) -> None:
     evil, honest = "python:flag_agents:evil", "python:flag_agents:honest"
     done = " ".join(cli(*session, evil).out.split())
     line = (
-        f"1 of 1 runs hold text that seems to address the judge (by system: {evil} · flowchart 1): "
+        f"1 of 1 runs have text that seems to address the judge (by system: {evil} · flowchart 1): "
         "desk/lend_book/hana (fake marker, instruction to the judge)"
     )
     assert line in done
@@ -210,7 +210,7 @@ def test_sessions_turns_and_their_page(cli: Cli, desk: Path) -> None:
     assert [r["signs"] for r in rows] == [["fake marker"]] * 6  # its turn is the call
     told = cli("flow", "report", "-o", "page.html")
     split = f"(by system: {evil} · flowchart 7): desk/lend_book/hana (fake marker"
-    assert f"7 of 8 runs hold text that seems to address the judge {split}" in " ".join(
+    assert f"7 of 8 runs have text that seems to address the judge {split}" in " ".join(
         told.out.split()
     )
     page = Path("page.html").read_text(encoding="utf-8")
@@ -251,7 +251,7 @@ def test_rows_made_elsewhere(cli: Cli, tmp_path: Path) -> None:
         {"run": "s4:1", "system": None, "signs": ["fake marker"]},
     ]
     line = (
-        "2 of 4 runs hold text that seems to address the judge: s0:1 (instruction to the judge); "
+        "2 of 4 runs have text that seems to address the judge: s0:1 (instruction to the judge); "
         "s4:1 (fake marker)"
     )
     for more in ((), ("--reference",)):

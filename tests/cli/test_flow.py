@@ -305,7 +305,7 @@ def test_files_that_cannot_be_written_are_refused_before_anything_is_printed(
         (["session", "desk", "--judge", "embedded"], "--judge: this needs a chat model"),
         (["session", "desk", "--judge", "nobody:x"], "no provider in 'nobody:x'"),
         (["session", "desk", "--max-cost", "1"], "a cap on cost needs prices"),
-        (["session", "desk", "--flowbench", "--turns", "3"], "--turns cannot be given"),
+        (["session", "desk", "--flowbench", "--turns", "3"], "--flowbench"),
         (["session", "desk", "--agent", "recorded:perfekt"], "it has perfect, skips_step"),
         (["session", "desk", "--agent", "scripted:skips_step"], "--agent: removed: use recorded:"),
         (["session", "desk", "--agent", "openai"], "needs a chat model"),

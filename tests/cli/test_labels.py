@@ -212,7 +212,7 @@ def test_twice_by_one_rater_with_different_levels(math: Cli, sheet: Path) -> Non
                 "--criteria",
                 "my.json",
             ),
-            "my.json: this file",
+            "judge.jsonl: this file",
         ),
         (("agree", "--alt-test", "--audit"), "--alt-test"),
         (("design", "--cases", "many"), "'many' is not a list"),

@@ -55,7 +55,7 @@ def refused(cli: Cli, project: Path, *arguments: object) -> None:
     done = cli(*arguments)
     assert done.code == 2, done
     assert done.out == ""
-    told = "this file is the store"
+    told = "this file is the store; choose another output file"
     if "init" in arguments:
         told = "cannot write \\(Not a directory\\)"
     elif "demo" in arguments:

@@ -182,7 +182,7 @@ def test_max_calls_is_kept_and_counts_earlier_sessions(cli: Cli, project: Path) 
             ],
             "--price-in",
         ),
-        ("", ["quantify", "runs.jsonl", "--price-in", "1"], "--price-out: one price without"),
+        ("", ["quantify", "runs.jsonl", "--price-in", "1"], "--price-out: "),
         ("", ["show"], "no store here yet"),
         ("", ["criteria", "--task", "nothing"], "no task 'nothing'"),
         ("", ["export", "out.xls"], "no store here yet"),

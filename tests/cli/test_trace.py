@@ -156,7 +156,7 @@ def test_show_needs_to_know_which_of_several_traces(cli: Cli, folder: Path) -> N
     (folder / "both.jsonl").write_text("\n".join(lines))
     several = cli("trace", "show", "both.jsonl")
     assert several.code == 2
-    assert "2 traces are here" in several.err
+    assert "2 traces are in this file" in several.err
     one = cli("trace", "show", "both.jsonl", "--trace", LIMITED)
     assert "archive_search" in one.out
     none = cli("trace", "show", "both.jsonl", "--trace", "zzz")

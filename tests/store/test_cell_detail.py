@@ -71,7 +71,7 @@ DAMAGE: list[tuple[Score | Failure, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("result", "damage"), DAMAGE)
 def test_a_damaged_row_is_refused(result: Score | Failure, damage: dict[str, Any]) -> None:
-    with pytest.raises(StoreError, match="corrupt"):
+    with pytest.raises(StoreError, match="damaged in the store"):
         cell_detail(columns(result, **damage))
 
 

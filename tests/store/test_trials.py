@@ -276,6 +276,6 @@ def test_a_damaged_row_is_told_in_one_line(store: Store, table: str, change: str
     db.execute(f"UPDATE {table} SET {change}")
     db.commit()
     db.close()
-    with pytest.raises(StoreError, match="corrupt") as caught:
+    with pytest.raises(StoreError, match="is damaged in the store") as caught:
         stored(trials), list(trials.cases("planning")), trials.systems("planning")
     assert "\n" not in str(caught.value)

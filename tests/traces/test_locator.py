@@ -88,7 +88,7 @@ async def test_invented_ids_and_quotes_are_all_rejected() -> None:
     assert findings.status is None
     total = len(said) * len(transport.requests)
     assert len(findings.rejected) == total
-    assert findings.message == f"{total} of {total} entries of the judge were rejected"
+    assert findings.message == f"{total} of {total} entries of the judge did not hold"
     assert [r.why for r in findings.rejected[: len(said)]] == [
         "there is no span 'S99'",
         "there is no span 'span-3'",
@@ -235,7 +235,7 @@ async def test_a_reply_that_broke_off_keeps_whole_findings_and_says_so() -> None
     located = await judge.examine(*made(["nine birds", "eight birds"]))
     assert len(transport.requests) == 2
     assert pairs(located.findings.findings) == [("span-1", "Invention")]
-    assert "1 of 1 were judged partially: S1 to S2" in located.findings.message
+    assert "1 of 1 were judged in part: S1 to S2" in located.findings.message
     assert any("the reply was cut off" in r.why for r in located.findings.rejected)
 
 

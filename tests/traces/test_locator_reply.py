@@ -154,12 +154,12 @@ def test_quotes_that_stand_in_the_span(span: str, quote: str) -> None:
         ("count nine birds ... The tool said", "not in the span"),  # in the wrong order
         ("the ... and ... to", "too short"),
         ("which is not shown again", "not in the span"),  # it stands in S3
-        ("", "no words"),
-        ("...", "no words"),
-        ('" "', "no words"),
-        ("to", "no words"),
-        (None, "no words"),
-        (["no such file"], "no words"),
+        ("", "quote"),
+        ("...", "quote"),
+        ('" "', "quote"),
+        ("to", "quote"),
+        (None, "quote"),
+        (["no such file"], "quote"),
     ],
 )
 def test_quotes_that_do_not(quote: Any, why: str) -> None:

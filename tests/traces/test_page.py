@@ -108,7 +108,7 @@ def test_the_tables_count_by_hand() -> None:
 def test_a_failure_is_said_and_is_no_trace_without_errors() -> None:
     words = Seen(small().page()).words
     assert "judge found 2 errors in 2 of 2 traces examined; could not examine 1." in words
-    assert "rules found 2 errors in 1 of 2 traces examined; has not tried 1." in words
+    assert "rules found 2 errors in 1 of 2 traces examined; has not examined 1." in words
     assert "judge: failed" in words
     assert "judge: error:timeout: slow" in words
     assert "judge: 0" not in words
@@ -163,7 +163,7 @@ def test_a_large_trace_is_bounded_and_counted() -> None:
     # root, s8999, and as many of the first as the bound of children lets in: 25 in all
     drawn = page.count('<details class="span llm"')
     assert drawn == 25
-    assert f"{9001 - 1 - drawn:,} more spans not drawn" in page
+    assert f"{9001 - 1 - drawn:,} more spans not shown" in page
 
 
 @pytest.mark.xdist_group("browser")

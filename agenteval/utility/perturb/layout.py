@@ -99,9 +99,9 @@ class Layout:
         if not pool:
             kinds = {p.kind for p in self.parts}
             what = (
-                "the text is only code"
+                "only code"
                 if "code" in kinds
-                else "the text is only tool calls"
+                else "only tool calls"
                 if "call" in kinds
                 else "no sentence"
             )

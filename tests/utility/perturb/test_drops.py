@@ -106,7 +106,7 @@ def test_a_turn_that_loses_all_keeps_its_heading() -> None:
     ("text", "operator", "reason"),
     [
         ("", "drop_sentences", "the system wrote no sentence"),
-        ("```\nx = 1\n```", "drop_sentences", "the system wrote nothing but code"),
+        ("```\nx = 1\n```", "drop_sentences", "the system wrote only code"),
         ("Only this.", "drop_sentences", "there is only one sentence, and one must remain"),
         (
             "## Title\n\n| a | b |\n|---|---|\n\n---",
@@ -119,8 +119,8 @@ def test_a_turn_that_loses_all_keeps_its_heading() -> None:
         ("Word.", "drop_words", "fewer than two words can be dropped"),
         ("Red. Big.", "drop_words", "every sentence has only one word that can be dropped"),
         ("Two and two is four.", "swap_numbers", "there is no number to swap"),
-        ("One. One.", "shuffle_sentences", "no speaker has two different sentences"),
-        ("One", "whitespace", "no gap between two words or sentences"),
+        ("One. One.", "shuffle_sentences", "no speaker has two different sentences to exchange"),
+        ("One", "whitespace", "there is no gap between two words or sentences"),
         ("The value $x$ is it.", "formatting", "every sentence already has markup"),
     ],
 )
