@@ -59,7 +59,7 @@ class InputError(AgentevalError):
 
 
 class NoStoreYet(InputError):
-    """There is no store at a path, or nothing in it yet."""
+    """There is no store at the path, or it is empty."""
 
     def __init__(self, path: str) -> None:
         super().__init__("there is no store here yet; run `agenteval quantify` first", path)
@@ -110,8 +110,8 @@ class ModelError(AgentevalError):
 
 
 class Unauthorized(ModelError):
-    """Every further request would fail alike: the key, the account or its quota is refused, or no
-    reply ever says anything."""
+    """The key, the account or its quota is refused, or every reply is empty; further requests would
+    fail as well."""
 
 
 class BadRequest(ModelError):
@@ -123,7 +123,7 @@ class TooLong(BadRequest):
 
 
 class Redirected(BadRequest):
-    """The endpoint redirects to where nothing is sent; a retry cannot heal it."""
+    """The endpoint redirects, and redirects are not followed; a retry does not help."""
 
 
 class Untrusted(BadRequest):
@@ -149,7 +149,7 @@ class Transient(ModelError):
 
 
 class RequestTimeout(Transient):
-    """No complete answer within the time limit."""
+    """There was no complete answer within the time limit."""
 
 
 class OutOfTime(ModelError):

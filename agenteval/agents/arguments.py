@@ -47,7 +47,7 @@ def as_object(arguments: object) -> tuple[JsonValue, str | None]:
 
 
 def raw(arguments: object) -> str:
-    """What is kept of arguments that are no JSON object."""
+    """Return the logged form of arguments that are not a JSON object."""
     return clean((arguments if isinstance(arguments, str) else repr(arguments))[:MAX_RAW])
 
 
@@ -75,7 +75,7 @@ class Schemas:
         return name in self._parameters
 
     def complaint(self, name: str, arguments: JsonValue) -> str | None:
-        """What is wrong with the arguments of a tool that is known; None: nothing."""
+        """Return the problem with the arguments of a known tool, or None."""
         check = self._checks.get(name)
         if check is None:
             check = self._checks[name] = _validator(self._parameters[name])

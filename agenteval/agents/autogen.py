@@ -172,7 +172,7 @@ def _context(dialogue: Dialogue) -> tuple[list[LLMMessage], str | None]:
 
 
 class _Case:
-    """What the events of the stream mean for the toolbox."""
+    """Translates events of the stream into calls to the toolbox."""
 
     def __init__(self, tools: Toolbox, line: Line, answers: dict[str, str]) -> None:
         self.tools = tools

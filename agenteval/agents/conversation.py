@@ -36,11 +36,12 @@ def begun(dialogue: Dialogue, instructions: str | None, tools: Toolbox) -> Dialo
 
 
 def turn_messages(log: AgentLog, dialogue: Dialogue) -> tuple[Message, ...]:
-    """What a turn adds to the dialogue: its calls with their results, and the words to the user.
+    """Return the messages that a turn adds to the dialogue: calls with their results, and the final
+    words to the user.
 
-    Made from the events, so it is the same for all adapters: calls asked for at once are one
-    message, with the text beside them where the adapter kept it. Ids are unique within the
-    dialogue; what could not be read as a call is left out. Without words there is no last message.
+    They are made from the events, so they are the same for all adapters: simultaneous calls are one
+    message, with the adapter's text if it recorded one. Ids are unique within the dialogue. Calls
+    that could not be parsed are omitted, and so is the last message if it has no words.
     """
     call_count = sum(len(message.tool_calls) for message in dialogue.messages)
     step_texts = [m.content for m in log.messages if m.role == "assistant" and m.tool_calls]
@@ -95,7 +96,8 @@ def _history(messages: Sequence[Message]) -> Iterator[WireMessage]:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A call and its result, with what was written beside the call ("" from the second on)."""
+    """A call and its result, with the text written next to the call ("" from the second
+    call on)."""
 
     thought: str
     call: ToolCall
@@ -153,7 +155,7 @@ def arguments_text(call: ToolCall) -> str:
 async def carry_out(
     calls: Sequence[dict[str, Any]], tools: Toolbox, turn: int
 ) -> list[tuple[str, str]]:
-    """Carry out the calls of one reply, in their order; returns (id, what the model is told)."""
+    """Execute the calls of one reply in order; return (id, the answer to the model) pairs."""
     answers = []
     for call in calls:
         name, arguments = call["function"]["name"], call["function"]["arguments"]
@@ -166,10 +168,10 @@ async def carry_out(
 
 
 def report_unparsed(reply: Reply, tools: Toolbox) -> None:
-    """Log what should have been calls in a reply that holds none: it was the model's attempt.
+    """Log an attempted call in a reply without parsed calls.
 
-    That is text in the notation of a chat template which the endpoint did not read as a call, or
-    an empty reply that says it ended with calls.
+    This is text in the notation of a chat template that the endpoint did not parse as a call, or an
+    empty reply whose finish reason is tool calls.
     """
     announced = reply.finish == "tool_calls" and not reply.text.strip()
     if not reply.tool_calls and (announced or _NOTATION.search(reply.text)):

@@ -128,7 +128,7 @@ async def _work(agent: Agent, dialogue: Dialogue, tools: Toolbox) -> str:
 
 
 class _Pulse:
-    """How long the event loop stood still, in seconds, since this was made."""
+    """Measures for how many seconds the event loop was blocked since creation."""
 
     def __init__(self) -> None:
         self._last = time.monotonic()
@@ -180,8 +180,11 @@ def _seen(work: asyncio.Future[str]) -> None:
 
 
 def _error(work: asyncio.Future[Any]) -> Exception | None:
-    """What a finished agent raised. An interrupt of the process is raised again; other exceptions
-    that are no Exception would pass every handler between here and the campaign."""
+    """Return what a finished agent raised.
+
+    An interrupt of the process is raised again; other exceptions that do not derive from Exception
+    would bypass every handler up to the campaign.
+    """
     if not work.done():
         return None
     if work.cancelled():

@@ -67,7 +67,8 @@ class Endpoint:
         return f"Endpoint({self.model!r}, {self.base_url and public_url(self.base_url)!r})"
 
     def parameters(self) -> dict[str, JsonValue]:
-        """What of it can change an agent's behaviour, for `System.parameters`; no secrets."""
+        """Return the settings that can change an agent's behaviour, for `System.parameters`; no
+        secrets."""
         where = self.base_url and public_url(self.base_url)
         if self.recording is not None:
             where = f"replay:{hashlib.sha256(self.recording.read_bytes()).hexdigest()[:16]}"
@@ -78,7 +79,8 @@ class Endpoint:
         }
 
     def request_parameters(self) -> dict[str, Any]:
-        """What is sent beside messages and tools, in the words of chat completions."""
+        """Return the request parameters besides messages and tools, in the format of chat
+        completions."""
         values: dict[str, Any] = {"temperature": self.temperature, "max_tokens": self.max_tokens}
         values |= self.extra
         return {name: value for name, value in values.items() if value is not None}
@@ -136,11 +138,11 @@ class _WriteOnly:
 
 
 class Line:
-    """One case's line to the model: what it asks is counted in the toolbox.
+    """The connection of one case to the model; its requests are counted in the toolbox.
 
-    It also keeps apart who took the time. Retries, Retry-After and queues are the endpoint's: a
-    case that runs out of time after losing a tenth of it to them is no timeout of the agent, and
-    `ask` raises Transient. It does so shortly before the driver would call it a timeout.
+    It also attributes waiting time. Retries, Retry-After and queues belong to the endpoint: if a
+    case runs out of time after losing a tenth of it to them, this is not a timeout of the agent,
+    and `ask` raises Transient, shortly before the driver would report a timeout.
     """
 
     def __init__(self, client: Client, tools: Toolbox) -> None:

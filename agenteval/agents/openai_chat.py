@@ -23,10 +23,8 @@ Items = list[dict[str, Any]]
 
 
 class OpenAIChatAgent:
-    """A model with function tools, asked until its reply holds no call.
-
-    `instructions` are for single requests; a conversation has its own.
-    """
+    """A model with function tools, called until its reply has no calls. `instructions` are for
+    single requests; a conversation has its own."""
 
     adapter = "openai-chat"
 
@@ -73,7 +71,7 @@ class OpenAIChatAgent:
         return [{"role": "assistant", "content": reply.text or None, "tool_calls": calls}]
 
     def answered(self, number: str, answer: str) -> dict[str, Any]:
-        """What a call was answered."""
+        """Return the answer to a call."""
         return {"role": "tool", "tool_call_id": number, "content": answer}
 
 

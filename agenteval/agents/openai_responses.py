@@ -49,7 +49,8 @@ class ResponsesTransport(OpenAITransport):
     _include = True
 
     async def send(self, request: Request) -> Reply:
-        """One attempt; an ItemsReply. Raises Simplified when the next one will ask for less."""
+        """Send one request and return an ItemsReply. Raises Simplified when the next attempt will
+        be simpler."""
         body = self._body(request, "text")
         started = time.monotonic()
         try:
@@ -85,10 +86,10 @@ class ResponsesTransport(OpenAITransport):
 
 
 def read_response(payload: bytes, latency: float, where: str) -> ItemsReply:
-    """Reply from the body of a response.
+    """Return the reply in the body of a response.
 
-    Raises Transient when there is no finished answer in it, BadRequest when the endpoint says
-    that it could not make one of this request.
+    Raises Transient when it has no finished answer, and BadRequest when the endpoint reports that
+    it could not answer this request.
     """
     try:
         body = json.loads(payload)
@@ -198,7 +199,8 @@ class OpenAIResponsesAgent(OpenAIChatAgent):
         return [item for message in wire_messages(dialogue) for item in _items(message)]
 
     def functions(self, tools: Sequence[Tool]) -> Items:
-        """Not strict: that would want every property required, which an adapter may not change."""
+        """Return the tools, not strict: strict mode requires every property, and an adapter must
+        not change the schema."""
         return [{"type": "function", **tool.model_dump(), "strict": False} for tool in tools]
 
     def asked(self, reply: Reply) -> Items:

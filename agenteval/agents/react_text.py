@@ -30,11 +30,11 @@ _INPUTS = ("action_input", "tool_input", "arguments", "input", "args", "paramete
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a reply asks for.
+    """The step in a reply.
 
-    `text` is the reply without private thinking and without anything behind the step: that was
-    written without having seen an observation. `name` and `arguments` (text; "" means none) belong
-    to an action, `answer` to a final answer. `malformed` names neither.
+    `text` is the reply without private thinking and without text after the step, which was written
+    before any observation. `name` and `arguments` (text; "" means none) belong to an action,
+    `answer` to a final answer. A `malformed` step has neither.
     """
 
     kind: Literal["action", "final", "malformed"]
@@ -96,7 +96,7 @@ def _as_step(thought: str, call: ToolCall) -> str:
 
 
 def _next(text: str, start: int) -> int:
-    """Where the next marker after `start` begins."""
+    """Return the position of the next marker after `start`."""
     match = _ANY.search(text, start)
     return match.start() if match else len(text)
 
@@ -108,10 +108,8 @@ def _bare(text: str) -> str:
 
 
 def _named(body: str) -> tuple[str, str]:
-    """(name, arguments) of what stands behind `Action:`.
-
-    A bare name on the first line, `name(...)`, `name[...]`, or a JSON object that holds both.
-    """
+    """Return (name, arguments) from the text after `Action:`: a bare name on the first line,
+    `name(...)`, `name[...]`, or a JSON object with both."""
     body = _bare(body)
     if body.startswith("{"):
         return _from_object(body)

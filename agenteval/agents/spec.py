@@ -40,13 +40,12 @@ _MAX_NAME = 120
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
-    """What the adapters that run a model themselves are given; the others take no notice of it.
+    """Settings of adapters that run a model themselves; other adapters ignore them.
 
-    `model` and `base_url` are read as everywhere (`choose_model`). `concurrency` is the number of
-    cases run at once. A request may take as long as a case (`seconds`), and the usual two minutes
-    where that is less. `budget` is shared by all cases. Without `need_key` a hosted model may lack
-    its key: what is only planned asks nobody. Replies are written to
-    `store`.
+    `model` and `base_url` are read by `choose_model`. `concurrency` is the number of concurrent
+    cases. The timeout of a request is that of a case (`seconds`), but at least two minutes.
+    `budget` is shared by all cases. Without `need_key` a hosted model may lack its key, because a
+    plan sends no requests. Replies are written to `store`.
     """
 
     model: Model = None
@@ -103,7 +102,7 @@ async def opened(
     *,
     dialogue: bool = False,
 ) -> AsyncIterator[System]:
-    """As `system`; the connections of its model are closed at the end of the block."""
+    """Like `system`; close the connections of its model at the end of the block."""
     chosen, client = _Chooser(settings, scripted, more, dialogue).choose(spec)
     if client is not None:
         # Loading the SDK takes seconds, which must not run on the clocks of the first cases.
@@ -116,7 +115,7 @@ async def opened(
 
 
 class _Chooser:
-    """How a specification becomes a System."""
+    """Turns a specification into a System."""
 
     def __init__(
         self,

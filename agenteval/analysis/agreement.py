@@ -1,9 +1,9 @@
-"""Does a judge say what people say? Its ratings beside labels of the same runs, per criterion.
+"""Agreement of a judge with human labels of the same runs, per criterion.
 
-What two raters say of a run is compared on two scales. Levels (the commonest over a judge's
-repeats) give exact agreement, kappa and alpha, as between two coders; means over the repeats give
-the rank correlation and the bias. A run that one of the two has not rated is left out and counted
-with the reason: nothing unknown becomes a number.
+Two raters are compared on two scales. Levels (the most common over a judge's repeats) give exact
+agreement, kappa and alpha, as between two coders; means over repeats give the rank correlation and
+the bias. A run not rated by one of the two is excluded and counted with the reason; missing values
+never become numbers.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ class AgreeOptions:
             raise InputError("few must be at least 2, resamples at least 100")
 
     def bootstrap(self) -> Bootstrap:
-        """How to resample, from the start of the seed: no figure depends on another."""
+        """Return a resampler that starts from the seed, so that figures do not depend on each
+        other."""
         return Bootstrap(np.random.default_rng(self.seed), resamples=self.resamples)
 
 

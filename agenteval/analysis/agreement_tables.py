@@ -134,7 +134,7 @@ class _WitnessColumns(JudgeColumn):
 
 @dataclass(frozen=True)
 class JudgeAndRater:
-    """One judge against one rater."""
+    """Agreement of one judge with one rater."""
 
     judge: str
     rater: str
@@ -143,7 +143,7 @@ class JudgeAndRater:
 
 @dataclass(frozen=True)
 class PanelOf:
-    """All judges together against one rater."""
+    """Agreement of all judges together with one rater."""
 
     rater: str
     criteria: tuple[Panel, ...]
@@ -167,8 +167,8 @@ def agreement_tables(
     *,
     confusion: bool = False,
 ) -> tuple[Table, ...]:
-    """All of them, `names` by criterion id; those of what was not examined are left out. Labels by
-    judge's levels are a detail unless `confusion` is asked for."""
+    """Return all tables with results; `names` are by criterion id. The table of labels by judge's
+    levels is a detail unless `confusion` is set."""
     tables: list[Table] = []
     if pairs:
         tables += _pair_tables(pairs, names)
@@ -188,8 +188,8 @@ def agreement_tables(
 
 
 def _pair_tables(pairs: Sequence[JudgeAndRater], names: Mapping[str, str]) -> Iterator[Table]:
-    """Agreement, further coefficients, what is left out, and the corrected rate where there is
-    one, all by judge and rater."""
+    """Yield the tables of agreement, further coefficients, excluded runs, and the corrected rate if
+    available, by judge and rater."""
 
     def table(
         kind: type,
@@ -287,7 +287,7 @@ def _raters(raters: Sequence[RaterAgreement], names: Mapping[str, str]) -> Table
 
 
 def _panel(panels: Sequence[PanelOf], names: Mapping[str, str]) -> Table:
-    """One line per criterion for the panel, then one per judge."""
+    """Return a table with a row per criterion for the panel, followed by a row per judge."""
     rows: list[tuple[object, dict[str, Cell]]] = []
     for of_rater, panel in [(panel_of, p) for panel_of in panels for p in panel_of.criteria]:
         common: dict[str, Cell] = {
@@ -364,7 +364,7 @@ def _remarks(
     names: Mapping[str, str],
     lines_of: Callable[[Agreement], Iterable[str]],
 ) -> tuple[str, ...]:
-    """Lines about criteria: what is said of several is said once."""
+    """Return lines about criteria; a remark about several criteria is given once."""
     notes: list[str] = []
     for pair in pairs:
         criteria = defaultdict[str, list[str]](list)

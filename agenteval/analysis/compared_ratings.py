@@ -30,7 +30,7 @@ class RatingQuery:
 
     @property
     def pair_by(self) -> PairBy:
-        """What has to be the same within a case."""
+        """The unit of pairing within a case."""
         if not self.two_places and len(self.judges) == 2:
             return "run"
         return "case" if len(self.systems) == 2 else "system"
@@ -40,7 +40,7 @@ class RatingQuery:
         return self.judges[min(side, len(self.judges) - 1)] if self.judges else None
 
     def name(self, side: int, judge: str | None) -> str:
-        """What to call a side: what the sides differ in."""
+        """Return the name of a side."""
         if len(self.systems) == 2:
             return self.systems[side]
         return judge if not self.two_places and judge is not None else self.place_names[side]
@@ -64,7 +64,7 @@ class RatingQuery:
 
     @property
     def about(self) -> str:
-        """Where the ratings are from."""
+        """Return the origin of the ratings."""
         places = " and ".join(dict.fromkeys(self.place_names))
         system = f" (system {self.systems[0]})" if len(self.systems) == 1 else ""
         return f"ratings of {places}{system}"
@@ -72,8 +72,8 @@ class RatingQuery:
 
 @dataclass(frozen=True)
 class ComparedRatings:
-    """Two tables, what to call them, what is paired, and what must be said about it: `left_out`
-    says of criteria, by id, why they are not compared."""
+    """Two tables with their names, the unit of pairing and notes. `left_out` has the reason why a
+    criterion (by id) is not compared."""
 
     first: ScoreTable
     second: ScoreTable
@@ -87,7 +87,7 @@ class ComparedRatings:
 def compared_tables(
     query: RatingQuery, ratings: Sequence[Path | ScoreTable], criteria: Sequence[Criterion]
 ) -> ComparedRatings:
-    """Both sides from ratings made elsewhere. Raises InputError for what cannot be compared."""
+    """Return both sides from tables of ratings. Raises InputError when they cannot be compared."""
     if not query.two_places and query.judge(0) == query.judge(1):
         tables = [file_table(ratings[0], criteria, rater=query.judge(0))] * 2
         if len(query.systems) < 2:
@@ -109,7 +109,7 @@ def compared_tables(
 
 
 def compared_stores(query: RatingQuery, stores: Sequence[Store]) -> ComparedRatings:
-    """Both sides from what is stored. Raises InputError for what cannot be compared."""
+    """Return both sides from stores. Raises InputError when they cannot be compared."""
     agents = _agents(query, stores)
     a, b = (
         StoredJudge.find(store, name, query.task)
@@ -201,8 +201,8 @@ def _same_criteria(a: StoredJudge, b: StoredJudge) -> tuple[set[str], dict[str, 
 
 
 def _same_texts(judge: StoredJudge, other: StoredJudge) -> set[str]:
-    """The newest version of every run that both judged in it; a run that both have, but in
-    different texts, is no pair."""
+    """Return the newest version of every run that both sides judged. A run with different texts on
+    both sides is not a pair."""
     chosen = set()
     for run, keys in judge.runs.items():
         shared = [k for k in keys if k in other.runs.get(run, [])]

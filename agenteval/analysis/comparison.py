@@ -40,12 +40,13 @@ _MANY = 2_000  # untied cases above which the sign flips are taken as normal
 
 @dataclass(frozen=True)
 class CompareOptions:
-    """`margin`: a difference up to this (share of the scale) does not matter.
+    """Options of a comparison.
 
-    Nothing is decided below `min_cases` pairs, or where failures leave less than `min_paired` of
-    the cases that could be paired. `level` belongs to the intervals, 1 - level to the tests.
-    `planned` is how many cases were planned in all where one looks while they come in: then
-    intervals and tests hold at every look (`stats.sequential.look_level`).
+    Differences up to `margin` (share of the scale) are ignored. There is no verdict below
+    `min_cases` pairs, or if failures leave fewer than `min_paired` of the cases that could be
+    paired. `level` is the confidence level of intervals; tests use 1 - level. `planned` is the
+    total number of planned cases if results are checked while cases arrive: intervals and tests are
+    then valid at every look (`stats.sequential.look_level`).
     """
 
     margin: float = 0.05
@@ -198,7 +199,7 @@ class Comparison:
 
     @property
     def about_tests(self) -> str:
-        """One line on the tests: margin, level, correction, and what is in the family."""
+        """Return a line about the tests: margin, level, correction, and the family."""
         left_out = [row.criterion for row in self.rows if not row.testable]
         sides = "one-sided" if self.options.planned is None else "at each look"
         why = f"undecided or fewer than {FEWEST} differing pairs"

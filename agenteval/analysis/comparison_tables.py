@@ -192,7 +192,7 @@ def _runs_of_cases(table: ScoreTable) -> dict[str, str]:
 
 
 def _largest(row: ComparisonRow, runs: Mapping[str, str]) -> str:
-    """One line on the cases that moved most in the direction of the difference."""
+    """Return a line about the cases that changed most in the direction of the difference."""
     sign = 1 if (row.difference.mean or 0) > 0 else -1
     moved = [pair for pair in row.pairs if pair.difference * sign > 0]
     some = ", ".join(f"{runs[p.case]} {shown(p.difference, 'signed')}" for p in moved[:_FEW])
@@ -202,8 +202,8 @@ def _largest(row: ComparisonRow, runs: Mapping[str, str]) -> str:
 
 
 def _missing(comparison: Comparison) -> list[str]:
-    """What has no value, by criterion and side; criteria of which the same is to be said share a
-    line."""
+    """Yield the missing values by criterion and side; criteria with the same remark share
+    a line."""
     lines = []
     missing: dict[tuple[str, str], list[str]] = {}
     for row in comparison.rows:

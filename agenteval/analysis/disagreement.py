@@ -1,4 +1,4 @@
-"""Where ratings of the same run differ most: repeats of a judge, judges, people."""
+"""The largest disagreements between ratings of the same run: repeats of a judge, judges, people."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ MOST = 20
 
 @dataclass(frozen=True)
 class Disagreement:
-    """One run on one criterion: the largest difference between two of its `n` ratings, as a share
-    of the scale, and by rater what was said, as in "good ×2, poor"."""
+    """The ratings of one run on one criterion: the largest difference between two of its `n`
+    ratings, as a share of the scale, and the labels by rater, such as "good ×2, poor"."""
 
     run: str
     case: str

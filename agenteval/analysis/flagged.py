@@ -25,8 +25,8 @@ _LONG = 40  # characters; "B" and "The answer is 12." may be right several times
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A run, and the names of the signs in what the judge sees of it. `system` is None where
-    nobody tells whose run it is."""
+    """A run and the names of the signs in its text. `system` is None if the run does not
+    name one."""
 
     run: str
     system: str | None
@@ -35,7 +35,7 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """What was found in `examined` runs."""
+    """The flagged runs among `examined` runs."""
 
     found: tuple[Flag, ...] = ()
     examined: int = 0
@@ -62,7 +62,7 @@ class Flags:
         return f"{len(self.found):,} of {self.examined:,}", "address the judge"
 
     def json(self) -> list[dict[str, Any]]:
-        """One entry for each run with a sign."""
+        """Return one entry per flagged run."""
         return [{"run": f.run, "system": f.system, "signs": list(f.signs)} for f in self.found]
 
     def _split(self) -> str:

@@ -21,8 +21,8 @@ FAIL_UNDER = "fail-under"
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What was demanded (`name`, of which `criterion`, with which `bound`), its outcome, and the
-    figures behind it in words."""
+    """A requirement (`name`, its `criterion` and `bound`), its outcome, and the figures
+    in words."""
 
     name: str
     outcome: Outcome
@@ -32,15 +32,15 @@ class Gate:
 
     @property
     def line(self) -> str:
-        """One line for people."""
+        """Return a one-line description."""
         of = f" of {self.criterion}" if self.criterion else ""
         bound = "" if self.bound is None else f" {self.bound:g}"
         return f"gate {self.name}{bound}{of}: {self.outcome}: {self.detail}"
 
 
 def gate_lines(gates: Iterable[Gate]) -> list[str]:
-    """What people must know of them: those that are met share a line where they demand the same,
-    and that enough is scored goes without saying."""
+    """Return lines about gates. Met gates with the same requirement share a line, and a met limit
+    on unscored results is omitted."""
     met: dict[tuple[str, float | None], list[Gate]] = {}
     lines = []
     for gate in gates:
@@ -68,10 +68,8 @@ def exit_code(gates: Iterable[Gate], *, undecided_passes: bool = False) -> int:
 
 
 def unscored_gate(total: int, failed: int, limit: float, what: str = "cells are unscored") -> Gate:
-    """At most the share `limit` of `total` without a result; of nothing nothing is missing.
-
-    `what` goes on from "3 of 40 ", for instance "trials have no verdict".
-    """
+    """Return the gate that at most the share `limit` of `total` lacks a result; it is met if
+    `total` is 0. `what` continues "3 of 40 ", for instance "trials have no verdict"."""
     if not total or failed / total <= limit:
         return Gate(UNSCORED, "met", f"{failed} of {total} {what}", bound=limit)
     detail = f"{failed} of {total} {what}, more than --max-unscored {limit:g} allows"

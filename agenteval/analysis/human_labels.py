@@ -1,4 +1,4 @@
-"""Labels of a store: which runs a queue holds, and what its labels say about the judge."""
+"""Labels in a store: the runs of a queue, and the agreement of its labels with the judge."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from agenteval.text import plural
 
 @dataclass(frozen=True)
 class QueuePlan:
-    """What a new queue is called, which criteria (ids; default: all that the judge rated) are
-    labelled, and by how many raters each item (None: all)."""
+    """The name of a new queue, the criteria to label (ids; default: all that the judge rated), and
+    the number of raters per item (None: all)."""
 
     name: str
     criteria: tuple[str, ...] = ()
@@ -79,10 +79,11 @@ def _queue(judge: StoredJudge, plan: QueuePlan, items: tuple[str, ...]) -> Label
 
 
 def labelled_queue(store: Store, name: str | None = None) -> LabelledQueue:
-    """Return a queue of the store with what its judge and its raters said; default: the newest.
+    """Return a queue of the store (default: the newest) with the ratings of its judge and its
+    raters.
 
-    Labels whose level the criterion no longer has, and labels of runs that are no longer in the
-    store, are left out with a note. Raises InputError when there is no such queue.
+    Labels with a level that the criterion no longer has, and labels of runs that are no longer in
+    the store, are skipped with a note. Raises InputError when there is no such queue.
     """
     labels = Labels(store)
     queues = labels.queues()

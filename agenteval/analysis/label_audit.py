@@ -27,11 +27,12 @@ OUTLYING = 0.95  # from here on a run is listed although no criterion is unanimo
 
 @dataclass(frozen=True)
 class Witness:
-    """What one criterion says of a run; `auc` is that of the other cases.
+    """The ratings of one run on one criterion; `auc` is that of the other cases.
 
-    `low`, `mean`, `high` are over the `rated` of its `asked` repeats, in [0, 1]. `unanimous`: every
-    repeat is against the label. `outlying` is the share of the other runs of the same label that
-    the mean lies beyond, ties half: 1 for the worst of the successes or the best of the failures.
+    `low`, `mean` and `high` are over the `rated` of its `asked` repeats, in [0, 1]. `unanimous`
+    means that every repeat contradicts the label. `outlying` is the share of the other runs with
+    the same label that the mean lies beyond, counting ties half: 1 for the worst of the successes
+    or the best of the failures.
     """
 
     criterion_id: str
@@ -198,6 +199,6 @@ def _witnesses(
 
 
 def _below(ascending: Floats, values: Any) -> NDArray[np.intp]:
-    """For each value twice the number of those below it, ties half."""
+    """Return for each value twice the number of values below it, counting ties half."""
     below = np.searchsorted(ascending, values, "left")
     return np.asarray(below + np.searchsorted(ascending, values, "right"))

@@ -1,5 +1,5 @@
-"""The tables of what labels are worth: corrected means, calibration, and whether a judge may stand
-in for people."""
+"""Tables about labels: corrected means, calibration, and the test whether a judge can replace
+people."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class _TestColumns(JudgeCriterionColumns):
 
 @dataclass(frozen=True)
 class LabelledBy:
-    """What one rater's labels say of one judge."""
+    """Results of one judge with the labels of one rater."""
 
     judge: str
     rater: str

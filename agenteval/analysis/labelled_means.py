@@ -29,10 +29,10 @@ _BINS = 10  # of a measured number
 
 @dataclass(frozen=True)
 class LabelledMean:
-    """One criterion: the mean of the `n` runs that the judge rated, `labelled` of them by people.
+    """The mean of one criterion over the `n` runs rated by the judge, `labelled` of them by people.
 
-    Of the sample `unlabelled` runs have no label yet, and `unrated` labels are of runs that the
-    judge has no value for. `mean` is None, with the `reason`, where labels were not drawn.
+    `unlabelled` runs of the sample have no label yet, and `unrated` labels are of runs without a
+    value by the judge. `mean` is None, with the `reason`, if the labels are not a random sample.
     """
 
     criterion_id: str
@@ -87,10 +87,12 @@ def labelled_means(
     *,
     random: bool = False,
 ) -> list[LabelledMean]:
-    """The corrected mean of every criterion that both rated and that has means, cases as clusters.
+    """Return the corrected mean of every criterion with means that both rated, with cases as
+    clusters.
 
-    Labels are taken as drawn where `sample` says so, of all runs, or where `random` declares it;
-    else nothing is corrected: labels that somebody picked say nothing about the other runs.
+    Labels count as a random sample if `sample` describes it, if they cover all runs, or if `random`
+    declares it. Otherwise nothing is corrected, because hand-picked labels do not represent the
+    other runs.
     """
     means = []
     for criterion in _ordered(judge, labels, criteria):

@@ -1,4 +1,4 @@
-"""From stored results to the table people read: mean, interval, n and failures side by side."""
+"""From stored results to the table of means, intervals, n and failures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALL = "all systems"
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """One result with what is known of its run. `value` is None unless it counts in a mean."""
+    """One result with facts about its run. `value` is None unless it counts in a mean."""
 
     run_id: str
     system: str
@@ -39,11 +39,11 @@ class Rating:
 
 @dataclass(frozen=True, slots=True)
 class ScoreRow:
-    """One line of the table: a criterion and a system.
+    """One row of the table: a criterion and a system.
 
-    The intervals are over ratings with cases as clusters; where the only values are those that
-    empty replies get by rule (`degenerate`), nothing was rated and there is no mean. `failures`
-    counts cells by status.
+    Intervals are over ratings with cases as clusters. If the only values are those that empty
+    replies get by rule (`degenerate`), nothing was rated and there is no mean. `failures` counts
+    cells by status.
     """
 
     criterion_id: str
@@ -60,10 +60,11 @@ class ScoreRow:
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """What the mean would be with every failure at the worst, and at the best level.
+        """Return the mean with every failure at the worst and at the best level, or None without
+        failures or mean.
 
-        These are the only bounds that assume nothing about why ratings are missing (Manski 1989,
-        "Anatomy of the Selection Problem"). None without failures or mean.
+        These are the only bounds without assumptions about why ratings are missing (Manski 1989,
+        "Anatomy of the Selection Problem").
         """
         missing = self.failures.total()
         if not missing or self.overall.mean is None:
@@ -92,8 +93,8 @@ def cases_answered_twice(answers: Iterable[tuple[str, str, str]]) -> list[str]:
 
 
 def lines_on_failed_runs(table: ScoreTable) -> list[str]:
-    """What is to be said of runs whose system failed: those that are not judged, and those that
-    count as the worst level."""
+    """Return lines about runs whose system failed: those not judged, and those counted as the worst
+    level."""
     lines = []
     if missing := no_answers(table.runs_by_status("no_answer:")):
         lines.append(f"{missing}; they are not judged")
@@ -163,7 +164,8 @@ def load_ratings(
 
 
 def summarize(ratings: Sequence[Rating], criteria: Sequence[Criterion]) -> list[ScoreRow]:
-    """One row per criterion and system, then one over all systems when there are several."""
+    """Return a row per criterion and system, followed by a row over all systems if there are
+    several."""
     rows: list[ScoreRow] = []
     systems = sorted({r.system for r in ratings})
     by_criterion: dict[str, list[Rating]] = defaultdict(list)

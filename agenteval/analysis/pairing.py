@@ -1,4 +1,4 @@
-"""What is paired in a comparison: cases, and within them runs or systems."""
+"""The units of pairing in a comparison: cases, and within them runs or systems."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PairMeans = Mapping[PairKey, float]
 
 
 def pair_keys(table: ScoreTable, pair_by: PairBy) -> list[PairKey]:
-    """What the run of each row is paired as."""
+    """Return the pairing key of each row's run."""
     within: Mapping[PairBy, CodedColumn | None] = {
         "case": None,
         "run": table.run,

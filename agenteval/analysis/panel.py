@@ -77,12 +77,12 @@ def agreement_among(
 def panel(
     judges: Mapping[str, ScoreTable], labels: ScoreTable, criteria: Sequence[Criterion] = ()
 ) -> list[Panel]:
-    """What the mean of the judges is worth, and what changes without each.
+    """Return the accuracy of the judges' mean, and its change without each judge.
 
-    Per criterion that all judges and the labels rated on a scale (no nominal levels);
-    only runs that every judge and the labels rated, so that leaving one out changes nothing else.
-    Verga et al. (arXiv 2404.18796) found a panel better than its best member on some criteria and
-    worse on others; hence the figures per judge. Raises ValueError for fewer than two judges.
+    One entry per ordinal criterion rated by all judges and the labels. Only runs rated by every
+    judge and the labels are used, so that removing a judge changes nothing else. Verga et al.
+    (arXiv 2404.18796) found a panel better than its best member on some criteria and worse on
+    others; hence the figures per judge. Raises ValueError for fewer than two judges.
     """
     if len(judges) < 2:
         raise ValueError("a panel needs at least two judges")

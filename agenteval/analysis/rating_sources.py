@@ -1,4 +1,4 @@
-"""Where ratings come from: the judges of a store, the raters of a file."""
+"""Sources of ratings: the judges of a store, the raters of a file."""
 
 from __future__ import annotations
 
@@ -34,9 +34,11 @@ def latest_source(store: Store, start: str | None, *, trials: bool = True) -> tu
 
 
 def resolve_source(store: Store, name: str | None) -> tuple[str, Source]:
-    """The judge, agent or finder of this name, or whose hash starts so; when nothing is asked the
-    latest judge, in a store without one the latest of all. Raises InputError when none or several
-    fit."""
+    """Return the judge, agent or finder with this name or start of its hash; without a name, the
+    latest judge, or the latest source if there is no judge.
+
+    Raises InputError when none or several match.
+    """
     judges = store.sources()
     if name is None and judges:
         return judges[-1]
@@ -71,8 +73,8 @@ class StoredJudge:
 
     @classmethod
     def find(cls, store: Store, name: str | None, task: str | None) -> StoredJudge:
-        """The judge of this name (see `resolve_source`) on this task, which may be left out where
-        there is one. Raises InputError."""
+        """Return the judge with this name (see `resolve_source`) on this task, which is optional if
+        there is only one. Raises InputError."""
         key, source = resolve_source(store, name)
         judged = store.judged(key, variant=ORIGINAL)
         judged_runs = {run_key: run for run_key, run in store.items().items() if run_key in judged}
@@ -95,7 +97,7 @@ class StoredJudge:
 
     @property
     def verified(self) -> str:
-        """One line about what `verify` said last of the judge."""
+        """Return a line about the latest `verify` of the judge."""
         stored = self.store.verdict_on(self.key)
         if stored is None:
             return "the judge was not verified: run `agenteval verify`"

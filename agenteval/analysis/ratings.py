@@ -1,4 +1,4 @@
-"""What one rater, a judge or a person, says of each run on one criterion: levels and means."""
+"""Levels and means of one rater, a judge or a person, for each run on one criterion."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def levels_of(name: str, criteria: Sequence[Criterion], tables: Sequence[ScoreTa
 
 @dataclass(frozen=True)
 class RunRatings:
-    """What one rater says of each run on one criterion; every entry belongs to one run.
+    """The ratings of one rater on one criterion; every entry belongs to one run.
 
-    `mean` is the mean over repeats, `level` the position of the commonest level, NaN where there
-    is none. Of equally common levels it is the one nearest to the mean of all, then the worse one;
-    without an order it is none. `reason` says why a run is not rated ("" if it is), `failures`
-    counts what has neither level nor value, by run and status.
+    `mean` is the mean over repeats, and `level` the position of the most common level, or NaN. Tied
+    levels are resolved to the one nearest to the mean, then to the worse one; without an order
+    there is none. `reason` says why a run is not rated ("" if it is), and `failures` counts ratings
+    with neither level nor value, by run and status.
     """
 
     position: Mapping[str, int]
@@ -72,7 +72,7 @@ class RunRatings:
 
     @classmethod
     def of(cls, ratings: ScoreTable, levels: Levels) -> RunRatings:
-        """From the ratings of one criterion on original runs."""
+        """Return the ratings of one criterion on original runs."""
         codes = _level_codes(ratings, levels)
         matrix = ratings.matrix()
         level, tied = _commonest(replace(ratings, value=codes).matrix().values, levels)
@@ -165,7 +165,7 @@ def shared_criteria(
 
 @dataclass(frozen=True)
 class RatedCriterion:
-    """What several raters say on one criterion, in the order of their tables."""
+    """Ratings of several raters on one criterion, in the order of their tables."""
 
     id: str
     levels: Levels

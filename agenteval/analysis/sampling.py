@@ -1,4 +1,5 @@
-"""Which runs people should label: drawn with known chances, so that labels speak for all runs."""
+"""Samples of runs for people to label, drawn with known probabilities so that labels represent all
+runs."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ class Sample:
 
     @property
     def name(self) -> str:
-        """As in "random 100 of 1000, seed 7, 3fa9c1d2"."""
+        """Name such as "random 100 of 1000, seed 7, 3fa9c1d2"."""
         drawn = sorted((run, f"{weight:.6g}") for run, weight in self.weights.items())
         about = f"{self.by} {len(self.weights)} of {self.total}, seed {self.seed}"
         return f"{about}, {content_hash([about, drawn])[:8]}"

@@ -1,4 +1,4 @@
-"""From the store to a ScoreTable: every rating of one judge, perturbed copies included."""
+"""From the store to a ScoreTable: every rating of one judge, including perturbed copies."""
 
 from __future__ import annotations
 

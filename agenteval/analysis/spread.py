@@ -1,4 +1,4 @@
-"""Where the spread of ratings comes from, and what more cases or more repeats would buy."""
+"""Sources of the spread of ratings, and the effect of more cases or more repeats."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Spread:
 
     @property
     def now(self) -> float:
-        """Half-width as it is."""
+        """Current half-width."""
         return half_width(self.between, self.components.repeat or 0.0, self.cases, self.repeats)
 
     @property
@@ -66,7 +66,8 @@ class Spread:
 
 
 def half_width(between: float, within: float, cases: int, repeats: int) -> float:
-    """Of a normal 95% interval of the mean over cases: 1.96 sqrt((between + within / K) / n)."""
+    """Return the half-width of a normal 95% interval of the mean over cases: 1.96 sqrt((between +
+    within / K) / n)."""
     return normal_quantile(0.975) * math.sqrt((between + within / repeats) / cases)
 
 
@@ -103,7 +104,7 @@ def spreads(table: ScoreTable, criteria: Sequence[Criterion]) -> list[Spread]:
 
 
 def spread_line(found: Sequence[Spread]) -> str | None:
-    """What more cases or repeats would buy, in a sentence; medians over the criteria."""
+    """Return a sentence on the effect of more cases or repeats, as medians over the criteria."""
     if not any(spread.now > 1e-9 for spread in found):
         return None
     now, cases = (
@@ -173,9 +174,9 @@ def design_table(  # noqa: PLR0913  each is a number of the design
     systems: int = 1,
     price: float | None = None,
 ) -> Table:
-    """What numbers of cases and repeats cost and give: calls, money, half-width of a mean and,
-    where `apart`, the variance of the difference of two systems over cases, is known, the
-    difference that shows with 80% power."""
+    """Return the cost and precision of numbers of cases and repeats: calls, money, half-width of a
+    mean, and, if `apart` (the variance of the difference of two systems over cases) is known, the
+    difference detected with 80% power."""
     rows = [
         _Design(
             cases=n,

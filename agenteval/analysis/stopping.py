@@ -1,4 +1,4 @@
-"""When enough cases are judged: rules that may be asked after every case."""
+"""Stopping rules that can be checked after every case."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ DECIDED = "decided"
 
 @dataclass(frozen=True)
 class InterimAnalysis:
-    """What a rule says after some cases: whether to stop, why (or what is still open), and the
-    figures that it looked at."""
+    """Result of a rule after some cases: whether to stop, the reason or what is still open, and the
+    figures used."""
 
     stop: bool
     reason: str
@@ -61,7 +61,7 @@ class Until:
 
     @classmethod
     def of(cls, text: str) -> Until:
-        """From "0.1" or "decided". Raises InputError."""
+        """Return the rule for "0.1" or "decided". Raises InputError."""
         if text == DECIDED:
             return cls(None)
         try:
@@ -84,8 +84,8 @@ class Until:
     def look(
         self, table: ScoreTable, criteria: Sequence[Criterion], order: Sequence[str]
     ) -> InterimAnalysis:
-        """What the ratings say after some of the cases, which came in this `order`; `order` holds
-        all planned ones."""
+        """Return the result after some of the cases, which arrived in this `order`; `order` has all
+        planned cases."""
         rated = table.of(variant=ORIGINAL)
         ordered = [c for c in criteria if c.ordered and len(rated.of(criterion=c.id))]
         if self.width is None:

@@ -60,7 +60,8 @@ def by_system(results: Iterable[_T]) -> dict[str, list[_T]]:
 def pairs(
     successes: Mapping[str, Mapping[str, Sequence[float]]], test: Test, agent: str = ""
 ) -> list[Pair]:
-    """Every two systems that share tasks, in their order, from the trials (0 or 1) of each task."""
+    """Return the comparison of every two systems with common tasks, from the trials (0 or 1) of
+    each task."""
     comparisons = []
     for (first, a), (second, b) in combinations(successes.items(), 2):
         common = [task for task in a if task in b]

@@ -75,7 +75,7 @@ class _BoundColumns(_NameColumns):
 
 
 def score_title(source: Source, criteria: Sequence[Criterion], ratings: Sequence[Rating]) -> str:
-    """Who judged how much, in one line."""
+    """Return a line with the judge and the number of ratings."""
     runs = len({(r.system, r.run_id) for r in ratings})
     cases, repeats = len({r.case for r in ratings}), len({r.repeat for r in ratings})
     return (
@@ -93,7 +93,7 @@ def outcomes(ratings: Sequence[Rating]) -> dict[str, int]:
 
 
 def score_notes(source: Source, ratings: Sequence[Rating]) -> tuple[str, ...]:
-    """What has to be known before the means of a judge are read."""
+    """Return the notes needed to read the means of a judge."""
     counts = outcomes(ratings)
     ended = counts["success"] + counts["failed"]
     notes = []
@@ -139,7 +139,7 @@ _Named = Sequence[tuple[ScoreRow, dict[str, Cell], int]]  # with its names, and 
 
 
 def _means(named: _Named, levels: bool, split: bool, notes: Sequence[str]) -> tuple[Table, Table]:
-    """Criteria with a mean, and those without one, whose reasons stand below the first table."""
+    """Return the table of criteria with a mean, with the reasons for the others below it."""
     unit = "levels from 0" if levels else "0 worst, 1 best"
     sides = ("success", "failed") if split else ()
     lines: dict[bool, list[dict[str, Cell]]] = {True: [], False: []}
@@ -205,7 +205,7 @@ def _without_interval(named: _Named) -> list[str]:
 
 
 def _details(named: _Named) -> Iterator[Table]:
-    """By outcome, levels given, what is missing, and what that could do to a mean."""
+    """Return the tables by outcome, of levels, of missing ratings and of their possible effect."""
 
     by_outcome: list[dict[str, Cell]] = []
     levels: list[dict[str, Cell]] = []

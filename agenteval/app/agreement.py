@@ -1,4 +1,4 @@
-"""Does the judge say what people say, and which success labels does it doubt?"""
+"""Agreement of judges with human labels, and an audit of success labels."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ _NO_LABELS = (
 
 @dataclass(frozen=True, kw_only=True)
 class AgreementReport(Report):
-    """Every judge against every rater, the raters among each other, the judges as a panel, the
-    success labels that a judge contradicts, corrected means with calibration, and the tests whether
-    a judge may stand in for people; each is empty where it was not asked for."""
+    """Agreement of every judge with every rater, of the raters among each other and of the judges
+    as a panel, contradicted success labels, corrected means with calibration, and tests whether a
+    judge can replace people. Parts that were not requested are empty."""
 
     pairs: tuple[JudgeAndRater, ...]
     raters: tuple[RaterAgreement, ...]
@@ -248,7 +248,7 @@ def _chosen_people(stored: LabelledQueue, raters: Sequence[str]) -> dict[str, Sc
 
 
 def _sample(labels: Ratings | None, sample: str | Path | None) -> Sample | None:
-    """How the labels were drawn, as their own file or `sample` says; None where neither does."""
+    """Return how the labels were drawn according to their file or `sample`, or None."""
     if sample is not None:
         drawn = read_sample(Path(sample))
         if drawn is None:
@@ -354,8 +354,8 @@ def judge_table(
     task: str | None,
     criteria: Criteria | None,
 ) -> tuple[str, ScoreTable, tuple[Criterion, ...], list[str]]:
-    """Name and ratings of one judge, of a store (the latest unless named) or of ratings made
-    elsewhere, with the criteria, and what must be said. Raises InputError where it is not one."""
+    """Return name and ratings of one judge of a store (default: the latest) or of a table, with the
+    criteria and notes. Raises InputError unless it is exactly one judge."""
     rated_criteria, notes = known_criteria(criteria, task)
     judges = (judge,) if judge else ()
     if scores is not None:
@@ -406,7 +406,7 @@ def _from_files(
     raters: Sequence[str],
     known: tuple[Criterion, ...],
 ) -> dict[str, ScoreTable]:
-    """Tables by rater; what is compared with is no judge."""
+    """Return tables by rater, without the raters of the labels."""
     tables: dict[str, ScoreTable] = {}
     for ratings in given:
         if isinstance(ratings, ScoreTable):
@@ -481,10 +481,8 @@ def _from_store(
 def _rated_alike(
     judge: StoredJudge, criteria: Mapping[str, Criterion], notes: list[str], *, fixed: bool
 ) -> dict[str, Criterion]:
-    """The newest version of each criterion, by content hash, if its levels are those known.
-
-    With `fixed` criteria that are not known are left out.
-    """
+    """Return the newest version of each criterion by content hash if its levels are the expected
+    ones. With `fixed`, unknown criteria are dropped."""
     comparable: dict[str, Criterion] = {}
     other_levels = []
     for key, criterion in judge.store.newest_criteria(judge.key).items():
@@ -513,7 +511,8 @@ def _placed(
     runs: str | Path | Sequence[Run] | None,
     notes: list[str],
 ) -> tuple[dict[str, ScoreTable], dict[str, ScoreTable]]:
-    """With cases and success of the runs, if these are given or lie beside the labels."""
+    """Return the tables with cases and success from the runs, if given or in the folder of the
+    labels."""
     default_runs = Path(labels).parent / "runs.jsonl" if isinstance(labels, str | Path) else None
     place = (
         runs

@@ -32,10 +32,8 @@ from agenteval.store import Store, default_path
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonReport(Report):
-    """Of every criterion, and of success, whether B is better than A, as far as that can be known.
-
-    `comparison` holds the figures, `names` what A and B are.
-    """
+    """Verdicts on whether B is better than A for every criterion and success. `comparison` has the
+    figures, `names` the names of A and B."""
 
     comparison: Comparison
     names: tuple[str, str]

@@ -72,7 +72,7 @@ class Commands(typer.core.TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of this name with its options; None where there is none."""
+        """Return the command with this name and its options, or None."""
         return command_of(cmd_name) if cmd_name in COMMANDS else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

@@ -28,7 +28,7 @@ Ratings = str | Path | ScoreTable
 
 @dataclass(frozen=True)
 class AgreementOptions:
-    """Whose ratings are compared with the labels, and what is computed from them."""
+    """Ratings to compare with the labels, and the statistics to compute."""
 
     raters: Sequence[str] = option(
         (),
@@ -124,7 +124,7 @@ class AgreementKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class ComparisonOptions:
-    """What is compared, when a difference counts, and the gates."""
+    """The sides to compare, the criteria for a difference, and the gates."""
 
     other: Ratings | StorePath = option(
         None,

@@ -1,4 +1,4 @@
-"""What is stored: the scores of a judge, everything about one run, who judged, rows in a file."""
+"""Stored results: the scores of a judge, everything about one run, the sources, rows in a file."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def scores(
 
 
 def _no_originals(store: Store, key: str, record: Source) -> str:
-    """What a source holds that judged no run as it is."""
+    """Return a line about the results of a source that judged only copies."""
     variants = Counter(r.key.variant.partition(":")[0] for r in store.results(key))
     held = ", ".join(f"{n} of {name!r} copies" for name, n in sorted(variants.items()))
     what = "a source of `verify --probes`" if is_probe(record) else "this source"
@@ -212,7 +212,7 @@ def results(
 
 
 def _texts(bodies: Sequence[Mapping[str, Any]]) -> Table:
-    """What was put to the system, and what it did, as far as they are kept."""
+    """Return the input and the work of the system, as far as stored."""
     rows = [
         _TextRow(name, text if len(text) <= _SHOWN else text[:_SHOWN] + " …")
         for body in bodies
@@ -389,7 +389,8 @@ def _written(
 
 
 def _trials(store: Store, evaluator: str) -> Report:
-    """All trials that this kind of evaluator stored. Raises InputError for one without a page."""
+    """Return all stored trials of this kind of evaluator. Raises InputError for a kind without a
+    page."""
     # Each loads the evaluators of its family.
     if evaluator.startswith("planning"):
         from agenteval.planning.api import plan_report
@@ -407,8 +408,8 @@ def _trials(store: Store, evaluator: str) -> Report:
 
 
 def _other_experiments(store: Store, shown: Source, judges: Collection[str]) -> list[str]:
-    """A line on what the store holds beside the experiment that the page is about: one source of
-    each judge, and of each other evaluator the latest."""
+    """Return a line on other experiments in the store: one source per judge, and the latest of each
+    other evaluator."""
     family = shown.evaluator.partition(".")[0]
     experiments = {
         key if key in judges else source.evaluator.partition(".")[0]: (key, source)

@@ -58,7 +58,8 @@ def send_events(
 
 
 def _spans(traces: str | Path) -> dict[str, tuple[str, str | None]]:
-    """Root span and last completion by trace id. Raises InputError, also where there is none."""
+    """Return root span and last completion by trace id. Raises InputError, also when
+    there is none."""
     span_ids = {}
     for run in read_traces(traces).runs:
         root = run.spans[0].id
@@ -136,7 +137,8 @@ def _headers() -> dict[str, str]:
 
 
 class _AsItIs(urllib.request.HTTPErrorProcessor):
-    """No redirect is followed, since headers with keys go nowhere else, and no status raises."""
+    """Does not follow redirects, since headers with keys must not be sent elsewhere, and does not
+    raise on any status."""
 
     def http_response(self, request: Any, response: Any) -> Any:
         return response
@@ -145,7 +147,8 @@ class _AsItIs(urllib.request.HTTPErrorProcessor):
 
 
 def _answer(request: urllib.request.Request, events: int) -> tuple[int, str]:
-    """How many of its events an endpoint rejected, and why; see OTLP's "OTLP/HTTP response"."""
+    """Return how many of its events an endpoint rejected, with the reason; see OTLP's "OTLP/HTTP
+    response"."""
     for wait in (0.5, 2.0, 0.0):  # seconds after each attempt
         try:
             with urllib.request.build_opener(_AsItIs).open(request, timeout=10) as response:

@@ -73,7 +73,7 @@ FirstRuns = Annotated[int | None, flag(CommonOptions, "limit")]
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """How a command tells what it found."""
+    """Output format of a command."""
 
     as_json: AsJson = False
     all: ShowAll = False
@@ -82,7 +82,7 @@ class OutputOptions:
 
 @dataclass(frozen=True)
 class RequestOptions:
-    """What every request carries."""
+    """Headers and parameters of every request."""
 
     header: Annotated[
         list[str] | None,
@@ -179,8 +179,8 @@ class LimitOptions:
     timeout: Timeout = 120.0
 
     def limits(self) -> Limits:
-        """The bounds. Raises InputError for one price without the other: a cost of which half is
-        unknown would be told, and capped, too low."""
+        """Return the limits. Raises InputError if only one of both prices is given, because the
+        cost would be reported and capped too low."""
         from agenteval.models.limits import Limits, Price
 
         if (self.price_in is None) != (self.price_out is None):
@@ -196,7 +196,7 @@ class LimitOptions:
 
 @dataclass(frozen=True)
 class CopyOptions:
-    """How runs are perturbed."""
+    """Perturbations and their parameters."""
 
     # Not read from the operators: to list them would load more than the help needs.
     perturb: Annotated[

@@ -118,7 +118,7 @@ def to_tuple(values: list[str] | None) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Where an experiment is stored, how it continues, and who is notified."""
+    """Store, continuation and notification of an experiment."""
 
     store: StorePath = option(
         None,
@@ -172,7 +172,7 @@ class EndpointKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class ExecutorOptions:
-    """Where units are evaluated."""
+    """Location of the evaluation: this process or Ray actors."""
 
     workers: int | None = option(
         None,

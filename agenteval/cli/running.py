@@ -1,9 +1,9 @@
-"""What every experiment of the public interface shares: its sync form, what is said while it runs,
-its limits and its store.
+"""Shared parts of all experiments of the public interface: sync form, progress messages, limits and
+store.
 
 An experiment is one coroutine, `async def averb(...) -> Report`, and `verb = synchronous(averb)`.
-It takes `limits`, `store`, `notify` and `progress` as the user gave them. Where cancellation leaves
-something to show, it raises `Stopped(report)`.
+It takes `limits`, `store`, `notify` and `progress` from the user. If cancellation leaves a partial
+result, it raises `Stopped(report)`.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def synchronous(
 
 
 def run_sync(work: Coroutine[Any, Any, _T]) -> _T:
-    """What `work` returns, run to its end in an event loop of its own; see `synchronous`."""
+    """Run `work` in a new event loop and return its result; see `synchronous`."""
     stopped: list[Stopped] = []
 
     async def kept() -> _T:
@@ -136,8 +136,8 @@ def _in_thread(work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
 
 
 class Watch:
-    """Who hears of an experiment while it runs. Nobody need: without `notify` what matters is kept
-    in `notes`, for the report."""
+    """Receives progress messages. Without a `notify` callback, warnings are collected in
+    `notes`."""
 
     def __init__(self, notify: Notify | None = None, progress: Progress | None = None) -> None:
         self._notify = notify
@@ -145,12 +145,12 @@ class Watch:
         self.notes: list[str] = []
 
     def note(self, line: str) -> None:
-        """What is done now; not part of the result."""
+        """Report the current activity; not part of the result."""
         if self._notify is not None:
             self._notify(line)
 
     def warn(self, line: str) -> None:
-        """What the reader of the figures has to know."""
+        """Report something that readers of the figures must know."""
         if self._notify is None:
             self.notes.append(line)
         else:
@@ -175,8 +175,8 @@ class Watch:
 
 
 def how_it_ended(ended: ExperimentResult | None, left: str) -> tuple[tuple[str, ...], int]:
-    """What is to be said of an experiment that was interrupted (None) or stopped early, and the
-    exit code."""
+    """Return the message and exit code of an experiment that was interrupted (None) or stopped
+    early."""
     if ended is None:
         return ("interrupted: finished results are stored; run the same command to continue",), 130
     if ended.stopped:
@@ -210,7 +210,8 @@ def at_once() -> Iterator[None]:
 
 
 def why_stopped(ended: Any, left: str) -> str:
-    """Why it ended early; `left` says of what was left out that it was, e.g. "calls not made"."""
+    """Return the reason for an early end; `left` describes the omitted part, e.g. "calls
+    not made"."""
     if not ended.left_out:
         return f"{ended.stopped}"
     return f"stopped, {ended.left_out} {left}: {ended.stopped}"

@@ -101,10 +101,8 @@ class EstimateLine:
 
 @dataclass(frozen=True)
 class CostEstimate:
-    """All requests of a command, within its budget, which counts what was spent before.
-
-    `about` describes the work, `notes` what is not counted, line by line.
-    """
+    """All requests of a command, within its budget, which includes earlier spending. `about`
+    describes the work, and `notes` list uncounted costs."""
 
     lines: tuple[EstimateLine, ...] = ()
     about: tuple[str, ...] = ()
@@ -143,12 +141,12 @@ class CostEstimate:
 
     @property
     def least(self) -> Amount:
-        """All lines together, if every reply is usable and no cap applies."""
+        """Sum of all lines if every reply is usable and no cap applies."""
         return sum((line.least for line in self.lines), Amount())
 
     @property
     def most(self) -> Amount:
-        """All lines together at most, if no cap applies."""
+        """Upper bound of all lines if no cap applies."""
         return sum((line.most for line in self.lines), Amount())
 
     @property
@@ -185,7 +183,7 @@ class CostEstimate:
 
     @property
     def reserved(self) -> float | None:
-        """What --max-cost reserves for the largest request; None without a cap."""
+        """Amount that --max-cost reserves for the largest request, or None without a cap."""
         price = self.budget.price
         counted = [line for line in self.lines if line.most.requests]
         if self.budget.max_cost is None or price is None or not counted:

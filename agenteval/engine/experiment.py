@@ -107,8 +107,11 @@ class Experiment(Generic[T]):
             return await self._run(work, on_progress)
 
     async def dry_run(self, seen: set[str] | None = None) -> CostEstimate:
-        """Return what `run` would ask. Nothing is sent or stored. `seen` is shared by experiments
-        that run one after the other: a request of one may be answered by the reply to another."""
+        """Return the requests that `run` would send. Nothing is sent or stored.
+
+        `seen` is shared by consecutive experiments, because the reply to a request of one can also
+        answer a request of another.
+        """
         return await estimate(self.evaluator, self.pending(), seen)
 
     def _begin(self, work: Pending[T]) -> None:

@@ -220,8 +220,8 @@ class RayExecutor:
 
 
 class _Task:
-    """One unit: what to evaluate, and how to answer its calls. `replies` are those of its calls so
-    far: an evaluation after the death of an actor gets them again."""
+    """One unit with its evaluator and the handler of its calls. `replies` are those received so
+    far; an evaluation restarted after the death of an actor gets them again."""
 
     def __init__(self, objects: list[Any], store: Store, content: bytes, evaluator: bytes) -> None:
         self.content, self.evaluator = content, evaluator

@@ -1,4 +1,4 @@
-"""What is left of an experiment: its units without what the store has."""
+"""The remaining part of an experiment: its units without those in the store."""
 
 from __future__ import annotations
 
@@ -107,10 +107,8 @@ def _calls(
 
 
 def _grids(evaluator: Evaluator[T]) -> tuple[Grid, ...]:
-    """All that is planned, as products of items, repeats and criteria.
-
-    Of an item whose repeats have gaps, as in recorded attempts, those before the first gap.
-    """
+    """Return the plan as products of items, repeats and criteria. For an item with gaps in its
+    repeats, as in recorded attempts, only the repeats before the first gap are included."""
     repeats: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
     for unit in evaluator.units():
         repeats[unit.variant, unit.key].add(unit.repeat)

@@ -57,7 +57,7 @@ def result(kind: str, output: str, reference: str | None, **options: Any) -> Sco
     ("kind", "output", "reference", "status", "told"),
     [
         ("numeric", "7", None, "unscored:unsupported", "reference"),
-        ("numeric", "7", "seven", "unscored:unsupported", "'seven' holds no number"),
+        ("numeric", "7", "seven", "unscored:unsupported", "'seven' does not contain a number"),
         ("json", "7", "{", "unscored:unsupported", "the reference cannot be used"),
         ("regex", "a" * 40, "(a+)+b", "error:timeout", "not finished after"),
     ],

@@ -62,7 +62,7 @@ def test_a_chart_without_tools_is_checked_as_a_graph() -> None:
             12,
             "BH008",
         ),
-        ("BH005--Names another boat-->BH001", "BH005-->BH005", "no_exit", 10, "follows BH005"),
+        ("BH005--Names another boat-->BH001", "BH005-->BH005", "no_exit", 10, "BH005"),
         ("call check_boat", "call chek_boat", "no_tool", 2, "did you mean check_boat?"),
         ("call check_boat", "look", "no_tool", 2, "the tools are check_boat, book_boat"),
         ("call book_boat", "call book_boat, pay_fee", "unknown_tool", 4, "pay_fee"),

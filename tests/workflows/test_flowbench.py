@@ -664,7 +664,7 @@ def test_rows_have_their_own_prompt(tmp_path: Path) -> None:
     path = written(tmp_path, ROWS[0])
     with pytest.raises(InputError, match="--format"):
         flow_turns(path, agent=lambda m, t: "", formats=["text"])
-    with pytest.raises(InputError, match="not both"):
+    with pytest.raises(InputError, match="either"):
         flow_turns([path, "meeting_rooms"], agent=lambda m, t: "")
     with pytest.raises(InputError, match="there twice"):
         row_cases([written(tmp_path, ROWS[0], ROWS[0])])

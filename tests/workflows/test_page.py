@@ -173,7 +173,7 @@ def test_the_head_says_what_was_found() -> None:
     words = Seen(page).words.replace("\u00a0", " ")
     assert "a · text succeeds in 75% (95% interval 30 to 95%) of 4 sessions" in words
     assert "most common cause of failure: wrong order (1 of 1)" in words
-    assert "1 session without a verdict, 1 undecided, in no rate" in words
+    assert "1 session without a verdict, 1 undecided, excluded from rates" in words
     assert "t · code, single turns: 0%" in words
     assert "tools, error:infrastructure: connection <refused>" in words
     tiles = dict(re.findall(r"<dt>([^<]+)</dt><dd>([^<]+)</dd></div>", page))
@@ -207,7 +207,7 @@ def test_ends_without_a_goodbye_are_said_at_the_top_above_a_tenth() -> None:
     bad = [ended("turns", "r/s/x", "malformed"), ended("agent", "r/s/y", "unknown_tool")]
     assert (
         "2 of 11 sessions ended without the user's goodbye (limit of turns 1, agent silent "
-        "1); 2 of 11 calls could not be carried out (malformed 1, unknown tool 1)."
+        "1); 2 of 11 calls could not be executed (malformed 1, unknown tool 1)."
     ) in words_of([*nine, *bad])
 
 

@@ -1,4 +1,4 @@
-"""agenteval agree: does the judge say what people say, and which success labels does it doubt?"""
+"""agenteval agree: compare the judge with human labels, and audit success labels."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def agree(
 
 
 class By(StrEnum):
-    """How runs are drawn."""
+    """Method of drawing runs."""
 
     random = "random"
     value = "value"

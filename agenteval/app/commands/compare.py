@@ -18,14 +18,14 @@ from agenteval.errors import InputError
 
 
 class FailIf(StrEnum):
-    """When a gate on a row of the comparison fails."""
+    """Condition under which a gate on a row of the comparison fails."""
 
     surely_worse = "surely-worse"
     not_surely_as_good = "not-surely-as-good"
 
 
 class OnUndecided(StrEnum):
-    """What an undecided gate does to the exit code and the JUnit report."""
+    """Effect of an undecided gate on the exit code and the JUnit report."""
 
     passes = "pass"
     fails = "fail"

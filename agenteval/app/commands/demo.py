@@ -1,5 +1,5 @@
-"""agenteval demo: what a good judge's evaluation looks like, what a bad one's, and that the two are
-told apart. Needs no key, no network and no local model."""
+"""agenteval demo: evaluations with a good and a bad judge, which are told apart. Needs no key, no
+network and no local model."""
 
 from __future__ import annotations
 

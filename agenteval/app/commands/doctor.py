@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DoctorCheck:
-    """What was found of one thing; `fine` is None for what is only information."""
+    """Result of one check; `fine` is None for information only."""
 
     check: str
     fine: bool | None
@@ -95,7 +95,7 @@ def _judge(spec: str | None, base_url: str | None) -> Iterator[DoctorCheck]:
 
 
 async def _ask(choice: ModelChoice) -> str:
-    """One short question, without retries: does the endpoint answer, and how fast?"""
+    """Send one short question without retries, to check that the endpoint answers and how fast."""
     from agenteval.models.client import RetryPolicy
     from agenteval.models.factory import make_client
     from agenteval.models.limits import Limits

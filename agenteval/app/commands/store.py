@@ -1,4 +1,4 @@
-"""agenteval store: what a store holds, and copies of it."""
+"""agenteval store: show the contents of a store, and copy it."""
 
 from __future__ import annotations
 
