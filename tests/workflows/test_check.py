@@ -139,7 +139,7 @@ def test_reachability_and_exits_as_networkx_sees_them(pairs: list[tuple[str, str
     stuck = {n for n in reachable if not (networkx.descendants(oracle, n) | {n}) & ends}
     told = chart_defects(Chart(nodes=tuple(nodes), edges=edges), ())
     assert {d.node for d in told if d.kind == "unreachable"} == set(NAMES) - reachable
-    named = [d.message.split("follows ")[1].split(", ") for d in told if d.kind == "no_exit"]
+    named = [d.message.split("from ")[1].split(", ") for d in told if d.kind == "no_exit"]
     assert named == ([sorted(stuck)] if stuck else [])
 
 
