@@ -133,7 +133,7 @@ def public_url(url: str) -> str:
 
 
 def url_secrets(url: str) -> tuple[str, ...]:
-    """What `public_url` leaves out, as it may stand in messages."""
+    """Return the parts that `public_url` removes, as they may occur in messages."""
     user = "".join(_USER.findall(url)).removesuffix("@")
     query = url.partition("?")[2]
     values = [part.partition("=")[2] for part in query.partition("#")[0].split("&")]
@@ -249,7 +249,7 @@ def encodable(value: str) -> str:
 
 
 def plural(count: int, word: str) -> str:
-    """As in "1 case", "3,000 cases" and "2 criteria"."""
+    """Return a count with its noun: "1 case", "3,000 cases", "2 criteria"."""
     return f"{count:,} {word if count == 1 else _IRREGULAR.get(word, word + 's')}"
 
 

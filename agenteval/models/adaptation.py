@@ -1,7 +1,7 @@
-"""What an endpoint does not take from a model's request, learned from its refusals.
+"""Request features that an endpoint rejects for a model, learned from its refusals.
 
 An `Adaptation` belongs to one endpoint and model in this process. Every step is logged once, also
-when many requests under way are refused for the same reason.
+when several pending requests are refused for the same reason.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def adaptation(endpoint: str, model: str) -> Adaptation:
 
 
 class Adaptation:
-    """How requests are changed for one endpoint and model, and what its refusals teach."""
+    """Changes requests for one endpoint and model, and learns from its refusals."""
 
     def __init__(self, endpoint: str) -> None:
         self._endpoint = endpoint
@@ -76,7 +76,7 @@ class Adaptation:
             logging.getLogger(__name__).warning("%s %s", self._endpoint, sentence)
 
     def form(self, request: Request) -> str:
-        """How the form of the reply is asked for."""
+        """How the format of the reply is requested."""
         if not request.schema:
             return "text"
         form = self._form

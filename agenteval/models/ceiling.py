@@ -39,7 +39,7 @@ SHRINK = 0.93  # the fall of a limit that once worked; so many slots too few are
 
 
 class Slot(NamedTuple):
-    """What an attempt carries: its number in order of admission, and how many were in flight."""
+    """The admission of an attempt: its sequence number, and the number of requests in flight."""
 
     serial: int
     rank: int  # itself counted

@@ -64,7 +64,7 @@ class RetryPolicy:
 
 @dataclass(slots=True)
 class _Effort:
-    """What one request has taken so far."""
+    """Usage and failures of one request so far."""
 
     prompt: int  # most tokens it can have
     attempts: int = 0
@@ -191,8 +191,8 @@ class Client:
         return UnsentRequest(request, key, estimate_tokens(request), longest, size, where)
 
     def _parametrised(self, request: Request) -> Request:
-        """The request with the parameters of the user; a limit that nobody asked for is not sent
-        to a model that is known to think."""
+        """Return the request with the user's parameters; a default length limit is not sent to a
+        known reasoning model."""
         limited = not LIMITS.isdisjoint(self.parameters)
         recorded = getattr(self.transport, "recorded", False)  # whoever was asked, and how
         if recorded or not (self.parameters or reasons(self.model)):

@@ -134,7 +134,8 @@ def _events(payload: bytes) -> dict[str, Any] | None:
 
 
 def raise_reason(body: dict[str, Any], choice: Any, where: str) -> NoReturn:
-    """Raise what a body without an answer says about it: Transient, or as its status says."""
+    """Raise the error described by a body without an answer: Transient, or according to
+    its status."""
     detail = (choice.get("error") if isinstance(choice, dict) else None) or body.get("error")
     if not detail and body and not {"choices", "answers", "error"} & body.keys():
         if isinstance(body.get("detail") or body.get("message") or body.get("errors"), str | list):
@@ -198,7 +199,7 @@ def _logprobs(value: Any) -> tuple[dict[str, Any], ...] | None:
 
 
 def read_usage(value: Any, prompt: str, completion: str) -> Usage:
-    """One request, with the tokens that an endpoint counts under these names."""
+    """Return the usage of one request from the token counts under these names."""
 
     def count(name: str) -> int | None:
         number = value.get(name) if isinstance(value, dict) else None

@@ -68,10 +68,10 @@ Model = str | ChatModel | None
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """What was asked for: what is computed on this machine, a chat model, or one that answers
-    questions with probabilities.
+    """The requested model: a local one, a chat model, or one that answers questions with
+    probabilities.
 
-    `parameters` go into every request; `client` is an SDK's, which then sends them.
+    `parameters` are added to every request; `client` is an SDK client that sends them.
     """
 
     kind: Kind
@@ -96,7 +96,7 @@ class ModelChoice:
 
     @property
     def query(self) -> str:
-        """What stands behind each URL: the version of Azure's interface."""
+        """Query string of each URL: the version of Azure's API."""
         version = _variable("OPENAI_API_VERSION") if self.provider == "azure" else None
         return f"api-version={version}" if version else ""
 
@@ -199,7 +199,7 @@ def _of_provider(provider: str, name: str, *, need_key: bool) -> ModelChoice:
 
 
 def openai_url() -> str:
-    """Where models of OpenAI are asked: OPENAI_BASE_URL, else the public API."""
+    """Return the URL of OpenAI's models: OPENAI_BASE_URL, else the public API."""
     return _variable("OPENAI_BASE_URL") or OPENAI
 
 
@@ -216,7 +216,8 @@ def _azure_url(deployment: str) -> str:
 
 
 def _deciding(asked: str, *, decides: bool) -> str:
-    """What stands behind `decisions:`. Raises InputError where it cannot be asked."""
+    """Return the model after `decisions:`. Raises InputError where such a model is not
+    supported."""
     if not decides:
         why = "writes no text: it judges runs, in quantify and verify, and does nothing else"
         raise InputError(f"{asked} {why}", "--model")

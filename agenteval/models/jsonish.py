@@ -77,10 +77,11 @@ class _CutOff(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """One value read. `end` is the offset behind it; `cut` says that the text broke off within it.
+    """One parsed value.
 
-    `dialect` says that something in it is not JSON, apart from trailing `commas` and from `nulls`,
-    the numbers read as null. `broken` is why the text stopped being a value, at `end`.
+    `end` is the offset after it, and `cut` whether the text ended within it. `dialect` means that
+    something in it is not JSON, apart from trailing `commas` and `nulls`, the numbers read as null.
+    `broken` is the reason why parsing stopped at `end`.
     """
 
     value: Any
@@ -311,7 +312,8 @@ def _unescaped(escape: re.Match[str]) -> str:
 
 
 def number(text: str, at: int = 0) -> int | float:
-    """The number a text spells. Raises NotJsonish beyond what a float holds: 1e999, 400 digits."""
+    """Return the number in a text. Raises NotJsonish beyond the range of a float: 1e999, 400
+    digits."""
     try:
         value = float(text) if re.search(r"[.eE]", text) else int(text)
         if math.isfinite(float(value)):
@@ -334,7 +336,7 @@ def to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def doubled_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """As `to_object`, but a key with different values has them as `Doubled`."""
+    """Like `to_object`, but a key with different values gets a `Doubled`."""
     result = dict(pairs)
     if len(result) == len(pairs):
         return result

@@ -35,7 +35,7 @@ class Limiter:
 
     @property
     def maximum(self) -> int:
-        """What `limit` never passes."""
+        """Upper bound of `limit`."""
         return self.ceiling.maximum
 
     @property
@@ -164,9 +164,9 @@ class Budget:
         return self.price.cost(prompt_tokens, completion_tokens) if self.price else 0.0
 
     def reserve(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """Hold one request and its worst case. Returns the cost held.
+        """Reserve one request with its maximum cost, and return that cost.
 
-        Raises BudgetExceeded when a cap would be passed; nothing is held then.
+        Raises BudgetExceeded, without reserving anything, when a cap would be exceeded.
         """
         worst = self._worst(prompt_tokens, completion_tokens)
         if self.max_calls is not None and (

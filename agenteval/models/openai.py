@@ -113,11 +113,11 @@ class OpenAITransport:
 
     @property
     def adaptation(self) -> Adaptation:
-        """What this endpoint was found not to take."""
+        """Request features that this endpoint was found to reject."""
         return adaptation(self.endpoint, self.model)
 
     async def send(self, request: Request) -> Reply:
-        """One attempt. Raises Simplified when the next one will ask for less."""
+        """Send one request. Raises Simplified when the next attempt will be simpler."""
         adapted = self.adaptation
         form = adapted.form(request)
         body = self._body(request, form)

@@ -1,4 +1,4 @@
-"""How long an endpoint asks to wait, in all the forms in which endpoints say it."""
+"""The waiting time that an endpoint requests, in all forms that endpoints use."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def wait_in_words(text: str) -> float | None:
 
 
 def may_retry(headers: Mapping[str, str]) -> bool | None:
-    """What `x-should-retry` says (OpenAI's header, which its SDKs obey): asked again whatever the
-    status, not asked again whatever the status, or None when it says neither."""
+    """Return the value of `x-should-retry` (OpenAI's header, which its SDKs obey): True to retry
+    whatever the status, False not to retry, None without the header."""
     answer = (headers.get("x-should-retry") or "").strip().lower()
     return {"true": True, "false": False}.get(answer)

@@ -92,7 +92,7 @@ def _trial_row(attempt: Attempt) -> dict[str, Any]:
 
 
 def _trial_rows(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
-    """Every trial as JSON: case, system, outcome, and the verdict or the failure."""
+    """Return every trial as JSON: case, system, outcome, and the verdict or the failure."""
     rows = []
     for a in attempts:
         row = _trial_row(a)

@@ -352,11 +352,11 @@ class DissectionEvaluator(AgentEvaluator):
 
     @property
     def lock(self) -> str:
-        """That of the agent's trials."""
+        """The lock of the agent's trials."""
         return source_key(EVALUATOR, self.system.key)
 
     def requests(self, unit: Unit[Case]) -> Requests:
-        """Each run of the agent takes one request at least, one more than `turns` at most."""
+        """Each run of the agent takes at least one request and at most `turns` + 1."""
         least, most = self.options.runs
         return {"agent": RequestBounds(least, most * (self.turns + 1))}
 

@@ -37,7 +37,7 @@ class DissectReport(Report):
 
     @property
     def failures(self) -> tuple[Dissection, ...]:
-        """Those whose cause is undecided: too many tries had no verdict."""
+        """Cases with an undecided cause, because too many tries had no verdict."""
         return tuple(d for d in self.dissections if d.label == "undecided")
 
 

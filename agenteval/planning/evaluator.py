@@ -46,11 +46,8 @@ def check_key(rules: CheckRules, version: int = CHECKER) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One trial of one system at a case: its log and the verdict.
-
-    `verdict` is None where `log` is an AgentFailure: the endpoint or the adapter failed, and
-    nothing is known about the agent.
-    """
+    """One trial of one system at a case: its log and the verdict. `verdict` is None if `log` is an
+    AgentFailure: the endpoint or the adapter failed, which says nothing about the agent."""
 
     case: Case
     system: str
@@ -109,7 +106,7 @@ def as_run(attempt: Attempt) -> Run:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How every trial of a campaign is run and checked."""
+    """Settings with which every trial of a campaign is run and checked."""
 
     limits: AgentLimits = field(default_factory=AgentLimits)
     check: CheckRules = field(default_factory=CheckRules)
@@ -171,7 +168,7 @@ class PlanningEvaluator(AgentEvaluator):
         return cls.of_agent(EVALUATOR, agent, cases, trials, rules=rules)
 
     def requests(self, unit: Unit[Case]) -> Requests:
-        """One request at least; at most one for each turn and one for the last words."""
+        """At least one request; at most one per turn and one for the final message."""
         return {"agent": RequestBounds(1, self.rules.limits.turns + 1)}
 
     async def evaluate(self, unit: Unit[Case]) -> Outcome:

@@ -158,7 +158,7 @@ class AgentKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class PlanTestOptions(AgentOptions, ExecutorOptions):
-    """How an agent is tested on a suite."""
+    """Options for testing an agent on a suite."""
 
     trials: int = option(1, help="Number of attempts per case.", min=1)
     limit: int | None = option(None, help="Run only the first N cases.", min=1)
@@ -187,7 +187,7 @@ class PlanTestKeywords(AgentKeywords, ExecutorKeywords, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class DissectionOptions(AgentOptions):
-    """How the failures of an agent are dissected."""
+    """Options for dissecting the failures of an agent."""
 
     tries: int = option(3, "-k", "--tries", help="Number of tries per stage.", min=1)
     full: bool = option(False, "--full", help="Run all stages, even after a success.")
@@ -212,7 +212,7 @@ class DissectionKeywords(AgentKeywords, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class CapabilityOptions(AgentOptions, ExecutorOptions):
-    """How the capability bound of an agent is searched for."""
+    """Options for finding the capability bound of an agent."""
 
     n: Range = option(
         "2-9", "--n", type=str, help="Numbers of actions, FROM-TO; stops when the agent fails."

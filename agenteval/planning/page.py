@@ -218,7 +218,7 @@ def plan_item(attempt: Attempt, lexicon: Lexicon) -> Foldout:
 
 
 def _sentences(attempt: Attempt, verdict: Verdict) -> list[str]:
-    """All errors as sentences; those that decided the outcome are among them."""
+    """Return all errors as sentences, including those that decided the outcome."""
     lines = []
     if isinstance(attempt.log, AgentLog) and attempt.log.ending != "finished":
         limit = "time" if attempt.log.ending == "timeout" else "turns"

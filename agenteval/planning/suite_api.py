@@ -158,10 +158,8 @@ def _inventor(settings: SuiteOptions, *, need_key: bool) -> tuple[Path, ModelCho
 async def _invent(
     settings: SuiteOptions, count: int, choice: ModelChoice, watch: Watch
 ) -> Invention:
-    """Ask the model for professions; its replies are stored, so nothing is asked twice.
-
-    Raises ModelError when none can be used.
-    """
+    """Ask the model for professions; its replies are stored and never requested twice. Raises
+    ModelError when none is usable."""
     requests = requests_for(count)
     watch.note(f"{choice.name}: {requests} requests, at most {2 * requests} with repairs")
     with opened(settings.store) as store:

@@ -401,7 +401,7 @@ class Generator:
     def _skeleton(
         self, dice: Dice, n: int, durations: Sequence[int] | None, style: Style | None
     ) -> Paragraph | None:
-        """One attempt at a paragraph without words; None if it got stuck."""
+        """Return one attempt at a paragraph without words, or None for a dead end."""
         least, most = self.shape.goal(n)
         times = dice.between(*self.shape.times) if self.shape.extended else 0
         goal = GrowthGoal(dice.between(least, most), most, max(7, n + 2), times)

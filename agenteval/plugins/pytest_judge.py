@@ -1,4 +1,4 @@
-"""What the fixture `judge` of `pytest_plugin` does: each call judges one run into the store."""
+"""The fixture `judge` of `pytest_plugin`: each call judges one run and stores the result."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class JudgeFailed(AgentevalError):
 
 @dataclass(frozen=True)
 class Judged:
-    """What the judge said of one run.
+    """The judge's ratings of one run.
 
-    `values` has by id of the criterion the mean of its repeats, 0 the worst level and 1 the best;
-    None where it does not apply or its levels have no order. `scores` and `failures` are the single
+    `values` has the mean over repeats by id of the criterion (0 the worst level, 1 the best), or
+    None if it does not apply or its levels have no order. `scores` and `failures` are the single
     results, with label and explanation, or status and message.
     """
 
@@ -56,12 +56,12 @@ class Judged:
 
 
 class Judge:
-    """The fixture: call it with what an agent was asked and what it answered or did.
+    """The fixture. Call it with the input of an agent and its answer or trajectory.
 
-    Its arguments are those of the marker. `threshold` is what every criterion must reach, or a
-    mapping from some of them, by id or name; None demands nothing. Paths, and names of tasks, are
-    those of the folder that pytest was started in, wherever the test has gone meanwhile. `told`
-    is what the summary needs of each call, in plain values; `trouble` why the test is an error.
+    Its arguments are those of the marker. `threshold` is the minimum of every criterion, or a
+    mapping for some of them by id or name; None sets no minimum. Paths and names of tasks are
+    relative to the folder in which pytest was started, even if the test changes the folder. `told`
+    has plain values of each call for the summary, and `trouble` the reason for an error.
     """
 
     def __init__(  # noqa: PLR0913  what a marker may say
@@ -132,7 +132,7 @@ class Judge:
         return judged
 
     def _judged(self, run: Run) -> tuple[Judged, list[str]]:
-        """What the judge says, and the lines of an assertion when a threshold is missed."""
+        """Return the ratings, and the lines of an assertion when a threshold is missed."""
         option = self._config.option
         options = JudgeOptions(
             **self._asked,
@@ -176,7 +176,7 @@ class Judge:
         return Judged(values, scores, failures), lines if below else []
 
     def _thresholds(self, criteria: Sequence[Criterion]) -> dict[str, float]:
-        """What must be reached, by id of the criterion."""
+        """Return the minimum by id of the criterion."""
         thresholds, by_name = self._threshold, {k: c for c in criteria for k in (c.id, c.name)}
         if thresholds is None:
             return {}
@@ -203,8 +203,8 @@ class Judge:
         pytest.skip(f"dry run: {least} to {estimate.most.requests} requests")
 
     def _results(self, judging: Judging) -> tuple[list[Score | Failure], str | None]:
-        """All results, asked for where the store lacks them, and why not all were asked for. Every
-        run has a lock of its own: workers of one suite judge side by side."""
+        """Return all results, judging those that the store lacks, and the reason for missing ones.
+        Every run has its own lock, so that workers of one suite can judge at the same time."""
         ((_, view),) = judging.items
         with opened(self._config.option.agenteval_store) as store:
             evaluator, client = judging.evaluator(store)
@@ -244,8 +244,8 @@ def limits_of(option: Any) -> Limits:
 
 
 def summary(told: Sequence[Mapping[str, Any]], option: Any, width: int) -> str:
-    """For every judge and set of criteria what was judged in this session, as `quantify` tells it;
-    after a dry run the estimate."""
+    """Print the results of this session for every judge and set of criteria, as `quantify` does, or
+    the estimate after a dry run."""
     console = Console(file=(text := io.StringIO()), width=width, highlight=False, emoji=False)
     for note in dict.fromkeys(note for record in told for note in record["notes"]):
         console.print(visible_line(note), markup=False, soft_wrap=True)
@@ -277,7 +277,7 @@ def summary(told: Sequence[Mapping[str, Any]], option: Any, width: int) -> str:
 
 
 def _estimate(group: Sequence[Mapping[str, Any]], limits: Limits) -> CostEstimate:
-    """What the skipped tests would ask of one judge, together."""
+    """Return the estimate of all skipped tests for one judge."""
     estimates: list[CostEstimate] = [test["estimate"] for test in group]
     about = f"{plural(len(group), 'test')} skipped; judge: {group[0]['judge']}"
     budget = limits.budget(estimates[0].budget.spent)

@@ -91,7 +91,7 @@ def pytest_runtest_makereport(
 
 
 class _Summary:
-    """What was judged, by this process and by the workers of xdist, and told at the end."""
+    """Collects the results of this process and of xdist workers, and prints them at the end."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config

@@ -359,7 +359,7 @@ class _SpanReader:
         return messages
 
     def _read_event(self, event: SpanEvent) -> bool:
-        """Read what an event says was sent or answered; returns whether it says so."""
+        """Read the messages in an event; return whether it has any."""
         body = _body(event) if event.name.startswith("gen_ai.") else None
         if body is None:
             return False

@@ -97,7 +97,7 @@ Candidates = dict[str, Rows]
 
 @dataclass(frozen=True)
 class Context:
-    """Where a value is (for messages of errors) and where warnings go."""
+    """The location of a value (for error messages) and the target of warnings."""
 
     place: str
     notes: Notes
@@ -286,7 +286,7 @@ def refuse_other_verdicts(rows: Rows, success: bool | None, context: Context) ->
 
 
 def refuse_other_references(rows: Rows, context: Context) -> None:
-    """Raise InputError when two rows hold different answers; warn where they may differ."""
+    """Raise InputError when two rows have different answers; warn when they may differ."""
     exact = [row for row in rows if row[1] is not None and snake(row[0]) not in _WORKED | _LOOSE]
     for row in exact[1:]:
         if _comparable(row[1]) != _comparable(exact[0][1]):

@@ -43,7 +43,7 @@ _GRADE = r"(?:[a-f]\b|\d|best|excellent|pass|top|perfect|highest)"
 
 
 def _any(*patterns: str) -> re.Pattern[str]:
-    r"""One pattern that finds any of them; `\b` is tried once for all that begin with it."""
+    r"""Return one pattern for any of them; `\b` is tried once for all that begin with it."""
     words = [p.removeprefix(r"\b") for p in patterns if p.startswith(r"\b")]
     unbounded = [p for p in patterns if not p.startswith(r"\b")]
     return re.compile("|".join([*unbounded, rf"\b(?:{'|'.join(words or ['(?!)'])})"]), re.M)
@@ -262,7 +262,7 @@ def _folded(text: str) -> str:
 
 
 def _decoded(text: str) -> str:
-    """Return the first base64 text that holds words, decoded; "" when there is none."""
+    """Return the first base64 text that decodes to words, or ""."""
     for count, hit in enumerate(_BASE64.finditer(text)):
         if count == _MOST_ENCODED:
             break

@@ -1,4 +1,4 @@
-"""Which log of another tool a file is, and its samples: inspect, promptfoo, tables of mlflow."""
+"""Logs of other tools and their samples: inspect, promptfoo, tables of mlflow."""
 
 from __future__ import annotations
 

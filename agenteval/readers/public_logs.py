@@ -90,7 +90,7 @@ def _turn(role: str, value: Any) -> dict[str, Any]:
 
 
 def _conversation(messages: list[dict[str, Any]]) -> str:
-    """What was asked: the only turn, or all turns under their speakers."""
+    """Return the input: the only turn, or all turns with their speakers."""
     if len(messages) == 1:
         return str(messages[0]["content"])
     return "\n\n".join(f"{m['role'].upper()}: {m['content']}" for m in messages)

@@ -280,10 +280,8 @@ def _numbered(items: Iterator[Item]) -> Rows:
 
 
 def first_records(file: SourceFile, most: int = 200) -> list[dict[str, Any]]:
-    """Return the first records of a file as they are; none where it holds no objects.
-
-    Raises InputError.
-    """
+    """Return the first records of a file unchanged, or none if it has no objects. Raises
+    InputError."""
     notes = Notes()
     items = logged_records(file.path, notes) or file_items(file.path, notes)
     rows = public_records(_numbered(items), file.path, notes)

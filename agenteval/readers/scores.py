@@ -214,7 +214,7 @@ def _fields_of(item: Item) -> dict[str, Any]:
 def _usable(
     rows: list[tuple[str, dict[str, Any]]], by_id: Mapping[str, Criterion], notes: Notes, name: str
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the rows of a log that a table can hold. Raises InputError where there is none."""
+    """Yield the rows of a log that fit in a table. Raises InputError when there are none."""
     unusable: dict[str, str] = {}
     for _, row in rows:
         criterion, label = row["criterion"], row.get("label")
@@ -277,7 +277,7 @@ def _columns(names: tuple[str, ...]) -> _Columns:
 
 @dataclass(frozen=True)
 class _Rating:
-    """One row of a ScoreTable; `contradiction` says how its value contradicts its label."""
+    """One row of a ScoreTable; `contradiction` describes how its value contradicts its label."""
 
     texts: dict[str, str | None]
     repeat: int

@@ -1,7 +1,7 @@
-"""Which spans are model calls, and the tokens and cost of a trace, each counted once.
+"""Model calls among spans, and the tokens and cost of a trace, each counted once.
 
-Frameworks repeat the usage of a model call at the spans around it: at the agent, at the run, at a
-client inside a wrapper. Of spans that contain each other the innermost that states a figure counts.
+Frameworks repeat the usage of a model call at enclosing spans: at the agent, at the run, at a
+client inside a wrapper. Among nested spans, the innermost one with a figure counts.
 """
 
 from __future__ import annotations

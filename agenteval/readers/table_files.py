@@ -196,7 +196,7 @@ def _typed_items(stream: BinaryIO, name: str) -> Iterator[Item]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value that JSON can hold."""
+    """Return the value in a form that JSON supports."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -85,10 +85,8 @@ def mapping_of(task: str, runs: Path) -> dict[str, str]:
 
 
 def recording_of(task: str, kind: str) -> Path:
-    """Return the file of recorded replies that comes with a task, of the `judge` or the `critic`.
-
-    Raises InputError where there is none.
-    """
+    """Return the file of recorded replies of the `judge` or the `critic` that belongs to a task.
+    Raises InputError when there is none."""
     path = find_task(task).path / "recorded" / f"{kind}.jsonl"
     if path.is_file():
         return path

@@ -50,7 +50,7 @@ def runs_against_nature(values: tuple[str, ...]) -> bool:
 
 
 class Provenance(Record):
-    """Where a criterion comes from."""
+    """Origin of a criterion."""
 
     origin: str = "user"  # critic, bank, reviewed, user
     seeds: tuple[int, ...] = ()  # seeds that proposed it or a paraphrase of it

@@ -95,7 +95,7 @@ class Failure(Record):
 
 
 class CallRecord(Record):
-    """One call: which criteria were shown in which order, what came back, what it took."""
+    """One call: the criteria shown and their order, the reply, and the usage."""
 
     shown: tuple[str, ...] = ()  # criterion ids in the order shown
     replies: tuple[str, ...] = ()  # keys of the stored replies

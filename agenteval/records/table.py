@@ -111,7 +111,8 @@ class Table:
 
     @property
     def shown_columns(self) -> tuple[Column, ...]:
-        """What people see: neither hidden ones nor the one whose values stand above the rows."""
+        """Visible columns: neither hidden ones nor the one whose values are headings above the
+        rows."""
         return tuple(c for c in self.columns if c.key != self.group and not c.hidden)
 
     def grouped(self) -> Iterator[tuple[str, Sequence[Mapping[str, Cell]]]]:
@@ -222,8 +223,8 @@ def cells_of(value: object, columns: Iterable[Column], **more: Any) -> dict[str,
 
 
 def shown(cell: Cell, form: Form = "text") -> str:
-    """The cell as people read it; a dash for what is not known. An interval without width is no
-    certainty and is left out."""
+    """Return the text of a cell, or a dash for an unknown value. An interval without width is
+    omitted, because it does not express certainty."""
     if isinstance(cell, Estimate):
         if cell.value is None:
             return MISSING + MARKS[cell.mark]
@@ -241,7 +242,7 @@ def shown(cell: Cell, form: Form = "text") -> str:
 
 
 def sort_key(cell: Cell) -> float | str | None:
-    """What a column is sorted by; None goes last."""
+    """Return the sort key of a cell; None goes last."""
     return cell.value if isinstance(cell, Estimate) else cell
 
 

@@ -8,7 +8,7 @@ from agenteval.records.base import Record
 
 
 class Example(Record):
-    """One solved input shown to the critic."""
+    """One solved input for the critic."""
 
     input: str = ""
     output: str = Field(min_length=1)

@@ -463,7 +463,7 @@ def _value_axis(ax: Axes, values: Sequence[Value], limits: tuple[float, float] |
 
 
 def _surface(look: SeriesStyle, *, pale: bool) -> dict[str, Any]:
-    """How a bar is filled; its edge has the colour of the hatch."""
+    """Return the fill of a bar; its edge has the colour of the hatch."""
     edge = look.colour if pale else "white"
     return {"facecolor": look.light() if pale else look.colour, "edgecolor": edge, "linewidth": 0.6}
 
@@ -612,8 +612,8 @@ def _panels(
 
 
 def share_bars(rows: Mapping[str, Mapping[str, int]], title: str, each: str) -> Axes:
-    """Shares of exclusive labels by system, one bar per system; `each` names what is counted
-    ("error"). Raises InputError where nothing is counted."""
+    """Draw shares of exclusive labels by system, one bar per system; `each` names what is counted
+    ("error"). Raises InputError when there is nothing to count."""
     if not any(sum(row.values()) for row in rows.values()):
         raise InputError(f"there are no {each}s to draw")
     words = f"share of a system's {each}s; at the end: their number"

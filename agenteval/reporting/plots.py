@@ -317,8 +317,8 @@ def judge_points(judges: Mapping[str, Sequence[Verification]], names: Mapping[st
 
 
 def effect_forest(judges: Mapping[str, Sequence[Verification]], names: Mapping[str, str]) -> Figure:
-    """Original minus copy by criterion and perturbation of which an effect is expected: a panel for
-    each judge, a mark for each system. Copies whose original had no room to fall are left out."""
+    """Draw original minus copy by criterion and perturbation with an expected effect: one panel per
+    judge, one mark per system. Copies whose original had no room to fall are excluded."""
     effects = {
         judge: {
             (v.criterion_id, e.operator): e
@@ -515,14 +515,14 @@ def drawn_criteria(table: ScoreTable, least: int = 1) -> tuple[list[str], list[s
 
 
 def _by_success(table: ScoreTable) -> dict[str, ScoreTable]:
-    """Rows of successful and of failed runs, of both also when empty; where nobody knows of any
-    run, one group "success unknown"."""
+    """Return rows of successful and of failed runs, including empty groups; if success is never
+    known, one group "success unknown"."""
     codes = (1, 0) if (table.success >= 0).any() else (-1,)
     return {_GROUPS[code]: table.where(table.success == code) for code in codes}
 
 
 def _unlabelled(table: ScoreTable) -> list[str]:
-    """That runs of unknown success are in no group, where there are known ones."""
+    """Return a note that runs with unknown success are in no group, if others are known."""
     if not (table.success >= 0).any():
         return []
     missing = len(np.unique(table.run.codes[table.success < 0]))

@@ -1,4 +1,4 @@
-"""What an experiment, or a question to the store, has brought: tables and what belongs to them."""
+"""Reports of experiments and store queries: tables with notes, gates and exit codes."""
 
 from __future__ import annotations
 

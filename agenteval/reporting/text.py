@@ -19,7 +19,7 @@ _MOST_WORDS = 90_000
 
 
 def cut(text: object, most: int) -> str:
-    """At most `most` characters of the text; what was left out is counted in words."""
+    """Return at most `most` characters of the text, followed by a note on how many were cut."""
     full = str(text)
     if len(full) <= most:
         return full
@@ -48,10 +48,10 @@ def variant_label(name: str, among: Iterable[str] = ()) -> str:
 
 
 def edits(original: str, copy: str) -> list[Edit]:
-    """What is kept, taken out and put in, in order.
+    """Return kept, deleted and inserted passages in order.
 
-    Sentences are compared first, and words within sentences that changed (Ratcliff & Obershelp,
-    in Python's difflib). Where there is too much to compare a passage counts as rewritten.
+    Sentences are compared first, then words within changed sentences (Ratcliff & Obershelp, in
+    Python's difflib). If there is too much to compare, a passage counts as rewritten.
     """
     changes: list[Edit] = []
     for same, before, after in _compared(_SENTENCE, original, copy, _MOST_SENTENCES):

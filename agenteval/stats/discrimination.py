@@ -30,11 +30,11 @@ _BANDS: tuple[tuple[float, Magnitude], ...] = (
 
 @dataclass(frozen=True)
 class Discrimination:
-    """How well one number per case tells `n_success` successes from `n_failed` failures.
+    """How well one number per case separates `n_success` successes from `n_failed` failures.
 
-    `auc` is P(success > failed) + P(equal) / 2 in [0, 1], `delta` is 2 auc - 1 in [-1, 1];
-    `magnitude` names the size of |delta|; None where nothing can be said, with the reason in
-    `auc.reason`. `test` is the Mann-Whitney test of auc = 1/2.
+    `auc` is P(success > failed) + P(equal) / 2 in [0, 1], and `delta` is 2 auc - 1 in [-1, 1];
+    `magnitude` names the size of |delta|. They are None if they cannot be computed, with the reason
+    in `auc.reason`. `test` is the Mann-Whitney test of auc = 1/2.
     """
 
     auc: Interval

@@ -30,7 +30,7 @@ def split_variant(variant: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class CodedColumn:
-    """Texts by code: row i holds `names[codes[i]]`; code -1 holds nothing."""
+    """Texts by code: row i has `names[codes[i]]`; code -1 means no text."""
 
     codes: Codes
     names: tuple[str, ...]
@@ -58,12 +58,12 @@ class RunEntry:
 
 @dataclass(frozen=True)
 class ScoreTable:
-    """One row per rating: n rows in every column.
+    """One row per rating: every column has n rows.
 
-    `value` is in [0, 1] where the rating counts in a mean, NaN where it does not (a failure, not
-    applicable, a nominal label). `success` is 1, 0, or -1 where nobody knows. `status` is that of
-    the Score or Failure; a failure has a colon in it. `repeat` counts from 0. `probabilities` of
-    the levels are JSON text, nothing where the judge gives none or nobody asked for them.
+    `value` is in [0, 1] if the rating counts in a mean, NaN otherwise (a failure, not applicable, a
+    nominal label). `success` is 1, 0, or -1 if unknown. `status` is that of the Score or Failure; a
+    failure has a colon in it. `repeat` counts from 0. `probabilities` of the levels are JSON text,
+    or empty if the judge returns none or they were not requested.
     """
 
     run: CodedColumn
@@ -112,7 +112,7 @@ class ScoreTable:
         return bad[self.status.codes]
 
     def statuses(self) -> dict[str, int]:
-        """How many ratings have which status, by name."""
+        """Return the number of ratings by status."""
         counts = np.bincount(self.status.codes, minlength=len(self.status.names))
         return {n: int(c) for n, c in sorted(zip(self.status.names, counts, strict=True)) if c}
 
@@ -130,7 +130,7 @@ class ScoreTable:
         }
 
     def entries(self) -> set[RunEntry]:
-        """Every run with its case and system."""
+        """Yield every run with its case and system."""
         codes = zip(self.run.codes, self.case.codes, self.system.codes, strict=True)
         return {
             RunEntry(
@@ -170,8 +170,8 @@ class ScoreTable:
 class Matrix:
     """Ratings of one criterion and variant.
 
-    `values` is (runs, repeats) with NaN where there is no value; `run`, `case` and `system` hold
-    codes of the table's columns, `success` 1, 0 or -1, one entry per row.
+    `values` is (runs, repeats) with NaN for missing values; `run`, `case` and `system` are codes of
+    the table's columns, and `success` is 1, 0 or -1, one entry per row.
     """
 
     values: Floats
@@ -209,8 +209,8 @@ class TableBuilder:
         success: bool | None,
         value: float | None,
     ) -> None:
-        """One rating; `texts` has an entry for every named column (probabilities may be left out),
-        None for nothing."""
+        """Add one rating; `texts` has an entry for every named column (probabilities are optional),
+        or None."""
         for column in NAMED:
             text = texts.get(column) if column == "probabilities" else texts[column]
             names = self._names[column]

@@ -1,7 +1,7 @@
-"""Looking at results while they come in: intervals and tests that hold however often one looks.
+"""Intervals and tests that are valid at every look while results arrive.
 
-Looking at an ordinary interval after every case and stopping when it says what one hoped for finds
-differences where there are none. What stands here keeps its error rate over all looks together.
+Checking an ordinary interval after every case and stopping when it looks good finds differences
+that do not exist. The methods here keep their error rate over all looks together.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ def confidence_sequence(
     level: float = 0.95,
     bounds: tuple[float, float] = (0.0, 1.0),
 ) -> Interval:
-    """Mean of independent bounded values, in their order, with an interval that holds at every n at
-    once: the true mean lies in all of these intervals with chance `level` at least.
+    """Return the mean of independent bounded values, in order, with an interval that is valid at
+    every n simultaneously: the true mean is in all of these intervals with probability at least
+    `level`.
 
-    By betting (Waudby-Smith & Ramdas, JRSS B 86, 2024, theorem 3): a mean m is left out once bets
-    against it, of which it would be fair to pay prod (1 + lambda_i (x_i - m)), have won 1 / alpha
-    (Ville's inequality). Bets on both sides hold half of the money each; lambda_i is their
-    predictable plug-in (eq. 26), cut at 1/2 of what could ruin. No model of the values is needed.
-    The ends are those over all n so far, on a grid of a thousandth of the scale, rounded outwards.
-
-    Raises ValueError for values outside `bounds` or not finite.
+    The method is betting (Waudby-Smith & Ramdas, JRSS B 86, 2024, theorem 3): a mean m is excluded
+    once fair bets against it, which pay prod (1 + lambda_i (x_i - m)), have won 1 / alpha (Ville's
+    inequality). Bets on both sides have half of the money each; lambda_i is their predictable
+    plug-in (eq. 26), capped at 1/2 of the ruinous bet. No model of the values is needed. The ends
+    are those over all n so far, on a grid of a thousandth of the scale, rounded outwards. Raises
+    ValueError for values outside `bounds` or not finite.
     """
     check_level(level)
     low, high = bounds

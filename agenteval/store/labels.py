@@ -32,11 +32,11 @@ CLAIMED = 900.0  # seconds for which an item is kept for the rater to whom it is
 
 
 class HumanLabel(Record):
-    """What a rater says of an item on a criterion.
+    """A rater's label of an item on a criterion.
 
-    `criterion_key` is "" for findings on a whole trace. `value` is 0 (worst) to 1 (best), None
-    without an order or a label. `seconds` passed from showing the item to saving, `saved` is in
-    seconds since 1970. `findings` are in TRAIL's layout.
+    `criterion_key` is "" for findings on a whole trace. `value` is 0 (worst) to 1 (best), or None
+    without an order or a label. `seconds` is the time from showing the item to saving, and `saved`
+    is in seconds since 1970. `findings` are in TRAIL's layout.
     """
 
     rater: str

@@ -69,7 +69,7 @@ def shown(url: URL) -> str:
 
 
 def without_password(address: str) -> str:
-    """The same of a URL as it was given."""
+    """Return the URL without its password."""
     return shown(make_url(address))
 
 
@@ -109,7 +109,7 @@ def is_prepared(engine: Engine, *, create: bool) -> bool:
 
 
 def before_use(engine: Engine) -> None:
-    """Nothing is to be set."""
+    """No settings are needed."""
 
 
 def recognised(connection: Connection) -> bool:
@@ -151,7 +151,7 @@ def read_alone(connection: Any) -> None:
 
 
 def json_text(column: ColumnElement[str], key: str) -> ColumnElement[str]:
-    """The text under a key of the JSON object in a column, NULL where there is none."""
+    """Return the text under a key of the JSON object in a column, or NULL."""
     extracted: ColumnElement[str] = cast(column, JSON)[key].as_string()
     return extracted
 
@@ -162,8 +162,8 @@ def among(column: ColumnElement[str], keys: Iterable[str]) -> ColumnElement[bool
 
 
 def translated(error: BaseException, engine: Engine, *, opening: bool = False) -> StoreError:
-    """What to raise for an error of the database, in one line: StoreRefused for one that cannot be
-    reached when it is opened. Later, that is an outage."""
+    """Return the exception for a database error in one line: StoreRefused if it cannot be reached
+    when opened, else StoreError."""
     cause = getattr(error, "orig", None) or error
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     message = lines[0] if lines else type(cause).__name__
@@ -204,7 +204,7 @@ def lock(engine: Engine, experiment: str) -> Iterator[None]:
 
 
 def holder(engine: Engine, experiment: str) -> str | None:
-    """Who works on the experiment at this moment, in words; None when nobody does."""
+    """Return a description of the process that holds the experiment, or None."""
     query = text(
         "SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid "
         "WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2 "

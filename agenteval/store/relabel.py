@@ -31,7 +31,7 @@ class Relabelled:
 
     @property
     def line(self) -> str:
-        """One line for a person."""
+        """A one-line description."""
         rejudged = f"; {self.dropped} are to be judged again" if self.dropped else ""
         return f"relabelled {self.ratings:,} ratings of {self.name}: {self.reason}{rejudged}"
 

@@ -22,7 +22,7 @@ from agenteval.store.store import Store
 
 @dataclass
 class ExportedReplies:
-    """How many replies were written, and how many do not say what they answer."""
+    """Number of replies written, and of those without a request."""
 
     written: int = 0
     without_request: int = 0

@@ -47,10 +47,8 @@ _TEXTS = 400  # long texts read at a time
 
 @dataclass(frozen=True, slots=True)
 class CellState:
-    """What the store knows of a cell: its status and how often it was tried.
-
-    `attempt` counts the content failures that were asked anew before this result.
-    """
+    """Status of a cell and the number of attempts. `attempt` counts the content failures that were
+    retried before this result."""
 
     status: str
     tries: int
@@ -70,7 +68,7 @@ class CellState:
 
 @dataclass(frozen=True, slots=True)
 class StoredVerdict:
-    """What `verify` said last of a judge on a task, and when (seconds since 1970)."""
+    """The latest verdict of `verify` on a judge for a task, and its time (seconds since 1970)."""
 
     task: str
     made: float

@@ -293,7 +293,7 @@ def _text(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Pairing:
-    """Each gold annotation with its prediction (None: missing), and predictions without gold."""
+    """Pairs of gold annotation and prediction (None: missing), and predictions without gold."""
 
     pairs: tuple[tuple[Annotation, Annotation | None], ...]
     without_gold: tuple[Annotation, ...]

@@ -389,9 +389,10 @@ def findings_report(
     store: StorePath = None,
     notify: Notify | None = None,
 ) -> FindingsReport:
-    """Show what all finders have stored of the `traces` (default: all), and folders of `findings`.
+    """Return the stored findings of all finders on the `traces` (default: all), and those in
+    folders of `findings`.
 
-    With `gold`, annotations of people, the finders are scored against it. Raises InputError if
+    With `gold`, human annotations, the finders are scored against them. Raises InputError when
     there are no findings.
     """
     watch, labels = Watch(notify), read_taxonomy(taxonomy)
@@ -460,7 +461,7 @@ def findings_report(
 
 
 def _by_id(outlines: Iterable[Outline]) -> dict[str, Outline]:
-    """By trace id. Raises InputError for two traces of one id."""
+    """Return traces by id. Raises InputError for two traces with the same id."""
     by_id: dict[str, Outline] = {}
     for stored in outlines:
         if by_id.setdefault(stored.trace, stored) is not stored:

@@ -51,7 +51,7 @@ class SpanDraft:
     sections: list[TextSection] = field(default_factory=list)
 
     def add(self, label: str, text: str, role: Role, most: int | None = None) -> None:
-        """Add a section, unless there is no text; `most` bounds its bytes."""
+        """Add a section unless the text is empty; `most` limits its bytes."""
         if not text.strip():
             return
         least, fair, weight = _LEAST[role]
@@ -248,6 +248,6 @@ def _facts(span: Span) -> Iterator[str]:
 
 
 def one_line(text: str, most: int) -> str:
-    """One line of at most `most` characters and a mark."""
+    """Return the text on one line of at most `most` characters and a mark."""
     flat = re.sub(r"\s+", " ", text).strip()
     return flat if len(flat) <= most else f"{flat[:most]}..."

@@ -1,7 +1,7 @@
-"""All figures of one finder against gold, with those of predictors that read nothing.
+"""All scores of one finder against gold, compared with trivial predictors.
 
-Naming every LLM span with the most common kinds beats every published model on TRAIL's location and
-joint accuracy, so trivial predictors are scored beside every result.
+Naming every LLM span with the most common categories beats every published model on TRAIL's
+location and joint accuracy, so trivial predictors are scored with every result.
 """
 
 from __future__ import annotations
@@ -83,11 +83,11 @@ class ReferenceScore:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """All figures of one finder.
+    """All scores of one finder.
 
-    `official` is None if the taxonomy is not TRAIL's; `penalised` are the same figures with missing
-    and unreadable predictions as empty ones. `beside` holds the trivial predictors (only with the
-    spans of traces) and gold itself. `notes` say what was left out and why.
+    `official` is None if the taxonomy is not TRAIL's; `penalised` are the same scores with missing
+    and unreadable predictions as empty ones. `beside` has the trivial predictors (only with the
+    spans of traces) and gold itself. `notes` list what was excluded and why.
     """
 
     how: Scoring

@@ -311,7 +311,7 @@ class Locator:
 
 
 def _message(readings: Sequence[PartReading], cut: set[str]) -> str:
-    """How many parts were not judged, or in part only, and why; "" if all were."""
+    """Return how many parts were judged not at all or partially, and why, or ""."""
     sentences = []
     if kinds := Counter(r.status for r in readings if r.status is not None):
         listed = ", ".join(f"{kind} {n}" for kind, n in sorted(kinds.items()))

@@ -49,10 +49,10 @@ async def ask(
     repair: Callable[[str], str],
     show: Callable[[str], str],
 ) -> LocatorAnswer[T]:
-    """Return what the reply says, or its repair if the reply is unreadable or has a gap.
+    """Return the parsed reply, or its repair if the reply is unreadable or has a gap.
 
-    A reply with a gap counts if its repair is no better. Raises Unreadable, Filtered, and what the
-    client raises; `spent` is what both requests took.
+    A reply with a gap is used if its repair is not better. Raises Unreadable, Filtered, and what
+    the client raises; `spent` is the usage of both requests.
     """
     texts: list[str] = []
     partial: list[LocatorAnswer[T]] = []

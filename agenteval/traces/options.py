@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LocateOptions(RunOptions, EndpointOptions, ExecutorOptions):
-    """How errors are looked for in traces, and by which model."""
+    """Options for finding errors in traces, and the model."""
 
     model: Model = option(
         None,

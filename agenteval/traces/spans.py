@@ -1,4 +1,4 @@
-"""What detectors share: the tree of spans, their texts, and quotes from them."""
+"""Shared parts of detectors: the tree of spans, their texts, and quotes from them."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _Number = TypeVar("_Number", int, float)
 
 @dataclass(frozen=True)
 class FinderFindings:
-    """One finder and its findings by trace id; `gold` for annotations of people."""
+    """One finder and its findings by trace id; `gold` is set for human annotations."""
 
     name: str
     findings: Mapping[str, Findings]

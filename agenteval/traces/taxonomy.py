@@ -17,12 +17,9 @@ from agenteval.records import Record, content_hash
 
 
 class Leaf(Record):
-    """One kind of error.
-
-    `signs` are what a reader looks for, `aliases` other spellings. `locate` says which span is
-    marked if the error occurs several times. `assigned` is False for a label that a scorer knows
-    but no finder is asked for.
-    """
+    """One category of error. `signs` are its indicators, `aliases` other spellings. `locate` is
+    which span to mark if the error occurs several times. `assigned` is False for a label that
+    scorers know but finders do not use."""
 
     name: str = Field(min_length=1)
     area: str

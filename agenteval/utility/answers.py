@@ -102,7 +102,7 @@ def speaks_of(value: Any, criteria: Sequence[Criterion]) -> bool:
 def _statements(
     value: Any, asked: Sequence[tuple[str, Criterion]]
 ) -> tuple[dict[str, list[Any]], set[str]]:
-    """Everything that a value says by path, and the names in it that stand for no path."""
+    """Return all statements in a value by path, and the names that do not match a path."""
     names = names_of(asked)
     by_path, extra = _gather(value, names)
     if len(asked) == 1 and (verdict := _verdict(value, names, *asked[0])) is not None:
@@ -111,8 +111,8 @@ def _statements(
 
 
 def _verdict(value: Any, names: Mapping[str, str], path: str, leaf: Criterion) -> Any:
-    """What a value says of the only criterion without its name; None if it may be about another
-    one."""
+    """Return the statement about the only criterion without its name, or None if it may be about
+    another one."""
     if isinstance(value, list):
         verdicts = [_verdict(item, names, path, leaf) for item in value]
         return Doubled(tuple(verdicts)) if verdicts and None not in verdicts else None
@@ -264,7 +264,8 @@ def _is_rubric(key: str, value: Any) -> bool:
 
 
 def _is_attempt(raw: Any) -> bool:
-    """Not a list of levels, a description with levels, or a piece of a schema."""
+    """Return whether the value is an answer, and not a list of levels, a description with levels,
+    or a piece of a schema."""
     if isinstance(raw, Doubled):
         return any(map(_is_attempt, raw.values))
     if not isinstance(raw, dict):
@@ -298,7 +299,8 @@ def _read_all(raws: Sequence[Any], leaf: Criterion) -> LevelAnswer | NoAnswer:
 
 
 def _read(raw: Any, leaf: Criterion) -> LevelAnswer | NoAnswer | None:
-    """None if `raw` says nothing; a list of accepted values is a rubric and not an answer."""
+    """Return the answer in `raw`, or None if there is none; a list of accepted values is a rubric,
+    not an answer."""
     if isinstance(raw, Doubled):
         return _agreed([_read(value, leaf) for value in raw.values])
     if raw is None or isinstance(raw, list):

@@ -94,7 +94,7 @@ def quantify(
 
 @dataclass(frozen=True)
 class ExaminationOptions:
-    """What is examined besides the ratings of runs and copies, and the gate."""
+    """Further examinations besides ratings of runs and copies, and the gate."""
 
     scores: Path | None = option(
         None, help="Examine these ratings (a table or a log) instead of judging runs."

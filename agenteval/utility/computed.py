@@ -308,10 +308,8 @@ def _regex(text: str, pattern: str, options: Mapping[str, Any]) -> tuple[bool, s
 
 @dataclass(frozen=True)
 class ReferenceCheck:
-    """How a computed criterion compares the last turn with the reference.
-
-    `compare` returns whether they match, and an explanation.
-    """
+    """Comparison of the last turn with the reference. `compare` returns whether they match, and an
+    explanation."""
 
     compare: Callable[[str, str, Mapping[str, Any]], tuple[bool, str]]
     options: tuple[str, ...] = ()

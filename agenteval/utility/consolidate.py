@@ -37,8 +37,8 @@ _WHY = ("question", "idea", "why", "reason", "name", "title")
 class ConsolidationReply:
     """The ideas in a reply about a numbered list (numbers from 0).
 
-    `ideas` are disjoint; an entry in none was not placed, or placed in two ideas. `part_of` holds
-    (part, whole). `problems`: one line for each kind of thing that was left out.
+    `ideas` are disjoint; an entry in none was not assigned, or assigned twice. `part_of` has (part,
+    whole) pairs. `problems` has one line for each kind of ignored statement.
     """
 
     ideas: tuple[tuple[str, tuple[int, ...]], ...]
@@ -57,7 +57,7 @@ def read_ideas(text: str, criteria: Sequence[Criterion]) -> ConsolidationReply:
     by_name = {fold_name(c.name): n for n, c in enumerate(criteria)}
 
     def index_of(entry: Any) -> int | None:
-        """The entry's number from 0; None when there is no such entry."""
+        """Return the number of the entry from 0, or None when it does not exist."""
         if isinstance(entry, dict):
             entry = entry.get("number", entry.get("id", entry.get("name")))
         if isinstance(entry, str):

@@ -54,7 +54,7 @@ class FailedProposal:
 
 
 class _Asker:
-    """What critic and sub-critic share: model, task, templates, requests and repairs."""
+    """Shared parts of critic and sub-critic: model, task, templates, requests and repairs."""
 
     origin: str  # in the provenance of the criteria; also the role of the requests
     max_tokens: int  # of a reply: room for the whole rubric
@@ -106,11 +106,11 @@ class _Asker:
     async def _ask(
         self, request: Request, read: Callable[[str], CriticReading], seed: int
     ) -> Proposal:
-        """What the reply proposes, or the one repair by the third template; the rung tells which.
+        """Return the proposals in the reply, or in the repair by the third template; `rung` tells
+        which.
 
-        A stored reply that cannot be read is passed over for a later stored one, and with
-        `retry_failed` for a new one. Raises as `asking.ask`; the error says that the reply comes
-        from the store.
+        An unreadable stored reply is skipped for a later stored one, and with `retry_failed` for a
+        new one. Raises as `asking.ask`; the error states that the reply comes from the store.
         """
 
         def repair(problem: str) -> str:

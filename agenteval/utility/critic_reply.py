@@ -266,7 +266,7 @@ def _read_all(entries: Sequence[_Entry], problems: list[str], depth: int = 0) ->
 
 
 def _read_one(name: str, raw: dict[str, Any], notes: list[str], depth: int) -> Criterion:
-    """One criterion. Raises ValueError with the reason when it has no usable scale."""
+    """Return one criterion. Raises ValueError with the reason when it has no usable scale."""
     if any(isinstance(value, Doubled) for value in raw.values()):
         raise ValueError("it stands twice with different content")
     description, hint = (

@@ -77,7 +77,7 @@ class Judging:
 
     @property
     def repeats(self) -> int:
-        """How often each text is judged."""
+        """Number of times each text is judged."""
         return self.how.repeats
 
     @property
@@ -184,7 +184,7 @@ class Judging:
         return evaluator, client
 
     def say_judge(self) -> None:
-        """Note a judge that nobody chose, or that sees little. Raises InputError as `choice`."""
+        """Report a default judge, or one with limited abilities. Raises InputError as `choice`."""
         if self.recording is not None:
             self.watch.note(
                 "judge: replies of a capable large language model, written offline and recorded "

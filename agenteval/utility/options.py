@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JudgeOptions(RunOptions, EndpointOptions, ExecutorOptions):
-    """Which runs are judged, and how the judge is asked."""
+    """The runs to judge, and how to prompt the judge."""
 
     judge: AnyJudge = option(
         None,
@@ -85,14 +85,14 @@ class JudgeKeywords(RunKeywords, EndpointKeywords, ExecutorKeywords, total=False
 
 @dataclass(frozen=True)
 class VerifiedJudge(JudgeOptions):
-    """As for `quantify`; each text is judged twice, so that the judge can disagree with itself."""
+    """Like the options of `quantify`, but each text is judged twice, to measure self-agreement."""
 
     repeats: int = with_default(JudgeOptions, "repeats", 2)
 
 
 @dataclass(frozen=True)
 class ProposeOptions(RunOptions, EndpointOptions):
-    """How critics propose criteria, and how proposals are merged."""
+    """Options for proposing and merging criteria."""
 
     model: Model = option(
         None,

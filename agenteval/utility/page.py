@@ -1,4 +1,4 @@
-"""The page of a judge: what can be trusted, what was measured, what is missing, every run."""
+"""The page of a judge: verdict, measurements, missing results, and every run."""
 
 from __future__ import annotations
 

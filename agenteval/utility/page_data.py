@@ -158,7 +158,7 @@ def from_ratings(
     name: str,
     options: VerifyOptions,
 ) -> JudgeMaterial:
-    """Return the material of ratings made elsewhere: `table`, read from `path` and called `name`.
+    """Return the material for `table`, ratings read from `path` and called `name`.
 
     Verdicts are those of `agenteval verify --scores`. There are no texts.
     """

@@ -77,7 +77,7 @@ def make_copies(
 
 @dataclass(frozen=True)
 class VerificationData:
-    """What is verified: runs, their copies, the criteria, and how often each text is judged."""
+    """Data to verify: runs, their copies, the criteria, and the number of repeats."""
 
     items: tuple[Item, ...]
     copies: tuple[PerturbedRuns, ...]
@@ -120,7 +120,7 @@ class VerificationData:
         )
 
     def ratings(self, store: Store, source_key: str) -> ScoreTable:
-        """Return what the store holds of exactly these runs and copies."""
+        """Return the stored ratings of exactly these runs and copies."""
         return scores_from_store(
             store,
             source_key,

@@ -32,7 +32,7 @@ NEAR = 0.15  # below tau: from there on every other pair of names is the same (m
 
 @dataclass(frozen=True, slots=True)
 class CriticOptions:
-    """How criteria are proposed and merged."""
+    """Options for proposing and merging criteria."""
 
     seeds: tuple[int, ...]
     tau: float | None = None
@@ -141,7 +141,7 @@ def choose_embedder(choice: ModelChoice, options: CriticOptions) -> Embedder | N
 
 
 def refuse_unrecorded(choice: ModelChoice, options: CriticOptions, task: Task) -> None:
-    """Raise InputError for the first seed whose critic is not recorded: nothing is written."""
+    """Raise InputError for the first seed without a recorded critic; nothing is written."""
     client = make_client(choice, Limits(), None)
     critic = Critic(client, task, use_examples=options.use_examples)
     for seed in options.seeds:
@@ -200,7 +200,7 @@ async def propose_by_chat(
 def _clusters(
     sets: Sequence[Sequence[Criterion]], options: CriticOptions, embedder: Embedder | None
 ) -> CriterionClusters:
-    """The proposals by name; nothing is embedded if only equal names are merged."""
+    """Return the proposals by name; nothing is embedded if only equal names are merged."""
     used = None if options.tau == 1 else embedder
     return CriterionClusters((c for criteria in sets for c in criteria), used)
 

@@ -133,7 +133,7 @@ class _Entry:
 
 @dataclass
 class _Stated:
-    """What the lines of a text state on one criterion: levels, and words that are not levels."""
+    """Statements of a text about one criterion: levels, and words that are not levels."""
 
     levels: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)

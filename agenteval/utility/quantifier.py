@@ -35,7 +35,7 @@ Wording = Literal["a", "b"]  # two prompts of the same meaning, written apart fr
 
 @dataclass(frozen=True)
 class QuantifierOptions:
-    """How a model is asked. All of it is part of the source of every score."""
+    """Options for prompting a model. All of them are part of the source of every score."""
 
     one_per_call: bool = False
     temperature: float | None = 1.0  # None leaves it to the endpoint
@@ -48,7 +48,8 @@ class QuantifierOptions:
 
     @property
     def unusual(self) -> dict[str, bool | str]:
-        """What differs from the plain way to ask; empty for that, so that its source stays."""
+        """Options that differ from the defaults; empty for the defaults, so that their source is
+        unchanged."""
         wording = self.wording if self.wording != "a" else False
         ways = {"reversed_scale": self.reversed_scale, "wording": wording}
         return {way: how for way, how in (ways | {"reworded": self.reworded}).items() if how}
@@ -123,7 +124,8 @@ class Quantifier:
         return request, tuple(path for path, _ in shown)
 
     def _described(self, unit: JudgeUnit, shown: Sequence[tuple[str, Criterion]]) -> Iterator[str]:
-        """Each criterion as the prompt lists it, in wording 0 or in one of three, drawn by seed."""
+        """Return each criterion as listed in the prompt, in wording 0 or in one of three, drawn by
+        seed."""
         wordings = [0] * len(shown)
         if self.options.reworded:
             wordings = self._rng(unit, 1).integers(1, 4, len(shown)).tolist()

@@ -74,7 +74,7 @@ class Plots:
 
 @dataclass(frozen=True)
 class VerifyPlots(Plots):
-    """Figures of a verification; those with `beside` show other reports, by name, beside it."""
+    """Charts of a verification. Those with `beside` compare it with other reports, by name."""
 
     report: VerifyReport
 
@@ -114,12 +114,12 @@ class ScoreReport(Report):
 
     @cached_property
     def scores(self) -> list[Score]:
-        """Every judgement that was made; read from the store."""
+        """All judgements with a result, read from the store."""
         return [r for r in self._results if isinstance(r, Score)]
 
     @cached_property
     def failures(self) -> list[Failure]:
-        """Every judgement that could not be made, with the reason; read from the store."""
+        """All failed judgements with the reason, read from the store."""
         return [r for r in self._results if isinstance(r, Failure)]
 
     @cached_property
@@ -315,7 +315,7 @@ class VerifyReport(Report):
 
     @property
     def judge(self) -> JudgeVerdict:
-        """What holds of the judge as a whole."""
+        """The verdict on the judge as a whole."""
         return self.result.judge
 
     @property

@@ -296,7 +296,8 @@ class _Levels:
     # ------------------------------------------------------------ words
 
     def _by_quality(self) -> OrderEvidence | None:
-        """By the values of the two ends, or None when words of quality do not decide."""
+        """Return the order by the values of the two ends, or None when words of quality do not
+        decide."""
         places, ends = self.places, self.ends
         if self._best_in_the_middle():
             why = f"{ends} are opposite faults: the best level is in the middle"

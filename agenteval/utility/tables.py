@@ -119,7 +119,7 @@ def _verdicts(result: VerifiedSet, names: Mapping[str, str]) -> Table:
 
 
 def set_lines(result: VerifiedSet, names: Mapping[str, str]) -> Iterator[str]:
-    """Yield what holds of the criteria together: the smallest subset, the first component."""
+    """Yield facts about the set of criteria: the smallest subset, the first component."""
     if result.subset and len(result.subset) < len(result.criteria):
         chosen = ", ".join(names.get(i, i) for i in result.subset)
         yield f"smallest set that separates success from failure as well as all criteria: {chosen}"

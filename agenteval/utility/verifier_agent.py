@@ -32,10 +32,8 @@ from agenteval.utility.verify import VerifyOptions, verify_table
 
 
 class VerdictsMessage(BaseModel):
-    """What the verifier found: the verdict on the judge, and on every criterion.
-
-    `retained` holds the criteria with the verdict "keep".
-    """
+    """Verdicts on the judge and on every criterion. `retained` has the criteria with the verdict
+    "keep"."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -186,10 +186,8 @@ def _material(judging: Judging, operators: Sequence[str], share: float) -> Verif
 async def _estimate(
     judging: Judging, material: VerificationData, options: ProbeOptions | None
 ) -> CostEstimate:
-    """Return what `verify` would ask; nothing is probed without `options`.
-
-    Raises InputError for a cap without a price.
-    """
+    """Return the requests that `verify` would send; without `options` there are no probes. Raises
+    InputError for a cap without a price."""
     texts, originals, repeats = material.texts, len(material.items), material.repeats
     about = (
         f"texts: {originals} originals and {texts - originals} perturbed copies",

@@ -180,9 +180,7 @@ def flow_results(
     store: str | Path | Store | None = None, *, roles: Sequence[str] | None = None
 ) -> WorkflowReport:
     """Return all stored sessions and turns, or those of these roles, and unfinished experiments.
-
-    Raises InputError where there are none.
-    """
+    Raises InputError when there are none."""
     if not isinstance(store, Store):
         try:
             with Store(store or default_path(), create=False) as opened_store:

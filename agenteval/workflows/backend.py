@@ -121,7 +121,7 @@ def tools_of_backend(folder: Path) -> list[dict[str, Any]]:
 
 
 class _Untitled(GenerateJsonSchema):
-    """Without titles, which repeat the names."""
+    """A schema generator without titles, which would repeat the names."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False

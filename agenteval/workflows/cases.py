@@ -168,7 +168,7 @@ _C = TypeVar("_C", SessionCase, TurnCase)
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which cases of a role: these scenarios, these profiles (None: all), single or cross."""
+    """Selection of cases of a role: scenarios, profiles (None: all), single or cross."""
 
     kind: Kind = "all"
     scenarios: tuple[str, ...] | None = None

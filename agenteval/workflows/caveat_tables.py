@@ -1,5 +1,5 @@
-"""What must be known beside the rates: what was lost and why, which recorded rewards contradict the
-verdicts, and what may not be compared."""
+"""Limits of the rates: missing results and their reasons, recorded rewards that contradict
+verdicts, and invalid comparisons."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_LISTED = 100
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What happened in a trial, with its message if there is one."""
+    """The reason for a missing result of a trial, with its message if there is one."""
 
     system: str
     what: str
@@ -169,7 +169,7 @@ def reward_tables(sessions: Sequence[SessionResult]) -> Iterator[Table]:
 
 
 def _rewarded(reward: float) -> bool | None:
-    """Return what a reward says of success; None where it is neither 0 nor 1."""
+    """Return the success implied by a reward, or None if it is neither 0 nor 1."""
     if abs(reward - 1) <= _WHOLE:
         return True
     return False if reward == 0 else None

@@ -45,7 +45,7 @@ class Edge(Record):
 
 
 class Remark(Record):
-    """How an ambiguous text was read, or what was skipped in it."""
+    """How an ambiguous text was read, or what was skipped."""
 
     kind: RemarkKind
     message: str

@@ -42,10 +42,10 @@ CAUSES: tuple[Cause, ...] = ("missing_step", "wrong_order", "wrong_transition", 
 
 
 class Deviation(Record):
-    """One way in which calls depart from a procedure.
+    """One deviation of calls from a procedure.
 
-    `at` is the index of the call it is about; for a missing step the index before which it should
-    have come. `node` or `edge` (source, target) of the chart where there is one.
+    `at` is the index of the call, or for a missing step the index before which it was due. `node`
+    or `edge` (source, target) is the place in the chart, if there is one.
     """
 
     cause: Cause

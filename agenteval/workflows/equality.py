@@ -39,11 +39,11 @@ _SHOWN = 500
 
 
 class Judgement(Record):
-    """One decision on one value of a call, or why there is none.
+    """One decision on one value of a call, or the reason for a missing one.
 
-    `by` says what decided: equality as it is (`exact`), after normalizing (`normalised`), a judge,
-    the rule for enumerations, different JSON types, or nothing (`none`: there was no judge).
-    `status` is set where a judge was asked and failed. `parameter` is a path: `items[0].size`.
+    `by` is what decided: equality (`exact`), equality after normalizing (`normalised`), a judge,
+    the rule for enumerations, different JSON types, or `none` without a judge. `status` is set if a
+    judge failed. `parameter` is a path: `items[0].size`.
     """
 
     tool: str
@@ -102,7 +102,7 @@ class Equality:
 
     @property
     def log(self) -> tuple[Judgement, ...]:
-        """Every distinct judgement made, in the order in which they were first asked for."""
+        """Return every distinct judgement in the order of the first request."""
         return tuple(judgement for judgement in self._log.values() if judgement is not None)
 
     def by_rule(self, tool: str, parameter: str, gold: JsonValue, given: JsonValue) -> Judgement:

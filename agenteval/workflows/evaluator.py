@@ -68,7 +68,7 @@ class WorkflowEvaluator(AttemptEvaluator[Case]):
 
     @property
     def measures(self) -> tuple[Criterion, ...]:  # type: ignore[override]
-        """Those of a session or a turn."""
+        """Measures of a session or a turn."""
         return SESSION if self.level == "session" else (*TURN, RESPONSE)
 
     @property

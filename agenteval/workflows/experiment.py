@@ -68,12 +68,12 @@ class WorkflowExperiment:
 
     @property
     def level(self) -> Level:
-        """What one trial is."""
+        """Kind of a trial: a turn or a session."""
         return "turn" if self.simulators is None else "session"
 
     @cached_property
     def conditions(self) -> dict[str, JsonValue]:
-        """What besides agent and format can change a trial."""
+        """Everything besides agent and format that can change a trial."""
         if self.simulators is None:
             return {"seconds": self.seconds}
         choice = self.simulator if self.simulators.asks else None

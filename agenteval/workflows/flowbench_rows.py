@@ -210,7 +210,7 @@ def _objects(path: Path) -> list[tuple[str, _Object]]:
 
 
 def _schema(parameters: _Object) -> dict[str, JsonValue]:
-    """Return the parameters as a JSON schema; what is one already stays as it is."""
+    """Return the parameters as a JSON schema; a JSON schema is returned unchanged."""
     if isinstance(parameters.get("properties"), dict):
         return {**parameters}
     properties: dict[str, JsonValue] = {

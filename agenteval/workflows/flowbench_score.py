@@ -29,7 +29,7 @@ _WRONG, _RIGHT = "if all undecided calls are wrong", "if all undecided calls are
 
 
 class Unscored(NamedTuple):
-    """How many of how many have no verdict, and what they are."""
+    """Numbers of results without a verdict and in total, with a description."""
 
     missing: int
     total: int
@@ -239,7 +239,7 @@ async def _answer(question: ValueQuestion, judge: TextJudge | None) -> Same:
 
 
 class _Equalities:
-    """One Equality for each toolbox: tools of one name differ between scenarios."""
+    """One Equality per toolbox, because tools with the same name differ between scenarios."""
 
     def __init__(self, judge: TextJudge | None) -> None:
         self._judge = judge

@@ -117,7 +117,7 @@ def _visible(folder: Path) -> list[Path]:
 
 
 def _joined(parts: dict[str, Any], about: Mapping[str, JsonValue], path: Path) -> dict[str, Any]:
-    """Return what other files hold, and what the file at `path` says of itself."""
+    """Return the values from other files together with those in the file at `path`."""
     doubled = next((key for key in about if key in parts), None)
     if doubled is not None:
         raise InputError(f"{doubled} is not allowed here: it follows from the folder", str(path))

@@ -95,7 +95,7 @@ def heading(*parts: object) -> str:
 
 
 def json_text(value: JsonValue) -> str:
-    """Return a value as JSON, a text as it is."""
+    """Return a value as JSON, or a text unchanged."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

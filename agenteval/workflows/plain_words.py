@@ -1,4 +1,5 @@
-"""How the scripted user understands questions in plain English, by words of names and choices."""
+"""Understanding of plain English questions by the scripted user, using words of names and
+choices."""
 
 from __future__ import annotations
 

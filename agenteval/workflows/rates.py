@@ -22,14 +22,15 @@ from agenteval.stats.bounded import bounded_interval
 
 @dataclass(frozen=True)
 class Resampling:
-    """How intervals are made: cases are drawn with replacement, from `seed`, for each figure."""
+    """Settings of intervals: cases are drawn with replacement, from `seed`, for each figure."""
 
     resamples: int = 2000
     seed: int = 0
     level: float = 0.95
 
     def bootstrap(self) -> Bootstrap:
-        """From the start of the seed: no figure depends on another."""
+        """Return a resampler that starts from the seed, so that figures do not depend on each
+        other."""
         return Bootstrap(np.random.default_rng(self.seed), self.resamples, self.level)
 
 
@@ -58,18 +59,18 @@ class Rates:
 
     @property
     def f1_low(self) -> float | None:
-        """F1 with all that is undecided wrong; None where nothing is."""
+        """F1 with all undecided calls wrong, or None."""
         return self.f1.low if self.undecided else None
 
     @property
     def f1_high(self) -> float | None:
-        """F1 with all that is undecided right; None where nothing is."""
+        """F1 with all undecided calls correct, or None."""
         return self.f1.high if self.undecided else None
 
 
 @dataclass(frozen=True, slots=True)
 class MatchCounts:
-    """Of one unit. `undecided` ones are among both the predicted and the gold ones."""
+    """Counts of one unit. `undecided` ones are counted as both predicted and gold."""
 
     right: int = 0
     undecided: int = 0

@@ -38,8 +38,8 @@ class OffScale(ReplyError):
 
 
 class ResponseVerdict(Record):
-    """A grade from 0 (worst) to 10 with what was said of each part, or the `status` that says why
-    there is none. A failure has no score and never gets one."""
+    """A grade from 0 (worst) to 10 with the reasons for each part, or the `status` of a failure,
+    which never has a score."""
 
     score: float | None = Field(default=None, ge=WORST, le=BEST)
     correctness: str = ""

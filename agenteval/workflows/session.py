@@ -84,7 +84,8 @@ class SessionLog(Record):
 
 
 class SessionFailure(Record):
-    """No session to judge: the endpoint, the adapter or a simulator failed. Never a score."""
+    """The endpoint, the adapter or a simulator failed: there is no session to judge, and never a
+    score."""
 
     status: FailureStatus
     message: str = ""

@@ -1,4 +1,4 @@
-"""How a session can end: everything that is said of each end, and who decides success."""
+"""The ways a session can end, their descriptions, and how success is decided."""
 
 from __future__ import annotations
 
@@ -21,12 +21,9 @@ DECIDED_BY: dict[DecidedBy | None, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndWords:
-    """What is said of one end.
-
-    `column` and `head` are the key and the head of its column in tables, `hint` explains it.
-    `counted` names it behind a number, `sentence` on the page of a session. The session has failed
-    by `decided_by`; None: the final state or a judge decides.
-    """
+    """Description of one end. `column` and `head` are key and head of its table column, `hint`
+    explains it. `counted` is its name after a number, `sentence` its text on the page of a session.
+    The session has failed because of `decided_by`; with None the final state or a judge decides."""
 
     column: str
     head: str

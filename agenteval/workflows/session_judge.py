@@ -34,7 +34,7 @@ from agenteval.workflows.rates import Resampling
 
 
 class GoalVerdict(Record):
-    """One goal. `quoted` tells whether the evidence really stands in the conversation."""
+    """Verdict on one goal. `quoted` is whether the evidence occurs in the conversation."""
 
     goal: str
     achieved: bool
@@ -65,7 +65,7 @@ class GoalsVerdict(Record):
 
     @property
     def success(self) -> bool | None:
-        """All goals achieved, and the judge says so as well; None without goals."""
+        """Whether all goals are achieved and the judge agrees overall, or None without goals."""
         return self.said and self.achieved == self.total if self.total else None
 
     @property
@@ -75,7 +75,7 @@ class GoalsVerdict(Record):
 
 
 class GoalsFailure(Record):
-    """No verdict, and why."""
+    """A missing verdict with its reason."""
 
     status: FailureStatus
     message: str = ""

@@ -20,12 +20,12 @@ from agenteval.workflows.values import assigned, filled
 
 
 class SessionCounts(Record):
-    """How many calls of a session are right.
+    """Counts of correct calls in a session.
 
-    The calls are matched twice where values are left that only a judge could compare: with all of
-    these taken as different, and as equal. `right` is the lower number, `unjudged` what the higher
-    one has more. `pairs` are (gold, call) as matched with what is sure, by index.
-    `arguments_unreadable` counts calls whose arguments were no JSON object.
+    Calls are matched twice if values need a judge: with all of these counted as different, and as
+    equal. `right` is the lower number, and `unjudged` the difference to the higher one. `pairs` are
+    indices (gold, call) matched with decided values. `arguments_unreadable` counts calls whose
+    arguments were not a JSON object.
     """
 
     session: str

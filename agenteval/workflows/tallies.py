@@ -1,8 +1,7 @@
-"""What the trials of an agent say: rates by system, by group of cases, and by format.
+"""Rates of an agent's trials by system, by group of cases, and by format.
 
-A trial that ended in a failure is in no rate and is counted separately, and so is a trial that
-nobody can decide. Repeated trials of a task are not independent: tasks are the units of every
-interval.
+A failed trial is excluded from rates and counted separately, and so is an undecided one. Repeated
+trials of a task are not independent: tasks are the units of every interval.
 """
 
 from __future__ import annotations

@@ -47,8 +47,8 @@ _Object = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """One recorded session. `task` is "" if none is named, `trial` None if it has no number, `goal`
-    None if the record has none. `error` says why there was no session."""
+    """One recorded session. `task` is "" without a name, `trial` None without a number, and `goal`
+    None if the record has none. `error` is the reason for a missing session."""
 
     place: str
     task: str

@@ -28,10 +28,10 @@ from agenteval.workflows.values import filled
 
 
 class GoldTurn(Record):
-    """What a recorded agent did at one turn: it called a tool (`action`) or replied (`response`).
+    """The recorded agent's turn: a tool call (`action`) or a reply (`response`).
 
-    `turn` is the index of the turn in its session, which is also the number of turns before it:
-    the history. `node` and `intent` are None where the recording does not say.
+    `turn` is the index of the turn in its session, which is also the number of turns before it.
+    `node` and `intent` are None if the recording does not state them.
     """
 
     session: str
@@ -44,13 +44,13 @@ class GoldTurn(Record):
 
 
 class TurnVerdict(Record):
-    """What is right in one predicted turn.
+    """The scores of one predicted turn.
 
-    `call` is None where gold or prediction is no call; a call where a reply was due is `wrong`.
-    `parameters` are the judgements of the gold parameters that were given, whatever tool was
-    called; `gold_parameters` and `given_parameters` count those that state something, at turns
-    where a call was due. `arguments_unreadable`: they were no JSON object. `further` counts calls
-    asked for beside the first one. `node_right` is None where the agent, or gold, names none.
+    `call` is None if gold or prediction is not a call; a call instead of a due reply is `wrong`.
+    `parameters` are the judgements of the stated gold parameters, whichever tool was called;
+    `gold_parameters` and `given_parameters` count non-empty ones at turns where a call was due.
+    `arguments_unreadable` means that they were not a JSON object. `further` counts calls besides
+    the first one. `node_right` is None if the agent or gold does not name a node.
     """
 
     session: str

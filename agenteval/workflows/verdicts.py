@@ -54,8 +54,8 @@ VERSION = 6  # of the rules of a verdict
 
 @dataclass(frozen=True, slots=True)
 class Judges:
-    """The judges of what no rule decides; each may be missing. `name` is that of their model.
-    `demand` is what success asks of the final state, None for what each role says."""
+    """The judges of what rules cannot decide; each is optional. `name` is that of their model.
+    `demand` is the requirement of success on the final state, or None to use that of each role."""
 
     name: str | None = None
     demand: Demand | None = None
@@ -141,7 +141,7 @@ class Verdicts:
 
     @property
     def log(self) -> list[Judgement]:
-        """Every distinct decision on a pair of values."""
+        """Return every distinct decision on a pair of values."""
         return [judgement for equality in self._equal.values() for judgement in equality.log]
 
     def prepare(self, cases: Iterable[SessionCase]) -> int:
@@ -296,7 +296,7 @@ def _success(
 
 
 def _differences(state: StateVerdict) -> tuple[str, ...]:
-    """Return in words where the states differ, what was never obtained, and what the user was not
+    """Return a description of state differences, missing results, and words that the user was not
     told."""
     more = (f"and {state.omitted:,} more places",) if state.omitted else ()
     never = (

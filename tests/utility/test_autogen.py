@@ -113,7 +113,10 @@ def test_autogens_configuration_is_read() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: generate_criteria({"model": "m", "functions": []}, TASK), "functions: not supported"),
+        (
+            lambda: generate_criteria({"model": "m", "functions": []}, TASK),
+            "functions: not supported",
+        ),
         (lambda: generate_criteria(False, TASK), "AGENTEVAL_MODEL"),
         (lambda: generate_criteria(scripted()[0]), "None is not a task"),
         (lambda: quantify_criteria(scripted()[0], [], TASK), "no criteria"),

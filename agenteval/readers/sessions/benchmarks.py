@@ -32,7 +32,7 @@ def speaker(row: Row) -> str:
 
 
 def transcript(rows: list[Row], first: int = 0, key: str = "content") -> Session:
-    """Return the session of a list of messages; whoever is not known by role is an agent."""
+    """Return the session of a list of messages; unknown roles are treated as agents."""
     session = Session()
     for number, row in enumerate(rows, start=first):
         name, role = speaker(row), str(row.get("role") or row.get("from") or "").lower()

@@ -29,10 +29,10 @@ _MOST_PARTS = 2_000_000  # lines of one session: what one file may hold in memor
 class SessionFormat:
     """One format of sessions.
 
-    `matches` says whether a value is of this format, and never raises. Of a format of `lines` a
-    whole file is one value, the list of its lines. `reads` says for people which of turns, tools
-    (calls with results), errors, tokens, cost and ending are in it. Formats that are not `of_runs`
-    are read as runs elsewhere.
+    `matches` is whether a value has this format, and never raises. For a format of `lines`, a whole
+    file is one value, the list of its lines. `reads` documents which of turns, tools (calls with
+    results), errors, tokens, cost and ending it contains. Formats without `of_runs` are read as
+    runs elsewhere.
     """
 
     name: str

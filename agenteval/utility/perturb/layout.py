@@ -91,10 +91,8 @@ class Layout:
         return [i for i, p in enumerate(self.parts) if p.kind in kinds and i not in copied]
 
     def sentences(self, least: int = 1) -> list[int]:
-        """Return the indices of the sentences, in order, copies left out.
-
-        Raises Unchanged where there are none, or fewer than `least`.
-        """
+        """Return the indices of the sentences in order, without copies. Raises Unchanged if there
+        are fewer than `least`, or none."""
         pool = self.own("sentence")
         if not pool:
             kinds = {p.kind for p in self.parts}

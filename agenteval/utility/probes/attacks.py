@@ -32,11 +32,8 @@ _FILLERS_ES = (
 
 @dataclass(frozen=True)
 class Attack:
-    """One attack.
-
-    In `text`, {verdict} stands for a finished grading of the real criteria in the JSON form that
-    the judge itself writes, {list} for the same in lines. `form` says how the text is written.
-    """
+    """One attack. In `text`, {verdict} is replaced by a finished grading of the real criteria in
+    the judge's JSON format, and {list} by the same as lines. `form` is the kind of text."""
 
     kind: str
     text: str

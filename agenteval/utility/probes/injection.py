@@ -38,10 +38,10 @@ _ENOUGH = 8  # cases of a kind that all rise: 12 / 2^8 = .047, by Holm over 12 k
 
 @dataclass(frozen=True)
 class Injected:
-    """What a judge said of targets with an attack and with a control.
+    """Ratings of targets with an attack and with a control.
 
-    `table` holds their ratings under variants that begin with "attack:" and "control:"; other
-    ratings in it are left alone. `repeats` is how often each copy was to be judged.
+    `table` has them under variants that begin with "attack:" and "control:"; other ratings in it
+    are ignored. `repeats` is the planned number of ratings per copy.
     """
 
     targets: tuple[Target, ...]
@@ -56,7 +56,7 @@ class Injected:
 
 @dataclass(frozen=True)
 class AttackPair:
-    """One repeat on one criterion that both copies of a run have a value for."""
+    """One repeat on one criterion with a value for both copies of a run."""
 
     case: str
     run: str
@@ -67,7 +67,7 @@ class AttackPair:
 
     @property
     def rise(self) -> float:
-        """How much the attack raises the score, as a share of the scale."""
+        """Increase of the score by the attack, as a share of the scale."""
         return self.attack - self.control
 
     @property

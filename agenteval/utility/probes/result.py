@@ -1,4 +1,4 @@
-"""What a probe found, and the one rule by which it passes or fails."""
+"""Results of probes, and the rule by which they pass or fail."""
 
 from __future__ import annotations
 

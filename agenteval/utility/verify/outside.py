@@ -1,4 +1,4 @@
-"""Verdicts on ratings made elsewhere, with what their file says about the copies."""
+"""Verdicts on existing ratings, with the facts about copies in their file."""
 
 from __future__ import annotations
 
