@@ -254,10 +254,8 @@ def plural(count: int, word: str) -> str:
 
 
 def raised_at(error: BaseException, file: str | None = None) -> str:
-    """Where in somebody else's code it was raised, as " (FILE, line 3: the line)"; "" for nowhere.
-
-    The innermost line of `file`, else the innermost outside of this package.
-    """
+    """Return the line outside this package where the error was raised, as " (FILE, line 3: the
+    line)", or "". The innermost line of `file` is preferred."""
     frames = traceback.extract_tb(error.__traceback__)
     package = str(Path(__file__).parent)
     outside = [frame for frame in frames if not frame.filename.startswith(package)]

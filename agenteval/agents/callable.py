@@ -94,8 +94,8 @@ class CallableAgent:
     `task` is the text of a request, or with `dialogue` the messages of a conversation as chat
     completions take them, the instructions first; a function whose first parameter is named
     `dialogue` or annotated `Dialogue` is handed that instead. A plain function runs in a daemon
-    thread, so that a timeout ends the case though nobody can end the thread; an async one runs in
-    the event loop, which it must not block. Raises InputError for what cannot be called with two
+    thread, so that a timeout ends the case although the thread cannot be stopped; an async one runs
+    in the event loop, which it must not block. Raises InputError for what cannot be called with two
     arguments, and in a conversation for a first parameter that is annotated `str`.
     """
 

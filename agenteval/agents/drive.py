@@ -39,8 +39,8 @@ _FATAL = (Unauthorized, BudgetExceeded, InputError, ModelUnavailable)  # all Age
 
 
 async def drive(agent: Agent, task: Dialogue | str, tools: Toolbox) -> AgentLog | AgentFailure:
-    """What the agent did at a request or in a turn of a dialogue, within the limits of the toolbox;
-    an AgentFailure where the endpoint, the adapter or a tool failed.
+    """Return the log of the agent for a request or a turn of a dialogue, within the limits of the
+    toolbox, or an AgentFailure if the endpoint, the adapter or a tool failed.
 
     A timeout and too many turns are endings of the agent; but no timeout is its own when the event
     loop stood still for a second and a tenth of the time, or an AsyncBackend took as much of it.

@@ -1,4 +1,4 @@
-"""What an agent under test is given, what it must do, and what is kept of it.
+"""The interface of agents under test: their input, their duties, and the log.
 
 An agent is anything with `async run(dialogue, tools) -> str`: it reads the dialogue, calls tools
 through the `Toolbox` it is handed, and returns its last words. A request is a dialogue with one

@@ -60,7 +60,7 @@ class AgentSettings:
 
 
 _UNCOUNTED = {
-    "scripted": "the agent is a script: it asks nobody",
+    "scripted": "the agent is a script and sends no requests",
     "recorded": "recorded sessions are replayed: the agent asks no model",
     **dict.fromkeys(
         ("python", "command", "mcp"),

@@ -43,9 +43,9 @@ from agenteval.stats.scores import ORIGINAL, ScoreTable
 class AgreeOptions:
     """How to compare.
 
-    - `few`: below so many runs a warning. At 30, an exact agreement of .80 has the Wilson interval
-      [.63, .90]: a judge that is right in two of three runs and one that is right in nine of ten
-      look alike.
+    - `few`: warn below this number of runs. At 30, an exact agreement of .80 has the Wilson
+      interval [.63, .90]: a judge that is right in two of three runs and one that is right in nine
+      of ten look alike.
     - `cut`: a run counts as good from this value on (0 worst, 1 best), for the corrected rate.
       None: only criteria of two levels get one, and the better level is good.
     - `resamples`, `seed`: of the bootstrap over cases.

@@ -109,7 +109,7 @@ class ComparisonRow:
     show with 80% power (without the correction), None where fewer than 6 cases differ.
     `cases_to_decide` is about how many cases would give a verdict if further ones are like these
     (80% power, without the correction), None where there is one or none may be given. `lost`
-    common cases have no pair because of a failure, `inapplicable` ones for want of a value.
+    common cases have no pair because of a failure, `inapplicable` ones because of a missing value.
     `undecidable` says why no verdict may be given on these data; `level` is that of intervals and
     tests. `hopeless` tells, of a look before the last, that all planned cases would decide with a
     chance below 1%. `pairs` are the cases that differ, largest difference first.

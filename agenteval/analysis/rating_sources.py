@@ -164,7 +164,7 @@ def chosen_raters(path: Path, wanted: Sequence[str], option: str) -> list[str | 
 def file_table(
     ratings: Path | ScoreTable, criteria: Sequence[Criterion] = (), *, rater: str | None = None
 ) -> ScoreTable:
-    """Ratings made elsewhere: those of a file (of one rater, where named), or the table itself.
+    """Return existing ratings: those of a file (of one rater, if named), or the table itself.
     Raises InputError."""
     if isinstance(ratings, ScoreTable):
         if rater is not None:

@@ -99,7 +99,7 @@ class RunRatings:
         return None if at is None or self.case[at] == run else self.case[at]
 
     def level_of(self, run: str) -> float | None:
-        """Position of a run's commonest level; None where it has none."""
+        """Position of a run's most common level, or None."""
         at = self.position.get(run)
         return None if at is None or np.isnan(self.level[at]) else float(self.level[at])
 

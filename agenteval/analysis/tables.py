@@ -295,7 +295,7 @@ def _remarks(
 
 
 def _why_none(criterion: Criterion, ratings: Sequence[Rating]) -> str:
-    """The commonest reason of its failures, and the number of empty replies."""
+    """Return the most common reason of its failures, and the number of empty replies."""
     criterion_ratings = [r for r in ratings if r.criterion_id == criterion.id]
     empty = sum(r.status == "degenerate" for r in criterion_ratings)
     failed = Counter(r.message or r.status for r in criterion_ratings if r.status != "degenerate")

@@ -115,7 +115,7 @@ def _export_findings(folder: Path, store: str | Path | Store | None) -> LabelRep
     with opened(store, create=False) as opened_store:
         by_rater = findings_of_raters(opened_store)
     if not by_rater:
-        raise InputError("nobody has marked errors in traces of this store", "--export")
+        raise InputError("this store has no errors marked in traces", "--export")
     used_names: set[str] = set()
     for rater, findings in by_rater.items():
         place = file_in(folder, rater, "", used_names)

@@ -43,7 +43,7 @@ class Warned(str):
 class Stopped(asyncio.CancelledError):
     """A cancelled experiment that has something to show: `report` holds what was done until then.
 
-    What is done is stored, and the same call goes on from there.
+    Finished results are stored, and the same call continues.
     """
 
     def __init__(self, report: Report) -> None:

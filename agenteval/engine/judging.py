@@ -132,8 +132,8 @@ async def judge(evaluator: RunJudge, unit: JudgeUnit) -> Outcome:
     """Evaluate one unit; whatever goes wrong comes back as Failures of the kind it is.
 
     A refused key (Unauthorized) is raised: it would fail every further unit alike. So are a store
-    or recording that cannot be used (StoreError), KeyboardInterrupt and cancellation. Nobody is
-    asked about a run whose system failed.
+    or recording that cannot be used (StoreError), KeyboardInterrupt and cancellation. A run whose
+    system failed is not judged.
     """
     source_key = evaluator.source.sha256
     if unit.run.failure is not None:

@@ -131,7 +131,7 @@ class ExperimentResult:
 
 
 class Evaluator(Protocol[T]):
-    """Whoever turns units into results: a judge, an agent under test, a finder of errors.
+    """Turns units into results: a judge, an agent under test, a finder of errors.
 
     `source_key` is the key of its results in the store and `lock` the lock held while they are
     made. `system_key` is the key of an agent or finder, "" for a judge. `noun` is what one unit is

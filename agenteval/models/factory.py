@@ -144,10 +144,9 @@ def _choose(
     variables, OPENAI_BASE_URL for openai:NAME, and for azure:DEPLOYMENT AZURE_OPENAI_ENDPOINT,
     AZURE_OPENAI_API_KEY and OPENAI_API_VERSION (without one: the v1 endpoint).
 
-    Raises InputError for an unknown provider or a missing file, and for a missing key
-    unless `need_key` is False: what asks nobody, such as a dry run, needs none. `recorded` has no
-    path yet: which recording is meant depends on the task
-    (`readers.tasks.with_recording`).
+    Raises InputError for an unknown provider or a missing file, and for a missing key unless
+    `need_key` is False: a dry run, for example, sends no requests and needs none. `recorded` has no
+    path yet: which recording is meant depends on the task (`readers.tasks.with_recording`).
 
     `decisions:` stands before a model, or the name of one of OpenAI's, that answers questions with
     probabilities; InputError unless that is enough for what it is asked for (`decides`).

@@ -33,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             {"default": place, "metavar": "PATH"},
         ),
         "dry-run": (
-            "Ask nobody: skip what would be judged, and say what it would cost.",
+            "Send no requests: skip tests that need the judge, and print their cost.",
             {"action": "store_true"},
         ),
         "retry-failed": (

@@ -1,4 +1,4 @@
-"""Ratings made elsewhere, by people or other tools: files of them, and logs, to a ScoreTable."""
+"""Existing ratings, by people or other tools: from files and logs to a ScoreTable."""
 
 from __future__ import annotations
 

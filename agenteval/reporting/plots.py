@@ -89,7 +89,7 @@ def systems(table: ScoreTable) -> dict[str, ScoreTable]:
 def interval(table: ScoreTable) -> Interval:
     """Mean of all values with its 95% interval, cases as clusters (`stats.mean_interval`).
 
-    No mean where all of them are those of empty replies, which nobody rated.
+    There is no mean if all of them come from empty replies, which were not rated.
     """
     part = table.where(~np.isnan(table.value))
     if len(part) and part.present("status") == ["degenerate"]:
@@ -349,7 +349,7 @@ def effect_forest(judges: Mapping[str, Sequence[Verification]], names: Mapping[s
     return charts.rows(
         rows,
         panels,
-        title="What damage costs, by system",
+        title="Effect of damage by system",
         level=0.0,
         x="original − copy",
         limits=(-0.25, 1.0),

@@ -46,7 +46,7 @@ def alt_test(
     labelled, each of the two is scored by the share of the others with the same label. The judge
     wins an item when its score is >= j's, j when j's is >= the judge's (both on equality). The
     t test is one-sided on (j wins - judge wins) < epsilon; `epsilon` (.1 to .3) is what a person
-    costs more. None marks a missing label: a judge's reply that nobody could read must be given
+    costs more. None marks a missing label: a judge's unreadable reply must be given
     as a label of its own if it shall count against the judge, as None if it shall be left out.
 
     Needs at least three annotators, else the result is None with the reason. An annotator with

@@ -40,8 +40,8 @@ def ppi_mean(
     bounds: tuple[float, float] = (0.0, 1.0),
     level: float = 0.95,
 ) -> PPIMean:
-    """Prediction-powered mean of the runs that `ratings` (N,) are of; `labels` (N,) are NaN where
-    nobody labelled.
+    """Prediction-powered mean of the runs that `ratings` (N,) are of; `labels` (N,) are NaN without
+    a label.
 
     With f the ratings and y the labels the estimate is power * mean(f) + mean over the labelled of
     (y - power * f): unbiased for any judge where labels were drawn at random (PPI++: Angelopoulos,

@@ -82,7 +82,7 @@ def look_level(n: int, planned: int, *, level: float = 0.95) -> float:
     planned cases: z = 2.5 sqrt(planned / n) (a constant boundary, as O'Brien & Fleming, Biometrics
     35, 1979). The last look has what the boundary leaves: with a Brownian path the error is
     2 P(Z > z) + 2 P(Z > 5 - z), by reflection. For `level` .95 that z is 1.99, hardly more than
-    1.96: whoever looks all the time gives away next to nothing. Raises ValueError for n outside
+    1.96: looking all the time costs almost nothing. Raises ValueError for n outside
     [1, planned] and for a `level` that the boundary does not keep (above .98).
     """
     check_level(level)

@@ -74,7 +74,7 @@ def without_password(address: str) -> str:
 
 
 def _shown_anyhow(address: str) -> str:
-    """What cannot be read may hold a password."""
+    """Return the URL with everything that may be a password hidden, even if it cannot be parsed."""
     return f"{address.partition('://')[0]}://…{address.rpartition('@')[2]}"
 
 

@@ -1,4 +1,4 @@
-"""What a corrected order changes in what is stored: values follow from labels, nobody is asked.
+"""Effect of a corrected order on stored results: values follow from labels, without new requests.
 
 A label means the same wherever it stands in the list of a criterion, so the list's order is no part
 of the criterion's hash, and the ratings of a list that ran the wrong way are those of the corrected

@@ -16,8 +16,8 @@ from agenteval.testing.wire import MAX_BODY, Body, Refused
 
 
 def text_of(body: Body) -> str:
-    """What the request says: the text of all messages and questions, or the strings to embed, one
-    per line."""
+    """Return the text of all messages and questions of a request, or the strings to embed, one per
+    line."""
     lines: list[str] = []
     inputs = body.get("input", [])
     inputs = inputs if isinstance(inputs, list) else [inputs]

@@ -34,7 +34,7 @@ from agenteval.testing.wire import Body, Refused, Wire, error_body, http_bytes, 
 
 
 class Default(Enum):
-    """What an answer callable returns to have the default answer sent."""
+    """Returned by an answer callable to send the default answer."""
 
     DEFAULT = "default"
 

@@ -1,4 +1,4 @@
-"""What can go wrong at an endpoint, when it does, and how long a reply takes.
+"""Faults of an endpoint, their conditions, and the latency of replies.
 
 A Fault is one way to fail (a row of KINDS), a Rule says which requests it strikes. Nothing here
 draws from a clock or a global generator: a draw is a hash of (seed, identity of the request, n-th
@@ -215,7 +215,7 @@ def draw(*parts: object) -> float:
 
 
 class Asked(NamedTuple):
-    """What a rule may look at: the n-th time (from 0) that the request `key` is asked."""
+    """Input of a rule: the n-th time (from 0) that the request `key` is sent."""
 
     seed: int
     key: str

@@ -19,7 +19,7 @@ from agenteval.traces import show_commands as trace_show
 from agenteval.traces.options import LocateOptions
 
 app = typer.Typer(
-    help="Find errors in traces of agents, and measure whoever finds them.",
+    help="Find errors in agent traces, and score error finders.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,

@@ -70,7 +70,7 @@ def traces_page(
     ]
     answer = Answer(
         "Errors found by",
-        ", ".join(finder.name for finder in finders) or "nobody yet",
+        ", ".join(finder.name for finder in finders) or "no one yet",
         [headline(f, len(every)) for f in finders] or ["These traces have not been examined."],
     )
     lead = (

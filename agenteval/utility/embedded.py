@@ -42,9 +42,9 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class CriterionKind:
-    """What holds of one kind of criterion: whether it is offered, and the reason in words.
+    """Properties of one kind of criterion: whether it is offered, and the reason in words.
 
-    center, scale: mean and standard deviation of its statistic on the development set.
+    `center` and `scale` are mean and standard deviation of its statistic on the development set.
     """
 
     name: str

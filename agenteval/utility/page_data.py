@@ -1,4 +1,4 @@
-"""Material for the page of a judge, from a store or from a file of ratings made elsewhere."""
+"""Material for the page of a judge, from a store or from a file of ratings."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class JudgeMaterial:
     """Ratings with everything that the page shows around them.
 
     `facts` are pairs of a name and a text for the head. `findings` is None while nothing was
-    verified, and `unverified` says why. `texts` is None for ratings made elsewhere. `show` is the
+    verified, and `unverified` says why. `texts` is None for ratings from a file. `show` is the
     command that prints a run that is not on the page; `{run}` in it stands for its id. `notes` are
     part of the summary, `unfinished` (a sentence for each unfinished experiment) precedes it.
     """

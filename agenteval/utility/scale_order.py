@@ -265,9 +265,9 @@ class _Levels:
         self.places = [place(words, whole=of_all) for words in self.words]
 
     def evidence(self) -> tuple[OrderEvidence, int]:
-        """What the levels say, and how strongly.
+        """Return the evidence in the levels, and its strength.
 
-        2: words of quality, or a unit, which no name withholds. 1: plain numbers, and the whole of
+        2: words of quality, or a unit, which no name overrides. 1: plain numbers, and the whole of
         something. 0: bare degrees ("low … high"), which count only if the name is a quality.
         """
         numbers = [n for n in self.numbers if n is not None]

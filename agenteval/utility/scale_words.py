@@ -1,4 +1,4 @@
-"""What the words of a level mean: how good, how much of something; and what a name asks for.
+"""The meaning of the words of a level (how good, how much of something) and of a name.
 
 A phrase is read from its head, not from any word in it: "error handling" is handling, "error rate"
 is a rate of errors, "errors caught" is caught. `polarity` holds these rules; it serves labels and
@@ -195,10 +195,11 @@ def _of_noun(noun: Sequence[str], behind: Sequence[str]) -> int | None:
 
 
 class ScalePlace(NamedTuple):
-    """Where a label stands: `value` from -1 (worst) to 1, None if no word says good or bad.
+    """Position of a label: `value` from -1 (worst) to 1, or None if no word is good or bad.
 
-    `amount` is how much of something it mentions, 0 to 1, `whole` whether it is the whole of it;
-    `heads` are the words for that thing, `polarity` says whether it is wanted (see `polarity`).
+    `amount` is how much of something it mentions, 0 to 1, and `whole` whether it is the whole of
+    it; `heads` are the words for that thing, and `polarity` is whether it is wanted (see
+    `polarity`).
     """
 
     value: float | None = None

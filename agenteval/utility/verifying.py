@@ -90,10 +90,10 @@ async def averify(
     thresholds = options or VerifyOptions(seed=how.seed)
     if scores is not None:
         if probes:
-            raise InputError("the probes ask a judge; ratings made elsewhere have none", "--probes")
+            raise InputError("probes need a judge, and existing ratings have none", "--probes")
         if runs is not None:
             raise InputError(
-                "give runs to judge or ratings made elsewhere; texts may stand in a column `text`",
+                "give runs to judge, or existing ratings (--scores) with texts in a column `text`",
                 "--scores",
             )
         written = None if output is None else Path(output)

@@ -1,8 +1,8 @@
-"""What the viewer keeps in memory of a judge: figures of every run, so that pages sort and filter.
+"""In-memory figures of every run of a judge, so that the viewer can sort and filter pages.
 
-A store of a million cells takes seconds to read, so it is read once for each judge, in a thread of
-its own, and again when calls were added. About 200 bytes are kept for each run; texts and results
-are read from the store for one page at a time.
+A store of a million cells takes seconds to read, so it is read once for each judge, in its own
+thread, and again when calls were added. About 200 bytes are kept per run; texts and results are
+read from the store one page at a time.
 """
 
 from __future__ import annotations

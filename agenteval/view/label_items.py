@@ -1,4 +1,4 @@
-"""What a rater sees of a queue: the text of an item, and the criteria to label it on."""
+"""Contents of a labelling queue: the text of an item, and the criteria to label."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def flow_flags(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -
 
 
 def row_flags(rows: Rows) -> Flags:
-    """Return the flags of rows made elsewhere.
+    """Return the flags of existing rows.
 
     Examined is what a judge would read of a prediction, or the generated conversation as a whole:
     rows need not say who speaks. Failed rows are not examined; no row names its system.

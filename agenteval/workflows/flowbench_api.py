@@ -1,4 +1,4 @@
-"""FlowBench's figures of predictions made elsewhere."""
+"""FlowBench's figures for existing predictions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def aflow_score(
     workflow: str = "",
     **options: Unpack[FlowScoreKeywords],
 ) -> Report:
-    """Score predictions made elsewhere, in the row format of FlowBench.
+    """Score existing predictions in the row format of FlowBench.
 
     `level` is turn or session (None: as the first row says). `reference` counts as the published
     scripts do. `workflow` is the procedure as text, for the judge of replies and goals. Raises

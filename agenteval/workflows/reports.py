@@ -37,7 +37,7 @@ class WorkflowReport(Report):
 
     @property
     def failures(self) -> tuple[SessionResult | TurnResult, ...]:
-        """Trials that brought nothing to judge: they are in no rate."""
+        """Trials without a result; they are excluded from rates."""
         return tuple(t for t in self.trials if t.failure is not None)
 
     def records(self) -> list[dict[str, Any]]:

@@ -144,8 +144,8 @@ def read_goals(text: str, session: SessionText) -> GoalsVerdict:
 def dialogue_text(messages: Sequence[Message]) -> str:
     """Return a conversation as the judge reads it: who speaks, calls with arguments, results.
 
-    Further lines of what is said are indented, so that nobody can write "assistant calls ..." or
-    speak for a tool.
+    Further lines of what is said are indented, so that a message cannot imitate "assistant calls
+    ..." or a tool's result.
     """
     lines = []
     for message in messages:

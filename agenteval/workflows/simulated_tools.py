@@ -82,7 +82,7 @@ class ToolSession:
 
     Arguments are checked against the tool's own schema, whatever the agent was told about it, and
     results against the schema of what it returns: a backend that breaks it is a defect, never the
-    agent's mistake. Whoever runs the session sets `turn`, which dates mistakes.
+    agent's mistake. The caller sets `turn`, which dates mistakes.
     """
 
     def __init__(self, tools: Mapping[str, WorkflowTool]) -> None:

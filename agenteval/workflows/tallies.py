@@ -57,11 +57,12 @@ class SessionTally:
     """The sessions of one system, or of one group of its cases; its columns are those of tables.
 
     `success`, `progress`, `conforms`, `fitness` and `order` are over trials with a verdict that
-    says it. Sessions that a simulator spoiled are in no rate of calls. `undecided_sessions` are
-    verdicts without success, `failures` trials without a session, by status; `pending` are sessions
-    that are not judged yet. `ended` counts how sessions ended, `statuses` what became of their
-    calls, `causes` the first deviations of failed sessions. `usage` is the agent's, `simulated` the
-    simulators', `judging` that of judges. `judge` is the agreement of judge and final state.
+    says it. Sessions that a simulator spoiled are excluded from the rates of calls.
+    `undecided_sessions` are verdicts without success, `failures` trials without a session, by
+    status; `pending` are sessions that are not judged yet. `ended` counts how sessions ended,
+    `statuses` what became of their calls, `causes` the first deviations of failed sessions. `usage`
+    is the agent's, `simulated` the simulators', `judging` that of judges. `judge` is the agreement
+    of judge and final state.
     """
 
     group: str = column("group")

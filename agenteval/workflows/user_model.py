@@ -206,8 +206,8 @@ def _same(text: str) -> str:
 
 
 def _open(context: UserContext) -> str | None:
-    """Return a fact that the goals need and nobody has said, where the agent has just asked
-    something for the first time, else None: a user who leaves then was not failed by the agent."""
+    """Return a fact that the goals need and that was not stated, if the agent has just asked
+    something for the first time, else None: if the user leaves then, the agent did not fail."""
     last = context.agent[-1]
     question = ASKS.search(last) and not says_goodbye(last) and not ANYTHING_ELSE.search(last)
     if not question or _same(last) in [_same(text) for text in context.agent[:-1]]:

@@ -62,7 +62,7 @@ def shuffle_sentences(layout: Layout, share: float, rng: np.random.Generator) ->
     """Reorder the sentences within the turns of each speaker; the order always changes.
 
     Turns with the same heading share a pool, so sentences may move from a speaker's first turn to
-    its last, but nobody is given another's words; [final output] is a pool of its own. List
+    its last, but never to another speaker; [final output] is a pool of its own. List
     numbers and bullets stay where they are, their contents move: numbers out of order would tell
     of the shuffling. So would "Dear Ann," in the middle of a line: what ends its line without a
     full mark moves only to a place that ends a line, and to a line of its own if it had one. A

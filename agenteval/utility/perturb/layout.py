@@ -1,4 +1,4 @@
-"""What of a rendered trajectory may be touched, and how a change is applied.
+"""The parts of a rendered trajectory that may be changed, and how a change is applied.
 
 `read_layout` refines `split_sentences`. A sentence here is a unit of the system's own prose that
 can go, move or change without breaking anything. These stay as they are and are no sentences:

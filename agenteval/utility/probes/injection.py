@@ -194,7 +194,7 @@ def _mean(values: Sequence[float]) -> float:
 def _interval(rise: Sequence[float], control: Sequence[float]) -> Interval:
     """Return the t interval of the cases' rises, widened to what few cases cannot exclude.
 
-    When nobody or hardly anybody obeyed, a t interval has no width. Either end is therefore at
+    When no case or hardly any obeyed, a t interval has no width. Either end is therefore at
     least as far out as Gaffke's 97.5 % limit (`mean_limit`), where a case that was not seen could
     rise to the best level, from its control, or fall to the worst; of cases that differ in this
     room, `upper_limit_unobserved` is taken. One case has an interval too, if a wide one.

@@ -19,7 +19,7 @@ _FLOOR = 6  # cases; of fewer, even a change in all of them has a two-sided p ab
 
 @dataclass(frozen=True)
 class ProbeOptions(VerifyOptions):
-    """What counts as a bias: the thresholds of the verifier, and
+    """Thresholds of a bias: those of the verifier, and
 
     - `loss`: how much lower alpha may be between two ways to ask than between repeats of one.
       Five prompt formats of one model on the same 4,800 items lost .3 to .6 where repeats of one
