@@ -211,9 +211,10 @@ async def aplan_test(suite: Suite, agent: Agent, **options: Unpack[PlanTestKeywo
     """Run an agent on every case of a suite (a file or cases), `trials` times, and check its plans.
 
     Only trials that `store` lacks are run; `retry_failed` also retries permanent failures. `limit`
-    selects the first cases. `lexicon` is the file of word lists that the suite was created with.
-    `gate` is the minimum pass rate, and `max_unscored` the maximum share without a verdict. The
-    other options are those of `AgentOptions`.
+    selects the first cases. No trial is started after `minutes`, and the exit code is 3 if any was
+    not run. `lexicon` is the file of word lists that the suite was created with. `gate` is the
+    minimum pass rate, and `max_unscored` the maximum share without a verdict. The other options are
+    those of `AgentOptions`.
 
     Returns the pass rates with all trials. Raises InputError for a suite or agent that cannot be
     used, Unauthorized when a key is refused, and StoreError.

@@ -162,6 +162,9 @@ class PlanTestOptions(AgentOptions, ExecutorOptions):
 
     trials: int = option(1, help="Number of attempts per case.", min=1)
     limit: int | None = option(None, help="Run only the first N cases.", min=1)
+    minutes: float | None = option(
+        None, help="Start no case after this many minutes; the paper's table 2 uses 60.", min=0.0
+    )
     lexicon: str | Path | None = option(
         None, "--lexicon", type=Path | None, help="Word lists that the suite was created with."
     )
@@ -179,6 +182,7 @@ class PlanTestKeywords(AgentKeywords, ExecutorKeywords, total=False):
 
     trials: int
     limit: int | None
+    minutes: float | None
     lexicon: str | Path | None
     gate: float | None
     max_unscored: float

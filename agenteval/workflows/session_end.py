@@ -21,14 +21,16 @@ DECIDED_BY: dict[DecidedBy | None, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndWords:
-    """Description of one end. `column` and `head` are key and head of its table column, `hint`
-    explains it. `counted` is its name after a number, `sentence` its text on the page of a session.
-    The session has failed because of `decided_by`; with None the final state or a judge decides."""
+    """Description of one end.
+
+    `column` and `head` are key and head of its table column, `hint` explains it. `sentence` is for
+    the page of a session. The session has failed because of `decided_by`; with None the final state
+    or a judge decides.
+    """
 
     column: str
     head: str
     hint: str = ""
-    counted: str
     sentence: str
     decided_by: DecidedBy | None
 
@@ -37,29 +39,25 @@ ENDS: dict[SessionEnd, EndWords] = {
     "user": EndWords(
         column="user",
         head="user said\ngoodbye",
-        counted="user said goodbye",
         sentence="the user ended it",
         decided_by=None,
     ),
     "turns": EndWords(
         column="turns",
         head="limit of\nturns",
-        counted="limit of turns",
         sentence="stopped at the limit of turns",
         decided_by="limit",
     ),
     "calls": EndWords(
         column="limit",
         head="limit of\ncalls",
-        counted="limit of calls",
         sentence="stopped at the limit of calls",
         decided_by="limit",
     ),
     "turn_calls": EndWords(
         column="turn_limit",
-        head="limit in\na turn",
-        hint="of calls, see --calls-per-turn",
-        counted="limit of calls in a turn",
+        head="limit of calls\nin a turn",
+        hint="see --calls-per-turn",
         sentence="stopped at the limit of calls in one turn",
         decided_by="limit",
     ),
@@ -67,7 +65,6 @@ ENDS: dict[SessionEnd, EndWords] = {
         column="out_of_time",
         head="agent out\nof time",
         hint="within a turn, see --timeout",
-        counted="agent out of time",
         sentence="the agent exceeded the time of a turn",
         decided_by="time",
     ),
@@ -75,7 +72,6 @@ ENDS: dict[SessionEnd, EndWords] = {
         column="agent_stopped",
         head="agent\nsilent",
         hint="sessions stored before version 0.3: or out of time",
-        counted="agent silent",
         sentence="the agent said nothing (stored before version 0.3: or its time was over)",
         decided_by="agent",
     ),

@@ -86,7 +86,7 @@ def test_what_becomes_of_a_call(
         (
             (call("find_membr", {}), answer("ok")),
             "unscored:unsupported",
-            "it calls 'find_membr', which is not a tool of the role; is 'find_member' meant?",
+            "it calls 'find_membr', which is not a tool of the role; did you mean find_member?",
         ),
         (
             (call("take_back", {"member": "M9", "tool": "saw"}), answer({"fee": 0})),
