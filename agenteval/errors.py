@@ -22,7 +22,7 @@
 Any other exception is a bug: the command line ends with 70 and names a file with the traceback.
 
 A message is one line for a person: what was wrong, where, what is allowed. Known keys and what has
-the form of one are taken out of it when the error is made, whoever repeated them.
+the form of one are removed when the error is made.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ _FORBIDDEN = (
     r"\b(command|call) goes on\b",  # run the same command to continue
     r"\bwhat is done is stored\b",  # finished results are stored
     r"\bso many\b",
-    r"\bcommonest\b",  # most common
+    r"\bcommonest (level|cause|reason)\b",  # most common
     r"\bby other means\b",
 )
 _OPENINGS = r"(What|Who|Whose|Whoever|Nobody) |.*\b([Nn]obody|[Ww]hoever)\b"  # of docstrings

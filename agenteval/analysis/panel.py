@@ -164,9 +164,8 @@ def replacing(
     epsilon: float = 0.2,
 ) -> dict[str, AltTest]:
     """The alternative annotator test by criterion, and over all criteria under the name ALL: may
-    the judge stand in for one of these people? A rating is the commonest level over repeats; a run
-    without one is left out. Criteria without levels are not tested.
-    """
+    the judge stand in for one of these people? A rating is the most common level over repeats; a
+    run without one is left out. Criteria without levels are not tested."""
     tables = [judge, *people.values()]
     tests: dict[str, AltTest] = {}
     every: list[list[tuple[str, float] | None]] = [[] for _ in tables]
