@@ -299,8 +299,8 @@ class _Checker:
         raise InputError(problem, self.place(pathway))
 
     def refuse_unknown(self, pathway: Pathway, names: Iterable[str]) -> NoReturn:
-        known = sorted(names)
-        hint = did_you_mean(pathway[-1], known, cutoff=0.5) or f"known: {', '.join(known)}"
+        allowed = sorted(names)
+        hint = did_you_mean(pathway[-1], allowed, cutoff=0.5) or f"known: {', '.join(allowed)}"
         if _SECRET.search(pathway[-1]):
             hint = "secrets are read from the environment, for example AGENTEVAL_API_KEY"
         self.refuse(pathway, f"unknown key {'.'.join(pathway)!r}; {hint}")

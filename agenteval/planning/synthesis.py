@@ -329,10 +329,10 @@ def placed(activities: Sequence[str], n: int, paragraph: Paragraph) -> list[str]
     for place in sorted(places):
         if not ends_in_phrase(phrases[place]):
             continue
-        for others, candidates in ((phrases, free), (spare, range(len(spare)))):
-            other = next((i for i in candidates if not ends_in_phrase(others[i])), None)
+        for pool, candidates in ((phrases, free), (spare, range(len(spare)))):
+            other = next((i for i in candidates if not ends_in_phrase(pool[i])), None)
             if other is not None:
-                phrases[place], others[other] = others[other], phrases[place]
+                phrases[place], pool[other] = pool[other], phrases[place]
                 break
     return phrases
 

@@ -93,11 +93,11 @@ def label_criteria(store: Store, queue: LabelQueue) -> list[LabelCriterion]:
 
 def trace_findings(store: Store) -> dict[str, dict[str, HumanLabel]]:
     """Return the label that counts of every trace (key) and rater; its findings are in order."""
-    given: dict[str, dict[str, HumanLabel]] = {}
+    by_item: dict[str, dict[str, HumanLabel]] = {}
     for label in Labels(store).newest():
         if not label.criterion_key:
-            given.setdefault(label.item_key, {})[label.rater] = label
-    return given
+            by_item.setdefault(label.item_key, {})[label.rater] = label
+    return by_item
 
 
 def findings_of_raters(store: Store) -> dict[str, list[Findings]]:
