@@ -281,7 +281,7 @@ def read_judging(
     if options.system is not None:
         items = _of_system(items, options.system, watch)
     if score_failed_runs not in (None, "worst"):
-        raise InputError(f"{score_failed_runs!r} must be `worst`", "--score-failed-runs")
+        raise InputError(f"must be 'worst', not {score_failed_runs!r}", "--score-failed-runs")
     if not options.with_reference and not in_python:
         leaks = [line for run, view in items for line in leak_lines(run, view)]
         watch.warn_list("the judge may see the reference answer or the verdict:", leaks, most=5)
