@@ -17,7 +17,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 
 import numpy as np
 
@@ -28,6 +27,7 @@ from agenteval.planning.oracle import PlanStep
 from agenteval.planning.solver import plans, schedule
 from agenteval.planning.synthesis import Dice
 from agenteval.records import content_hash
+from agenteval.text import did_you_mean
 
 Script = Callable[[Case, Dice], Sequence[PlanStep]]
 """Returns the calls to make in a case, in their order."""
@@ -164,9 +164,8 @@ def scripted(spec: str) -> Factory:
         if not 0 <= share <= 1:
             raise InputError(f"must be a probability from 0 to 1, not {value.strip()!r}", where)
         return Factory(_chance(share), seed)
-    near = get_close_matches(name, [*_SCRIPTS, "chance"], 1)
-    hint = f"; is {near[0]!r} meant?" if near else ""
-    raise InputError(f"no such scripted agent{hint} (known: {', '.join(NAMES)})", where)
+    hint = did_you_mean(name, [*_SCRIPTS, "chance"]) or f"known: {', '.join(NAMES)}"
+    raise InputError(f"no such scripted agent; {hint}", where)
 
 
 class _Scripted(Mapping[str, Callable[[], Agent]]):

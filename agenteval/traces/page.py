@@ -78,7 +78,7 @@ def traces_page(
         "and below. Long texts are cut."
     )
     some = [
-        _trace(report, trace, outlines.get(trace), Bounds(spans=spans), first=i == 0)
+        trace_item(report, trace, outlines.get(trace), Bounds(spans=spans), first=i == 0)
         for i, trace in enumerate(ordered[:most_traces])
     ]
     sections = [
@@ -118,10 +118,10 @@ def headline(finder: FinderFindings, traces: int) -> str:
     )
 
 
-def _trace(
+def trace_item(
     report: FindingsReport, trace: str, outline: Outline | None, bounds: Bounds, *, first: bool
 ) -> Foldout:
-    """A trace with the findings of all finders; its id is the same on every page."""
+    """Return a trace with the findings of all finders; its id is the same on every page."""
     results = [(f, f.findings[trace]) for f in report.finders if trace in f.findings]
     findings = [(finder, finding) for finder, of in results for finding in of.findings]
     cards: defaultdict[str, list[Card]] = defaultdict(list)

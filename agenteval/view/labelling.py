@@ -145,7 +145,7 @@ def revealed(store: Store, queue: LabelQueue, rater: str, key: str) -> list[Reve
 
 
 @dataclass(frozen=True)
-class Difference:
+class RaterDifference:
     """An item and criterion on which raters chose different levels, by rater."""
 
     item_key: str
@@ -154,7 +154,7 @@ class Difference:
     levels: Mapping[str, str]
 
 
-def differences(store: Store, queue: LabelQueue) -> list[Difference]:
+def differences(store: Store, queue: LabelQueue) -> list[RaterDifference]:
     """Return where the raters of a queue differ and nobody has adjudicated, in its order."""
     names = {c.key: c.name for c in label_criteria(store, queue)}
     given: dict[tuple[str, str], dict[str, str]] = {}
@@ -164,7 +164,7 @@ def differences(store: Store, queue: LabelQueue) -> list[Difference]:
             given.setdefault(place, {})[label.rater] = label.label or "not applicable"
     runs = run_names(store.items(), queue.items)
     return [
-        Difference(item, runs.get(item, item[:12]), names[criterion], levels)
+        RaterDifference(item, runs.get(item, item[:12]), names[criterion], levels)
         for item in queue.items
         for criterion in queue.criteria
         if len(set((levels := given.get((item, criterion), {})).values())) > 1

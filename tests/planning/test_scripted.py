@@ -103,7 +103,7 @@ def test_names() -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("perfekt", "is 'perfect' meant"),
+        ("perfekt", "did you mean perfect"),
         ("nobody", "known: perfect, random, crash, chance=P"),
         ("perfect=1", "no such scripted agent"),
         ("chance=2", "must be a probability"),
