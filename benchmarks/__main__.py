@@ -31,25 +31,18 @@ class Benchmark(NamedTuple):
 BENCHMARKS: dict[str, Benchmark] = {
     "soak": Benchmark("soak"),
     "crash": Benchmark("crash"),
-    "faults": Benchmark("crash"),
     "malformed": Benchmark("hostile"),
     "injection": Benchmark("hostile"),
     "quantify": Benchmark("speed", ("--runs", "400", "--rounds", "1")),
-    "finished": Benchmark("speed", ("--runs", "200", "--n", "2")),
-    "cached": Benchmark("speed"),
     "merge_quality": Benchmark("quality", ()),
-    "scales": Benchmark("quality", ()),
     "embedded": Benchmark("quality"),
     "coverage": Benchmark("quality", ("--experiments", "400")),
     "calibration": Benchmark("quality", ("--draws", "50")),
     "scale": Benchmark(
         "scale", ("--runs", "200", "--calls", "300", "--sessions", "4", "--rounds", "1")
     ),
-    "gates": Benchmark("quality", ("--draws", "1000")),
     "few_labels": Benchmark("quality", ("--draws", "400", "--looks", "1000")),
-    "judges": Benchmark("quality", ("--simulations", "20", "--pool", "120")),
     "verdicts": Benchmark("quality", ("--seeds", "5", "--runs", "60")),
-    "flows": Benchmark("quality", ("--sessions", "40")),
     "detectors": Benchmark("quality", ()),
 }
 GROUPS = tuple(dict.fromkeys(b.group for b in BENCHMARKS.values()))
