@@ -44,6 +44,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "few_labels": Benchmark("quality", ("--draws", "400", "--looks", "1000")),
     "verdicts": Benchmark("quality", ("--seeds", "5", "--runs", "60")),
     "detectors": Benchmark("quality", ()),
+    "flow_import": Benchmark("speed"),
 }
 GROUPS = tuple(dict.fromkeys(b.group for b in BENCHMARKS.values()))
 

@@ -9,7 +9,7 @@ flags on random spans of the same trace, of the kinds that people mark with this
 the exact probability of as many hits (a sum of hypergeometric numbers, one for each trace).
 Intervals resample traces. The rule counts as better than chance if it made ten flags or more and p
 is below .05. Leave-one-trace-out, this is decided on all traces but one and counted on that one;
-the precision of those flags is the rule's confidence (`detectors.CONFIDENCE`).
+the precision of those flags is the rule's confidence (`failed_code.CONFIDENCE`).
 """
 
 from __future__ import annotations
@@ -29,18 +29,15 @@ from agenteval.readers.traces import read_traces
 from agenteval.records import Findings, Run
 from agenteval.stats.bootstrap import Bootstrap, bootstrap_sums
 from agenteval.traces.annotations import Annotation, pair_up, read_folder
-from agenteval.traces.detectors import (
-    CATEGORY,
-    CONFIDENCE,
-    NAME,
-    detect,
-    failed_steps,
-)
+from agenteval.traces.detectors import DETECTORS, detect
+from agenteval.traces.failed_code import CONFIDENCE, failed_steps
 from agenteval.traces.taxonomy import built_in
 from benchmarks.folders import ROOT
 from benchmarks.outcome import Row, finish
 
 DATA = ROOT.parent / "shared" / "reference" / "traces" / "trail_dev"
+NAME = "failed-code"
+CATEGORY = next(d.category for d in DETECTORS if d.name == NAME)
 LEAST, LEVEL = 10, 0.05
 Marks = frozenset[tuple[str, str]]  # (span, category)
 

@@ -115,7 +115,7 @@ def read_sample(path: Path) -> Sample | None:
     if len(names) > 1:
         raise InputError(f"the rows are of several samples: {', '.join(sorted(names))}", str(path))
     (name,) = names
-    by, total, seed = _parts(name, path)
+    by, total, seed = sample_parts(name, str(path))
     sample = Sample(weights, by, total, seed)
     if sample.name != name:
         raise InputError(
@@ -136,11 +136,14 @@ def _weight(row: Mapping[str, Any], where: str) -> float:
     return weight
 
 
-def _parts(name: str, path: Path) -> tuple[str, int, int]:
-    """How it was drawn, from how many, and the seed."""
+def sample_parts(name: str, where: str) -> tuple[str, int, int]:
+    """Return how a sample of this name was drawn, from how many runs, and the seed.
+
+    Raises InputError for another name.
+    """
     words: Sequence[str] = name.replace(",", "").split()
     try:
         by, _, _, total, _, seed, _ = words
         return by, int(total), int(seed)
     except ValueError:
-        raise InputError(f"{name!r} is no sample that `agree sample` drew", str(path)) from None
+        raise InputError(f"{name!r} is no sample that `agree sample` drew", where) from None

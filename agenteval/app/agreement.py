@@ -13,6 +13,7 @@ from agenteval.analysis.agreement import agree as agreement_of
 from agenteval.analysis.agreement_tables import AuditBy, JudgeAndRater, PanelOf, agreement_tables
 from agenteval.analysis.disagreement import disagreement_table, disagreements
 from agenteval.analysis.gates import Gate
+from agenteval.analysis.human_labels import LabelledQueue, labelled_queue
 from agenteval.analysis.label_audit import audit as audit_labels
 from agenteval.analysis.label_audit import with_and_without
 from agenteval.analysis.label_tables import LabelledBy, Replacing, label_tables
@@ -25,7 +26,7 @@ from agenteval.analysis.sampling import By, Sample, draw, read_sample
 from agenteval.app.options import AgreementKeywords, AgreementOptions, Ratings
 from agenteval.cli.options import read_options
 from agenteval.cli.running import Watch, opened
-from agenteval.errors import InputError
+from agenteval.errors import InputError, NoStoreYet
 from agenteval.files import same_file
 from agenteval.readers import make_view, read_runs
 from agenteval.records import Criterion, Run
@@ -36,8 +37,14 @@ from agenteval.reporting.plots import reliability_lines
 from agenteval.reporting.report import Report
 from agenteval.stats.scores import ScoreTable
 from agenteval.store import Store
+from agenteval.store.labels import Labels
 from agenteval.text import plural
 from agenteval.utility.judging import Criteria, read_criteria
+
+_NO_LABELS = (
+    "give ratings to compare with, or --audit; the store has no labels of people "
+    "(`agenteval view --label` makes them)"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,8 +103,9 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
     """Compare every judge with `labels`, ratings by people: agreement per criterion, with intervals
     over cases. `agenteval.app.options.AgreementOptions` lists the keywords.
 
-    Labels and `scores` are files of ratings (CSV, JSONL) or tables. Each rater in a file counts
-    separately; `raters` and `judges` select some. Without `scores` the judges are those of the
+    Labels and `scores` are files of ratings (CSV, JSONL) or tables. Without `labels` they are those
+    of the store's newest queue, or of `queue`, given in the viewer. Each rater counts separately;
+    `raters` and `judges` select some. Without `scores` the judges are those of the
     store (by model or start of the hash; default: the latest). `criteria` (a file, a set or a list;
     default: those of the task) give the levels, worst to best. `runs` give case and success;
     default: runs.jsonl beside the labels. A run is good from the value `cut` on, for the corrected
@@ -112,13 +120,12 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
     Raises InputError for what cannot be used, StoreError for a store that cannot be read.
     """
     given = read_options(AgreementOptions, options, agree)
-    if labels is None and not given.audit:
-        raise InputError("give ratings to compare with, or --audit", "--labels")
-    if given.alt_test and labels is None:
+    stored = _stored_labels(labels, given)
+    if given.alt_test and labels is None and stored is None:
         raise InputError("asks for labels of several people", "--alt-test")
     if not 0 <= given.epsilon < 1:
         raise InputError(f"epsilon {given.epsilon} must lie from 0 up to 1", "--epsilon")
-    drawn = _sample(labels, given.sample)
+    drawn = stored.sample if stored else _sample(labels, given.sample)
     thresholds = AgreeOptions(few=given.min_runs, cut=given.cut, seed=given.seed)
     judges = (given.judges,) if isinstance(given.judges, str) else tuple(given.judges)
     criteria, notes = known_criteria(given.criteria, given.task)
@@ -131,10 +138,15 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
         tables = _from_files(files, judges, labels, given.raters, criteria)
     else:
         task = given.task and Path(given.task).name
+        if stored:
+            judges, task = judges or (stored.queue.source_key,), task or stored.queue.task
+            notes += stored.notes
         tables, criteria = _from_store(given.store, judges, task, criteria, notes, unfinished)
     people: dict[str, ScoreTable] = {}
     if isinstance(labels, ScoreTable):
         people = {"people": labels}
+    elif stored:
+        people = _chosen_people(stored, given.raters)
     elif labels is not None:
         path = Path(labels)
         chosen = chosen_raters(path, given.raters, "--rater")
@@ -193,6 +205,39 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
         replacing=tuple(tests),
     )
     return report.gated(*_gates(pairs, given.min_runs)) if given.gate else report
+
+
+def _stored_labels(labels: Ratings | None, given: AgreementOptions) -> LabelledQueue | None:
+    """The labels of the store, where no others are given. Raises InputError where labels are
+    needed and there are none."""
+    if labels is not None or given.scores:
+        if given.queue is not None:
+            raise InputError("names labels of the store; give no --labels and --scores", "--queue")
+        if labels is None and not given.audit:
+            raise InputError(_NO_LABELS, "--labels")
+        return None
+    if given.audit and given.queue is None:
+        return None
+    try:
+        with opened(given.store, create=False) as store:
+            if given.queue is None and not Labels(store).queues():
+                raise InputError(_NO_LABELS, "--labels")
+            labelled = labelled_queue(store, given.queue)
+    except NoStoreYet:
+        raise InputError(_NO_LABELS, "--labels") from None
+    if not labelled.people:
+        raise InputError(f"nobody has labelled a run of {labelled.queue.name!r} yet", "--queue")
+    return labelled
+
+
+def _chosen_people(stored: LabelledQueue, raters: Sequence[str]) -> dict[str, ScoreTable]:
+    if unknown := [rater for rater in raters if rater not in stored.people]:
+        raise InputError(
+            f"no rater {unknown[0]!r} in {stored.queue.name!r}; there are: "
+            f"{', '.join(stored.people)}",
+            "--rater",
+        )
+    return {rater: t for rater, t in stored.people.items() if not raters or rater in raters}
 
 
 def _sample(labels: Ratings | None, sample: str | Path | None) -> Sample | None:

@@ -79,6 +79,9 @@ class AgreementOptions:
         type=Path | None,
         help="File of `agree sample` that says what was drawn. Default: the labels' own.",
     )
+    queue: str | None = option(
+        None, help="Labels of the store: those of this queue of the viewer. Default: the newest."
+    )
     random_labels: bool = option(
         False, "--random-labels", help="The labels were drawn at random, by other means."
     )
@@ -105,6 +108,7 @@ class AgreementKeywords(TypedDict, total=False):
     confusion: bool
     audit: bool
     sample: str | Path | None
+    queue: str | None
     random_labels: bool
     alt_test: bool
     epsilon: float

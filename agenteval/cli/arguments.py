@@ -198,6 +198,13 @@ class CopyOptions:
             show_default=False,
         ),
     ] = None
-    drop: Annotated[
-        float, typer.Option(help="Share of a text that a perturbation touches.", min=0.01, max=0.9)
+    share: Annotated[
+        float,
+        typer.Option(
+            "--share",
+            "--drop",
+            help="Share of a text that a perturbation changes. `--drop` is its former name.",
+            min=0.01,
+            max=0.9,
+        ),
     ] = 0.25

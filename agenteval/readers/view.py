@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from pydantic import JsonValue
 
@@ -20,6 +21,10 @@ HEADING = re.compile(
 )
 _FAKE = re.compile(
     r"^(?=\[(?:(?:span )?(?:system|user|assistant|tool)\b|tool call\]|final output\]))", re.M
+)
+# the backslash before what would otherwise be a heading
+_UNMARK = re.compile(
+    r"^\\(?=\[(?:(?:span )?(?:system|user|assistant|tool)\b|tool call\]|final output\]))"
 )
 # The attributes of a span that hold its result, in OpenInference, OpenTelemetry and plain form.
 _SPAN_OUTPUT = ("output.value", "gen_ai.output.messages", "gen_ai.completion", "output")
@@ -52,6 +57,29 @@ def make_view(run: Run, *, with_reference: bool = False, max_chars: int = 200_00
         reference=None if reference is None else _cut(reference, max_chars),
         failed_as=None if run.failure is None else "missing",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ViewTurn:
+    """A part of a trajectory: `heading` as in "assistant: planner" ("" before the first), and its
+    text."""
+
+    heading: str
+    text: str
+
+
+def split_trajectory(trajectory: str) -> list[ViewTurn]:
+    """Return the turns of a trajectory that `make_view` rendered; a plain text is one turn."""
+    turns: list[ViewTurn] = []
+    heading, lines = "", list[str]()
+    for line in trajectory.split("\n"):
+        if HEADING.match(line):
+            turns.append(ViewTurn(heading, "\n".join(lines).strip("\n")))
+            heading, lines = line[1:-1], []
+        else:
+            lines.append(_UNMARK.sub("", line))
+    turns.append(ViewTurn(heading, "\n".join(lines).strip("\n")))
+    return [turn for turn in turns if turn.heading or turn.text]
 
 
 def _trajectory(run: Run) -> str:

@@ -45,7 +45,7 @@ _MOST_WORDS = 2_000  # characters of a message
 @dataclass(frozen=True, slots=True)
 class Fragment:
     """Part of a text. `kind` is an element (strong, small, code, mark, ins, del) or a class,
-    `link` an id on the page, `note` a number before it."""
+    `link` an id on the page or a path of the viewer (from "/"), `note` a number before it."""
 
     text: str
     kind: str = ""
@@ -217,9 +217,11 @@ class Page:
 
 def render(page: Page) -> str:
     """Return the page as HTML. The same page gives the same text."""
-    style, script = _asset("page.css"), _asset("page.js")
-    text: str = _template().render(
-        page=page, policy=_policy(style, script), style=_markup(style), script=_markup(script)
+    style, script = asset("page.css"), asset("page.js")
+    text: str = (
+        environment()
+        .get_template("page.html")
+        .render(page=page, policy=policy(style, script), style=markup(style), script=markup(script))
     )
     return text
 
@@ -402,7 +404,7 @@ def _cell(cell: Cell, column: Column, drawn: bool, links: Mapping[str, str]) -> 
 # ---- template ------------------------------------------------------------------------------------
 
 
-def _policy(style: str, script: str) -> str:
+def policy(style: str, script: str) -> str:
     """Return the content security policy: only this style sheet and this script, by their hashes.
 
     W3C, Content Security Policy Level 3, section 6.7.2 (hash sources).
@@ -416,11 +418,11 @@ def _policy(style: str, script: str) -> str:
 
 
 @functools.cache
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
     return files("agenteval.reporting").joinpath(name).read_text(encoding="utf-8").strip()
 
 
-def _markup(text: str) -> Any:
+def markup(text: str) -> Any:
     """Mark the style sheet or the script, which are ours, as markup."""
     from markupsafe import Markup
 
@@ -428,18 +430,24 @@ def _markup(text: str) -> Any:
 
 
 @functools.cache
-def _template() -> Any:
-    from jinja2 import Environment, StrictUndefined
+def environment(*packages: str) -> Any:
+    """Return a Jinja environment that escapes texts and shows invisible characters.
 
-    environment = Environment(
+    Templates are those of this package and of `packages`.
+    """
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
+    loaders = [PackageLoader(name, "") for name in ("agenteval.reporting", *packages)]
+    made = Environment(
+        loader=ChoiceLoader(loaders),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         finalize=lambda value: visible(value) if type(value) is str else value,
     )
-    environment.filters["kind_of"] = lambda block: type(block).__name__.lower()
-    environment.filters["rows"] = _rows
-    environment.filters["number"] = lambda n: n if isinstance(n, str) else f"{n:,}"
-    environment.globals |= {"FOLDED": _FOLDED, "version": version("agenteval")}
-    return environment.from_string(_asset("page.html"))
+    made.filters["kind_of"] = lambda block: type(block).__name__.lower()
+    made.filters["rows"] = _rows
+    made.filters["number"] = lambda n: n if isinstance(n, str) else f"{n:,}"
+    made.globals |= {"FOLDED": _FOLDED, "version": version("agenteval")}
+    return made

@@ -146,6 +146,45 @@ verdicts = Table(
     PrimaryKeyConstraint("source_key", "task"),
 )
 
+# Labels that people give in the viewer. Rows are only added: the newest of a rater on an item and a
+# criterion counts, the earlier ones are its history. Tables of labels are made when the first queue
+# is stored, so that a store without labels needs none.
+labels = Table(
+    "labels",
+    metadata,
+    Column("label_id", Integer, primary_key=True, autoincrement=True),
+    Column("rater", NAME, nullable=False),
+    Column("item_key", NAME, ForeignKey("items.item_key"), nullable=False),
+    Column("criterion_key", NAME, nullable=False),  # "" for findings on a whole trace
+    Column("status", NAME, nullable=False),  # scored, not_applicable, skipped, declined, withdrawn
+    Column("label", NAME),
+    Column("value", Float),  # 0 (worst) to 1 (best); NULL for a nominal criterion
+    Column("seconds", Float),  # from showing the item to saving the label
+    Column("saved", Float, nullable=False),
+    Column("detail", Text, nullable=False),  # JSON: evidence, findings
+)
+Index("labels_by_item", labels.c.item_key, labels.c.criterion_key, labels.c.rater)
+
+# What raters are to label: items with the weights of the sample that they were drawn by.
+queues = Table(
+    "queues",
+    metadata,
+    Column("name", NAME, primary_key=True),
+    Column("made", Float, nullable=False),
+    Column("record", Text, nullable=False),  # JSON
+)
+
+# Who is labelling which item of a queue that not every rater labels.
+claims = Table(
+    "claims",
+    metadata,
+    Column("queue", NAME, nullable=False),
+    Column("item_key", NAME, nullable=False),
+    Column("rater", NAME, nullable=False),
+    Column("claimed", Float, nullable=False),
+    PrimaryKeyConstraint("queue", "item_key", "rater"),
+)
+
 # Paid replies by the hash of their request, so that nothing is paid for twice.
 replies = Table(
     "replies",

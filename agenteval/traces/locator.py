@@ -114,7 +114,7 @@ class Locator:
             "source": self.source.model_dump(mode="json"),
             "condensing": asdict(self.condensing),
             "condense": CONDENSE_VERSION,
-            "hints": detectors.VERSION if self.hints else None,
+            "hints": detectors.detectors_key() if self.hints else None,
             **({"with_reference": True} if self.with_reference else {}),
         }
 

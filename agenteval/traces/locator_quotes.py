@@ -12,7 +12,7 @@ from rapidfuzz import fuzz
 from agenteval.models.prompts import neutralise
 from agenteval.records import Run
 from agenteval.traces.condense import Condensed
-from agenteval.traces.detectors import texts
+from agenteval.traces.spans import texts
 
 QuoteCheck = Literal["span", "step", "off"]
 _ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|[nrt])?")

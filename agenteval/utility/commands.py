@@ -169,7 +169,7 @@ def verify(
             scores=how.scores,
             labels=how.labels,
             perturbations=copies.perturb or (),
-            share=copies.drop,
+            share=copies.share,
             options=thresholds,
             probes=how.probes,
             attacked=how.attacked,
@@ -204,7 +204,7 @@ def perturb(
     report = api.perturb(
         runs,
         copies.perturb or (),
-        share=copies.drop,
+        share=copies.share,
         seed=seed,
         limit=limit,
         mapping=read_columns(columns),

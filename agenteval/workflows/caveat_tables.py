@@ -14,6 +14,7 @@ from agenteval.records.table import Table, column, table_of
 from agenteval.stats import Interval
 from agenteval.workflows.results import SessionResult, TurnResult
 from agenteval.workflows.session import Prediction, SessionFailure, SessionLog
+from agenteval.workflows.session_end import ENDS
 from agenteval.workflows.session_judge import GoalsFailure
 
 _MOST_TEXT = 80
@@ -174,7 +175,7 @@ def _rewarded(reward: float) -> bool | None:
 
 def _why(r: SessionResult, log: SessionLog) -> str:
     reasons = list(r.verdict.differences[:1]) if r.verdict else []
-    if r.verdict and r.verdict.decided_by == "limit":
+    if ENDS[log.ended].decided_by:
         reasons = ["the session was cut off"]
     if log.differing:
         first = log.calls[log.differing[0]]

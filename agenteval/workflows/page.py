@@ -30,17 +30,12 @@ from agenteval.workflows.flags import flow_flags
 from agenteval.workflows.page_sessions import chosen, heading, session_items
 from agenteval.workflows.page_turns import MOST_TURNS, WRONG, outcome_of, wrong_turns
 from agenteval.workflows.results import SessionResult, TurnResult
-from agenteval.workflows.session import SessionEnd, SessionFailure
+from agenteval.workflows.session import SessionFailure
+from agenteval.workflows.session_end import ENDS
 from agenteval.workflows.tables import result_tables
 from agenteval.workflows.tallies import SessionTally, Tallies, TurnTally, format_pairs
 
 _NOTABLE = 0.1  # of the sessions or calls of a system: more than that is said at the top
-_ENDS: dict[SessionEnd, str] = {
-    "turns": "limit of turns",
-    "calls": "limit of calls",
-    "turn_calls": "limit of calls in a turn",
-    "agent": "agent stopped or silent",
-}
 _WHO = {"agent": "agent", "user": "simulated user", "tools": "simulated tools"}
 
 
@@ -141,7 +136,8 @@ def _ends(t: SessionTally) -> list[str]:
     remarks = []
     sessions, calls = t.ended.total(), t.statuses.total()
     if t.cut_short > _NOTABLE * sessions:
-        how = ", ".join(f"{words} {t.ended[k]:,}" for k, words in _ENDS.items() if t.ended[k])
+        counts = [(end.counted, t.ended[key]) for key, end in ENDS.items() if key != "user"]
+        how = ", ".join(f"{words} {count:,}" for words, count in counts if count)
         remarks.append(
             f"{t.cut_short:,} of {plural(sessions, 'session')} ended without the user's "
             f"goodbye ({how})"

@@ -31,6 +31,7 @@ from agenteval.workflows.conformance import Deviation
 from agenteval.workflows.flags import flow_signs
 from agenteval.workflows.results import SessionResult, SessionVerdict, TurnResult
 from agenteval.workflows.session import SessionCall, SessionLog
+from agenteval.workflows.session_end import DECIDED_BY, ENDS
 from agenteval.workflows.session_judge import GoalsFailure, GoalsVerdict, GoalVerdict
 
 MOST_ITEMS = 80  # messages and calls of one conversation
@@ -52,20 +53,6 @@ _ANSWERED = {
     "model": "answered by a model",
     "generated": "answered by a generator",
     "refused": "refused",
-}
-_ENDED = {
-    "user": "the user ended it",
-    "turns": "stopped at the limit of turns",
-    "calls": "stopped at the limit of calls",
-    "turn_calls": "stopped at the limit of calls in one turn",
-    "agent": "the agent's time for a turn was over, or it said nothing",
-}
-_DECIDED_BY = {
-    "limit": "a limit that was passed",
-    "state": "the final state",
-    "judge": "the judge",
-    "simulator": "nobody: a simulator made a mistake, which is not charged to the agent",
-    None: "nobody could",
 }
 _CHART = {True: "no call departs from it", False: "departed from", None: "no call was made"}
 
@@ -185,8 +172,8 @@ def _annotations(
         yield Lines(mistakes, "Mistakes of simulators, not charged to the agent")
     calls = f"{verdict.right} right of {verdict.generated} made, {verdict.gold} gold"
     facts = {
-        "decided by": _DECIDED_BY[verdict.decided_by],
-        "end": _ENDED[log.ended],
+        "decided by": DECIDED_BY[verdict.decided_by],
+        "end": ENDS[log.ended].sentence,
         "goals": "–" if verdict.progress is None else f"{100 * verdict.progress:.0f}% achieved",
         "calls": calls + (f", {verdict.unjudged} undecided" if verdict.unjudged else ""),
         "chart": _CHART[verdict.conforms] if verdict.charted else "there is none",

@@ -13,6 +13,7 @@ from agenteval.workflows.conformance import Cause, Deviation
 from agenteval.workflows.response_judge import ResponseVerdict
 from agenteval.workflows.scenario import Demand, Format
 from agenteval.workflows.session import Prediction, SessionFailure, SessionLog
+from agenteval.workflows.session_end import DecidedBy
 from agenteval.workflows.session_judge import GoalsFailure, GoalsVerdict
 from agenteval.workflows.turn_score import TurnVerdict
 
@@ -48,8 +49,9 @@ class CaseInfo(Record):
 class SessionVerdict(Record):
     """The verdict on one session.
 
-    `success` is decided by a limit that was exceeded (no), else by the final state (`demand` says
-    what was asked of it), else by the judge; None when none of them can say. A session in which the
+    `success` is decided by the end of the session if the user did not end it (no), else by the
+    final state (`demand` says what was asked of it), else by the judge; None when none of them can
+    say. A session in which the
     agent met a simulator's mistake has none however it ended (`simulator`), nor progress and
     deviations. `progress` is the share of goals achieved. `right`, `gold`, `generated` and
     `unjudged` count calls (see `SessionCounts`), `sequence` is that of `order_f1`. `conforms` (None
@@ -60,7 +62,7 @@ class SessionVerdict(Record):
     """
 
     success: bool | None
-    decided_by: Literal["limit", "state", "judge", "simulator"] | None
+    decided_by: DecidedBy | None
     demand: Demand = "state"
     progress: float | None = Field(default=None, ge=0, le=1)
     state_success: bool | None = None

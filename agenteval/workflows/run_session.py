@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from agenteval.agents import Dialogue, System, drive
 from agenteval.agents.conversation import turn_messages
-from agenteval.agents.protocol import AgentFailure, AgentLimits, AgentLog
+from agenteval.agents.protocol import AgentFailure, AgentLimits, AgentLog, Ending
 from agenteval.agents.toolbox import Toolbox
 from agenteval.engine.judging import classify
 from agenteval.errors import (
@@ -26,15 +26,21 @@ from agenteval.workflows.instructions import instructions, tools_given
 from agenteval.workflows.scenario import Format, Profile, Role
 from agenteval.workflows.session import (
     SessionCall,
-    SessionEnd,
     SessionFailure,
     SessionLog,
     SimulatorMistake,
 )
+from agenteval.workflows.session_end import SessionEnd
 from agenteval.workflows.simulated_tools import ToolSimulator
 from agenteval.workflows.simulated_user import DONE, UserContext, UserSimulator
 
 SINGLE_TURNS, CROSS_TURNS = 15, 20  # replies of the agent; arXiv 2406.14884, appendix
+VERSION = 1  # of the loop; part of the key of a session, so that a changed loop reuses none
+_SILENT: dict[Ending, SessionEnd] = {  # ends of a session in which the agent did not reply
+    "iterations": "turn_calls",
+    "timeout": "time",
+    "finished": "agent",
+}
 _FATAL = (Unauthorized, BudgetExceeded, InputError, ModelUnavailable)
 
 
@@ -231,7 +237,7 @@ class _SessionRun:
             full = stopped and allowed == calls_left
             silent = not spoke and not full
         if silent:
-            return _Stopped("turn_calls" if stopped else "agent")
+            return _Stopped(_SILENT[log.ending])
         if full:
             return _Stopped("calls")
         if settings.messages is not None and len(self.messages) >= settings.messages:
@@ -287,8 +293,7 @@ class _SessionRun:
 
 @dataclass(frozen=True, slots=True)
 class _Stopped:
-    """The agent was stopped: "calls" (it asked for one too many), "turn_calls" (in one turn),
-    "agent" (its time was over, or it said nothing) or "turns" (too many messages)."""
+    """The agent was stopped before the user said goodbye."""
 
     ended: SessionEnd
 

@@ -8,10 +8,8 @@ from pydantic import Field, JsonValue
 
 from agenteval.agents.protocol import CallStatus
 from agenteval.records import FailureStatus, Message, Record, Usage
+from agenteval.workflows.session_end import SessionEnd
 
-# user: it said goodbye; turns, calls, turn_calls: a limit, the last that of calls in one turn;
-# agent: its time for a turn was over, or it did not answer.
-SessionEnd = Literal["user", "turns", "calls", "turn_calls", "agent"]
 Answered = Literal["backend", "recorded", "model", "generated", "refused"]
 
 

@@ -12,7 +12,7 @@ from agenteval.errors import InputError
 from agenteval.models.client import Client
 from agenteval.workflows.cases import OpenRole, SessionCase
 from agenteval.workflows.options import one_of
-from agenteval.workflows.run_session import SessionSettings, run_session
+from agenteval.workflows.run_session import VERSION, SessionSettings, run_session
 from agenteval.workflows.session import SessionFailure, SessionLog
 from agenteval.workflows.simulated_tools import ToolMode, ToolModel, ToolSimulator
 from agenteval.workflows.simulated_user import ScriptedUser, UserSimulator
@@ -79,6 +79,7 @@ class Simulators:
         """Return what of them can change a session; `client` is one to the model."""
         limits = {k: v for k, v in self.settings.parameters.items() if k != "format"}
         conditions: dict[str, JsonValue] = {
+            "loop": VERSION,
             "limits": limits,
             "tools": self.tools,
             "user": self._user(client).parameters,

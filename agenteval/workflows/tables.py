@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 
 from agenteval.analysis.system_pairs import Pair
 from agenteval.records import Usage
@@ -30,6 +30,7 @@ from agenteval.workflows.caveat_tables import (
 )
 from agenteval.workflows.conformance import CAUSES
 from agenteval.workflows.results import SessionResult, TurnResult
+from agenteval.workflows.session_end import ENDS
 from agenteval.workflows.tallies import GROUPS, SessionTally, Tallies, TurnTally, format_pairs
 
 _SESSIONS = "success success_low success_high progress sessions tasks without_verdict"
@@ -60,13 +61,12 @@ class _AgentColumns:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ends(_AgentColumns):
+class _SessionCount(_AgentColumns):
     sessions: int = column("sessions", "count")
-    user: int = column("user said\ngoodbye", "count")
-    turns: int = column("limit of\nturns", "count")
-    limit: int = column("limit of\ncalls", "count")
-    turn_limit: int = column("limit in\na turn", "count", "of calls, see --calls-per-turn")
-    agent_stopped: int = column("agent\nstopped", "count")
+
+
+@dataclass(frozen=True, slots=True)
+class _CallStatuses:
     calls: int = column("calls", "count", "made in these sessions")
     malformed: int = column("malformed", "count", "calls that could not be read")
     bad_arguments: int = column(
@@ -172,20 +172,7 @@ def _session_tables(all_tallies: Tallies) -> Iterator[Table]:
         _UNDECIDED if undecided else "",
         without_interval(t.f1 for t in tallies),
     )
-    notable = [t for t in tallies if t.cut_short or t.refused]
-    left_out = "Agents whose users all said goodbye, without a refused call, are left out."
-    yield table_of(
-        _Ends,
-        "ended",
-        "How sessions ended",
-        [_ends(t) for t in notable],
-        notes=[
-            "Agent stopped: out of time within a turn, or it said nothing.",
-            *([left_out] if len(notable) < len(tallies) else []),
-        ],
-        group="agent",
-        detail=True,
-    )
+    yield _ends(tallies)
     for name in GROUPS:
         if _several(name, sessions):
             groups = sorted(all_tallies.sessions_by(name), key=lambda t: t.group)
@@ -318,22 +305,23 @@ def _unchecked(sessions: Sequence[SessionResult]) -> Iterator[str]:
         yield f"{unchecked:,} of {walked:,} transitions walked could not be checked: {reason}."
 
 
-def _ends(t: SessionTally) -> _Ends:
-    ended, statuses = t.ended, t.statuses
-    return _Ends(
-        agent=t.agent,
-        format=t.format,
-        sessions=ended.total(),
-        user=ended["user"],
-        turns=ended["turns"],
-        limit=ended["calls"],
-        turn_limit=ended["turn_calls"],
-        agent_stopped=ended["agent"],
-        calls=statuses.total(),
-        malformed=statuses["malformed"],
-        bad_arguments=statuses["bad_arguments"],
-        unknown_tool=statuses["unknown_tool"],
+def _ends(tallies: Sequence[SessionTally]) -> Table:
+    """Return how sessions ended, with a column for each end, and what became of their calls."""
+    columns = (
+        *columns_of(_SessionCount),
+        *(Column(end.column, end.head, "count", end.hint) for end in ENDS.values()),
+        *columns_of(_CallStatuses),
     )
+    notable = [t for t in tallies if t.cut_short or t.refused]
+    rows: list[dict[str, Cell]] = []
+    for t in notable:
+        counts = _SessionCount(t.agent, t.format, t.ended.total())
+        kinds = (t.statuses[k] for k in ("malformed", "bad_arguments", "unknown_tool"))
+        ends = {end.column: t.ended[key] for key, end in ENDS.items()}
+        rows.append(asdict(counts) | ends | asdict(_CallStatuses(t.statuses.total(), *kinds)))
+    left_out = "Agents whose users all said goodbye, without a refused call, are left out."
+    notes = (left_out,) if len(notable) < len(tallies) else ()
+    return Table("ended", "How sessions ended", columns, tuple(rows), notes, "agent", detail=True)
 
 
 def _causes(tallies: Sequence[SessionTally]) -> Table:

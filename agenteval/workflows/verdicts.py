@@ -14,7 +14,7 @@ import json
 from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from agenteval.errors import AgentevalError
 from agenteval.models.asking import ParsedReply
@@ -38,6 +38,7 @@ from agenteval.workflows.response_judge import ReplyToGrade, ResponseJudge, Resp
 from agenteval.workflows.results import SessionVerdict, TurnJudged
 from agenteval.workflows.scenario import Demand
 from agenteval.workflows.session import Prediction, SessionLog
+from agenteval.workflows.session_end import ENDS, DecidedBy
 from agenteval.workflows.session_judge import (
     GoalsFailure,
     GoalsVerdict,
@@ -48,7 +49,7 @@ from agenteval.workflows.session_judge import (
 from agenteval.workflows.session_score import score_session
 from agenteval.workflows.turn_score import score_turn
 
-VERSION = 5  # of the rules of a verdict
+VERSION = 6  # of the rules of a verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +236,9 @@ class Verdicts:
             return None
         key = case.info.id, case.info.version
         if key not in self._gold:
+            begin = next((gold.begin for gold in self._gold.values()), None)
             self._gold[key] = gold_state(
-                case.of.role, case.profile, case.of.backend, recorded=case.recorded
+                case.of.role, case.profile, case.of.backend, recorded=case.recorded, base=begin
             )
         return self._gold[key]
 
@@ -277,12 +279,12 @@ def _failed_on(equality: Equality, log: SessionLog) -> list[FailureStatus]:
 
 def _success(
     log: SessionLog, state: StateVerdict | None, judge: GoalsVerdict | GoalsFailure | None
-) -> tuple[bool | None, Literal["limit", "state", "judge", "simulator"] | None]:
+) -> tuple[bool | None, DecidedBy | None]:
     # However the session ended: keeping only its successes would raise the rate.
     if log.invalidated_by:
         return None, "simulator"
-    if log.ended != "user":  # exceeding a limit is a failure (arXiv 2406.14884)
-        return False, "limit"
+    if decided_by := ENDS[log.ended].decided_by:  # over a limit: a failure (arXiv 2406.14884)
+        return False, decided_by
     if state is not None:
         return state.success, "state"
     if isinstance(judge, GoalsVerdict) and judge.success is not None:

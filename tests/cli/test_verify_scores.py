@@ -189,7 +189,7 @@ def test_without_texts_equal_ratings_are_warned_of(
 
 
 def blocks(language: str) -> list[str]:
-    part = PAGE.split("## Ratings made elsewhere")[1]
+    part = PAGE.split("## Ratings made elsewhere")[1].split("\n## ")[0]
     return re.findall(rf"```{language}\n(.*?)```", part, re.S)
 
 

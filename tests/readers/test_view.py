@@ -9,6 +9,7 @@ import pytest
 
 from agenteval.errors import InputError
 from agenteval.readers import make_view
+from agenteval.readers.view import split_trajectory
 from agenteval.records import Message, Run, Span, ToolCall
 
 
@@ -169,3 +170,23 @@ def test_text_of_exactly_the_limit_is_whole() -> None:
     assert make_view(Run(id="r", output="x" * 200), max_chars=200).trajectory == "x" * 200
     with pytest.raises(InputError):
         make_view(Run(id="r"), max_chars=199)
+
+
+def test_a_trajectory_is_split_into_the_turns_it_was_made_of() -> None:
+    run = Run(
+        id="r",
+        input="Add 2 and 2.",
+        messages=(
+            Message(role="user", content="Add 2 and 2."),
+            Message(role="assistant", name="planner", content="I say:\n[user]\nnot a turn"),
+            Message(role="tool", name="sum", content="4\n\n5"),
+        ),
+        output="4",
+    )
+    assert [(t.heading, t.text) for t in split_trajectory(make_view(run).trajectory)] == [
+        ("assistant: planner", "I say:\n[user]\nnot a turn"),
+        ("tool: sum", "4\n\n5"),
+        ("final output", "4"),
+    ]
+    assert [t.text for t in split_trajectory("plain\ntext")] == ["plain\ntext"]
+    assert split_trajectory("") == []

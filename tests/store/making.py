@@ -151,6 +151,9 @@ TABLES = {
     "results",
     "replies",
     "verdicts",
+    "labels",
+    "queues",
+    "claims",
 }
 
 

@@ -7,7 +7,8 @@ import traceback
 from typing import Any, Literal
 
 from agenteval.records import Finding, Message, Run, Span, SpanEvent, ToolCall, ToolSpec
-from agenteval.traces.detectors import detect, texts
+from agenteval.traces.detectors import detect
+from agenteval.traces.spans import texts
 
 
 def raised(exception: BaseException, escaped: bool | str = "False") -> SpanEvent:

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agenteval.records import Message, Run, Span, SpanEvent, ToolCall, ToolSpec
-from agenteval.traces.detectors import CATEGORY, CONFIDENCE, NAME, detect
+from agenteval.records import Finding, Message, Run, Span, SpanEvent, ToolCall, ToolSpec
+from agenteval.traces.detectors import DETECTORS, Detector, detect, detectors_key
+from agenteval.traces.failed_code import CONFIDENCE
 from agenteval.traces.taxonomy import Leaf, Taxonomy, built_in
 from benchmarks import detectors as table
 from tests.thorough import often
@@ -76,13 +77,29 @@ def test_what_the_model_did_not_write(refused: str) -> None:
     assert trace.found() == []
 
 
+def test_findings_of_several_detectors_come_in_the_order_of_their_spans() -> None:
+    trace, _, _ = step(UNEXPECTED)
+    first = trace.spans[0].id
+
+    def root(_: Run, category: str) -> list[Finding]:
+        return [Finding(span=first, category=category)]
+
+    detectors = (*DETECTORS, Detector("root", 3, "Goal Deviation", root))
+    found = detect(Run(id="t", spans=tuple(trace.spans)), built_in(), detectors)
+    assert [(f.source, f.category) for f in found] == [
+        ("detector:root", "Goal Deviation"),
+        ("detector:failed-code", "Formatting Errors"),
+    ]
+    assert detectors_key(detectors) == {"failed-code": 1, "root": 3}
+
+
 @pytest.mark.skipif(not table.DATA.is_dir(), reason="needs TRAIL's annotated traces")
 def test_precision_on_annotated_traces() -> None:
     cases = table.read_cases(table.DATA)
     assert len(cases) == 40
-    rows = {name: table.measure(cases, CATEGORY, [name]) for name in (NAME, "written")}
+    rows = {name: table.measure(cases, table.CATEGORY, [name]) for name in (table.NAME, "written")}
     figures = {name: (m.flags, m.hits, round(m.chance, 1)) for name, m in rows.items()}
-    assert figures == {NAME: (44, 31, 12.9), "written": (44, 16, 12.9)}
+    assert figures == {table.NAME: (44, 31, 12.9), "written": (44, 16, 12.9)}
     assert table.left_out(cases) == table.LeftOut(44, 31, 40)
     assert round(31 / 44, 2) == CONFIDENCE
 
@@ -98,7 +115,7 @@ def test_categories_of_a_taxonomy() -> None:
     assert [f.category for f in detect(run, own)] == ["Bad form"]
     silent = Taxonomy(name="own", leaves=(leaf("Formatting Errors", assigned=False),))
     assert detect(run, silent) == ()
-    built = built_in().find(CATEGORY)
+    built = built_in().find(table.CATEGORY)
     assert built is not None
     assert built.assigned
 

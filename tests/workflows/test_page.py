@@ -206,8 +206,8 @@ def test_ends_without_a_goodbye_are_said_at_the_top_above_a_tenth() -> None:
     assert "without the user's goodbye" not in ten  # one of ten is not more than a tenth
     bad = [ended("turns", "r/s/x", "malformed"), ended("agent", "r/s/y", "unknown_tool")]
     assert (
-        "2 of 11 sessions ended without the user's goodbye (limit of turns 1, agent stopped or "
-        "silent 1); 2 of 11 calls could not be carried out (malformed 1, unknown tool 1)."
+        "2 of 11 sessions ended without the user's goodbye (limit of turns 1, agent silent "
+        "1); 2 of 11 calls could not be carried out (malformed 1, unknown tool 1)."
     ) in words_of([*nine, *bad])
 
 

@@ -146,7 +146,7 @@ async def test_an_agent_that_takes_too_long_or_says_nothing() -> None:
         await asyncio.sleep(30)
         return ""
 
-    assert (await log(wait, SessionSettings(seconds=0.05))).ended == "agent"
+    assert (await log(wait, SessionSettings(seconds=0.05))).ended == "time"
     assert (await log(lambda *_: "")).ended == "agent"
 
 

@@ -132,6 +132,9 @@ def test_a_limit_is_a_failure_whatever_was_done() -> None:
     assert (found.success, found.decided_by) == (False, "limit")
     assert (found.state_success, found.progress) == (True, 1.0)
     assert found.cause == "other"  # it did everything, and did not come to an end
+    for end, decided_by in (("time", "time"), ("agent", "agent")):
+        stopped = say(CASES["hana"], log(gold(CASES["hana"]), end))
+        assert (stopped.success, stopped.decided_by) == (False, decided_by)
     half = say(CASES["jan"], log(gold(CASES["jan"])[:1]))
     assert (half.success, half.progress, half.state_goals) == (False, 0.5, (True, False))
     silent = say(CASES["hana"], log([]))

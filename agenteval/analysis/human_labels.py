@@ -1,0 +1,178 @@
+"""Labels of a store: which runs a queue holds, and what its labels say about the judge."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agenteval.analysis.rating_sources import StoredJudge
+from agenteval.analysis.sampling import By, Sample, draw, sample_parts
+from agenteval.analysis.scores import run_names
+from agenteval.errors import InputError
+from agenteval.records import Criterion
+from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
+from agenteval.store import Store
+from agenteval.store.labels import HumanLabel, LabelQueue, Labels
+from agenteval.text import plural
+
+
+@dataclass(frozen=True)
+class QueuePlan:
+    """What a new queue is called, which criteria (ids; default: all that the judge rated) are
+    labelled, and by how many raters each item (None: all)."""
+
+    name: str
+    criteria: tuple[str, ...] = ()
+    per_item: int | None = None
+
+
+@dataclass(frozen=True)
+class LabelledQueue:
+    """A queue with its judge's ratings and its labels.
+
+    `people` holds a table for each rater, `sample` the draw (None for runs that a person chose),
+    `notes` what could not be used.
+    """
+
+    queue: LabelQueue
+    judge: StoredJudge
+    criteria: tuple[Criterion, ...]
+    ratings: ScoreTable
+    people: Mapping[str, ScoreTable]
+    sample: Sample | None
+    notes: tuple[str, ...]
+
+
+def drawn_queue(
+    judge: StoredJudge, plan: QueuePlan, n: int, *, by: By = "random", seed: int = 0
+) -> LabelQueue:
+    """Return a queue of `n` runs drawn from those that the judge rated (see `sampling.draw`).
+
+    Raises InputError for a criterion that the judge did not rate, and as `draw`.
+    """
+    keys = _criterion_keys(judge, plan.criteria)
+    sample = draw(judge.table(set(keys), judge.newest_runs), n, by=by, seed=seed)
+    names = _names(judge)
+    items = {names[key]: key for key in judge.newest_runs}
+    drawn = tuple(items[run] for run in sample.weights)
+    weights = tuple(sample.weights.values())
+    return _queue(judge, plan, drawn).model_copy(update={"weights": weights, "sample": sample.name})
+
+
+def chosen_queue(judge: StoredJudge, plan: QueuePlan, items: Sequence[str]) -> LabelQueue:
+    """Return a queue of items (keys) that a person chose: its labels do not correct means."""
+    return _queue(judge, plan, tuple(dict.fromkeys(items)))
+
+
+def _queue(judge: StoredJudge, plan: QueuePlan, items: tuple[str, ...]) -> LabelQueue:
+    known = judge.store.items()
+    return LabelQueue(
+        name=plan.name,
+        task=next((str(known[key]["task"] or "") for key in judge.newest_runs), ""),
+        source_key=judge.key,
+        items=items,
+        criteria=_criterion_keys(judge, plan.criteria),
+        per_item=plan.per_item,
+    )
+
+
+def labelled_queue(store: Store, name: str | None = None) -> LabelledQueue:
+    """Return a queue of the store with what its judge and its raters said; default: the newest.
+
+    Labels whose level the criterion no longer has, and labels of runs that are no longer in the
+    store, are left out with a note. Raises InputError when there is no such queue.
+    """
+    labels = Labels(store)
+    queues = labels.queues()
+    if not queues or (name is not None and name not in queues):
+        known = f"; there are: {', '.join(queues)}" if queues else ""
+        missing = "the store has no labels" if name is None else f"no queue is called {name!r}"
+        raise InputError(f"{missing}{known}; `agenteval view --label` makes them", "--queue")
+    queue = list(queues.values())[-1] if name is None else queues[name]
+    with store.snapshot():
+        judge = StoredJudge.find(store, queue.source_key, queue.task)
+        known_criteria = store.criteria_of(queue.source_key)
+        by_key = {key: known_criteria[key] for key in queue.criteria if key in known_criteria}
+        ratings = judge.table(set(by_key), judge.newest_runs)
+        items = store.items()
+        given = labels.newest(items=queue.items)
+    names = _names(judge)
+    notes: Counter[str] = Counter()
+    builders: dict[str, TableBuilder] = {}
+    for label in given:
+        problem = _unusable(label, by_key, names)
+        if problem:
+            notes[problem] += 1
+        elif label.status in ("scored", "not_applicable"):
+            builder = builders.setdefault(label.rater, TableBuilder())
+            _add(builder, label, by_key[label.criterion_key], names, items)
+    return LabelledQueue(
+        queue=queue,
+        judge=judge,
+        criteria=tuple(by_key.values()),
+        ratings=ratings,
+        people={rater: builder.table() for rater, builder in builders.items()},
+        sample=sample_of(queue, names),
+        notes=tuple(f"{plural(n, 'label')} left out: {why}" for why, n in notes.items()),
+    )
+
+
+def sample_of(queue: LabelQueue, names: Mapping[str, str]) -> Sample | None:
+    """Return the draw of a queue with the names that its runs have now; None without a draw."""
+    if queue.weights is None or queue.sample is None:
+        return None
+    weights = {names.get(k, k): w for k, w in zip(queue.items, queue.weights, strict=True)}
+    by, total, seed = sample_parts(queue.sample, queue.name)
+    return Sample(weights, by, total, seed)
+
+
+def _criterion_keys(judge: StoredJudge, ids: Sequence[str]) -> tuple[str, ...]:
+    newest = judge.store.newest_criteria(judge.key)
+    rated = [criterion.id for criterion in newest.values()]
+    if unknown := [name for name in ids if name not in rated]:
+        raise InputError(
+            f"the judge did not rate {unknown[0]!r}; it rated: {', '.join(rated)}", "--criterion"
+        )
+    return tuple(key for key, criterion in newest.items() if not ids or criterion.id in ids)
+
+
+def _names(judge: StoredJudge) -> dict[str, str]:
+    keys = {key for versions in judge.runs.values() for key in versions}
+    return run_names(judge.store.items(), keys)
+
+
+def _unusable(
+    label: HumanLabel, criteria: Mapping[str, Criterion], names: Mapping[str, str]
+) -> str:
+    """Why a label cannot be used; "" if it can."""
+    if label.item_key not in names:
+        return "its run is not in the store"
+    criterion = criteria.get(label.criterion_key)
+    if criterion is None:
+        return "its criterion is not among those of the queue" if label.criterion_key else ""
+    if label.label is not None and label.label not in criterion.accepted_values:
+        return f"{criterion.id} no longer has the level {label.label!r}"
+    return ""
+
+
+def _add(
+    builder: TableBuilder,
+    label: HumanLabel,
+    criterion: Criterion,
+    names: Mapping[str, str],
+    items: Mapping[str, Mapping[str, Any]],
+) -> None:
+    item = items[label.item_key]
+    texts = {
+        "run": names[label.item_key],
+        "case": item["case_key"],
+        "system": item["system"],
+        "criterion": criterion.id,
+        "variant": ORIGINAL,
+        "status": label.status,
+        "label": label.label,
+    }
+    success = None if item["success"] is None else bool(item["success"])
+    builder.add(texts, repeat=0, success=success, value=label.value)

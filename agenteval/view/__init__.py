@@ -1,0 +1,1 @@
+"""The local viewer, and the page for raters without a server."""

@@ -1,0 +1,113 @@
+"""What a rater sees of a queue: the text of an item, and the criteria to label it on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agenteval.analysis.scores import run_names
+from agenteval.errors import InputError
+from agenteval.readers.view import ViewTurn, split_trajectory
+from agenteval.records import Finding, Findings
+from agenteval.store import Store
+from agenteval.store.labels import HumanLabel, LabelQueue, Labels
+from agenteval.traces.evaluator import load_outlines
+
+MOST_LEVELS = 9  # that have a key
+
+
+@dataclass(frozen=True)
+class LabelItem:
+    """A run as raters see it: neither its system nor any score is shown.
+
+    `run`, `case` and `system` are for the exported labels; `weight` is that of the draw.
+    """
+
+    key: str
+    run: str
+    case: str
+    system: str
+    problem: str
+    turns: tuple[ViewTurn, ...]
+    weight: float | None
+
+
+@dataclass(frozen=True)
+class LabelCriterion:
+    """A criterion as raters see it, with levels from worst to best."""
+
+    key: str
+    id: str
+    name: str
+    description: str
+    levels: tuple[str, ...]
+    allow_na: bool
+
+
+def label_items(store: Store, queue: LabelQueue, keys: Sequence[str]) -> list[LabelItem]:
+    """Return items of a queue with their texts, in the order of `keys`.
+
+    Raises InputError for one that is no longer in the store.
+    """
+    known = store.items()
+    if missing := [key for key in keys if key not in known]:
+        raise InputError(f"a run of this queue is not in the store: {missing[0][:12]}", queue.name)
+    names = run_names(known, queue.items)
+    weights = dict(zip(queue.items, queue.weights or (), strict=False))
+    return [
+        LabelItem(
+            key=key,
+            run=names[key],
+            case=str(known[key]["case_key"] or names[key]),
+            system=str(known[key]["system"] or ""),
+            problem=str(body.get("problem", "")),
+            turns=tuple(split_trajectory(str(body.get("trajectory", "")))),
+            weight=weights.get(key),
+        )
+        for key, body in store.bodies(keys)
+    ]
+
+
+def label_criteria(store: Store, queue: LabelQueue) -> list[LabelCriterion]:
+    """Return the criteria of a queue that people can label: those with levels.
+
+    Raises InputError when there is none.
+    """
+    known = store.criteria_of(queue.source_key)
+    criteria = [
+        LabelCriterion(
+            key=key,
+            id=known[key].id,
+            name=known[key].name,
+            description=known[key].description,
+            levels=known[key].accepted_values,
+            allow_na=known[key].allow_na,
+        )
+        for key in queue.criteria
+        if key in known and known[key].accepted_values
+    ]
+    if not criteria:
+        raise InputError("no criterion of this queue has levels to choose from", queue.name)
+    return criteria
+
+
+def trace_findings(store: Store) -> dict[str, dict[str, HumanLabel]]:
+    """Return the label that counts of every trace (key) and rater; its findings are in order."""
+    given: dict[str, dict[str, HumanLabel]] = {}
+    for label in Labels(store).newest():
+        if not label.criterion_key:
+            given.setdefault(label.item_key, {})[label.rater] = label
+    return given
+
+
+def findings_of_raters(store: Store) -> dict[str, list[Findings]]:
+    """Return what every rater found, by name, a `Findings` for each trace that they examined."""
+    names = {key: shown.trace for key, shown in load_outlines(store).items()}
+    by_rater: dict[str, list[Findings]] = {}
+    for key, raters in trace_findings(store).items():
+        for rater, label in raters.items():
+            found = tuple(
+                Finding.model_validate({**entry, "source": rater}) for entry in label.findings
+            )
+            by_rater.setdefault(rater, []).append(Findings(trace=names[key], findings=found))
+    return by_rater

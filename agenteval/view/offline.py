@@ -1,0 +1,107 @@
+"""A self-contained page that is mailed to a rater, and the file of labels that comes back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import partial
+from importlib.resources import files
+from typing import Any
+
+from agenteval.analysis.human_labels import LabelledQueue, sample_of
+from agenteval.reporting.page import asset, environment, markup, policy
+from agenteval.stats.scores import CodedColumn, ScoreTable
+from agenteval.store import Store
+from agenteval.store.labels import LabelQueue
+from agenteval.view.label_items import label_criteria, label_items
+
+
+def label_page(store: Store, queue: LabelQueue) -> str:
+    """Return one HTML page with all runs of a queue and a form for each.
+
+    It loads nothing and sends nothing: the rater downloads a file of ratings, which
+    `agenteval agree --labels` reads. Raises InputError for a queue without levels to choose from.
+    """
+    items = label_items(store, queue, queue.items)
+    criteria = label_criteria(store, queue)
+    sample = sample_of(queue, {item.key: item.run for item in items})
+    about = {
+        "sample": sample and sample.name,
+        "criteria": [{"key": c.key, "id": c.id} for c in criteria],
+        "items": {
+            item.key: {
+                "run": item.run,
+                "case": item.case,
+                "system": item.system,
+                "weight": None if item.weight is None else round(item.weight, 6),
+            }
+            for item in items
+        },
+    }
+    folder = files("agenteval.view")
+    style = asset("page.css") + folder.joinpath("label.css").read_text("utf-8")
+    script = folder.joinpath("label.js").read_text("utf-8")
+    template = environment("agenteval.view").get_template("offline.html")
+    page: str = template.render(
+        queue=queue,
+        entries=items,
+        criteria=criteria,
+        policy=policy(style, script),
+        style=markup(style),
+        script=markup(script),
+        # "<" is the only character that could end the element
+        about=markup(json.dumps(about).replace("<", "\\u003c")),
+    )
+    return page
+
+
+def label_rows(labelled: LabelledQueue) -> list[dict[str, Any]]:
+    """Return a row for each rater, item and criterion, as `agree --labels` reads them.
+
+    Of a draw there is a row for every run: one without label and rater where a rater has not
+    labelled it.
+    """
+    sample = labelled.sample
+    rows: list[dict[str, Any]] = []
+    entries = {entry.run: entry for entry in labelled.ratings.entries()}
+    for rater, table in labelled.people.items():
+        given = {
+            (row.run, row.criterion): row for row in map(partial(_row, table), range(len(table)))
+        }
+        for run in sample.weights if sample else dict.fromkeys(run for run, _ in given):
+            for criterion in labelled.criteria:
+                row = given.get((run, criterion.id))
+                if row is None and sample is None:
+                    continue
+                fields: dict[str, Any] = {
+                    "run": run,
+                    "case": entries[run].case,
+                    "system": entries[run].system or "",
+                    "criterion": criterion.id,
+                    "label": row and row.label,
+                    "rater": row and rater,
+                }
+                if row is not None and row.label is None:
+                    fields["status"] = row.status
+                if sample is not None:
+                    fields |= {"weight": round(sample.weights[run], 6), "sample": sample.name}
+                rows.append(fields)
+    return rows
+
+
+@dataclass(frozen=True)
+class _LabelRow:
+    run: str
+    criterion: str
+    label: str | None
+    status: str
+
+
+def _row(table: ScoreTable, at: int) -> _LabelRow:
+    def name(column: CodedColumn) -> str | None:
+        code = column.codes[at]
+        return None if code < 0 else column.names[code]
+
+    return _LabelRow(
+        str(name(table.run)), str(name(table.criterion)), name(table.label), str(name(table.status))
+    )
