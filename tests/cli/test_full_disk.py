@@ -1,4 +1,4 @@
-"""A disk that fails under a command: one line, exit code 3, and the same table once it works again."""
+"""A disk that fails: one line, exit code 3, and the same table once it works again."""
 
 from __future__ import annotations
 
