@@ -45,6 +45,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "verdicts": Benchmark("quality", ("--seeds", "5", "--runs", "60")),
     "detectors": Benchmark("quality", ()),
     "flow_import": Benchmark("speed"),
+    "view": Benchmark("speed"),
 }
 GROUPS = tuple(dict.fromkeys(b.group for b in BENCHMARKS.values()))
 

@@ -4,29 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import median
 from typing import cast, get_args
 from urllib.parse import urlencode
 
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from agenteval.analysis.human_labels import QueuePlan, drawn_queue
+from agenteval.analysis.human_labels import QueuePlan, chosen_queue, drawn_queue
 from agenteval.analysis.rating_sources import StoredJudge
 from agenteval.analysis.sampling import By
 from agenteval.errors import InputError
-from agenteval.reporting.page import Page, PageSection, Text
+from agenteval.records.table import column, table_of
+from agenteval.reporting.page import Listing, Page, PageSection, Text
 from agenteval.store.labels import LabelQueue, Labels
-from agenteval.view.labelling import label_results, revealed, save_form, screen, undo
+from agenteval.view.grid import filtered_runs
+from agenteval.view.labelling import (
+    ADJUDICATED,
+    differences,
+    label_results,
+    revealed,
+    save_form,
+    screen,
+    undo,
+)
 from agenteval.view.server import FormFunction, PageFunction, Viewer, respond
 
 _LONGEST_NAME = 200
+_MOST_CHOSEN = 1000  # runs of a queue that a person chose
 
 
 @dataclass(frozen=True)
 class _QueueCard:
     queue: LabelQueue
     done: Mapping[str, int]
+    seconds: float | None  # median time for an item, of all raters
     results: str
+
+
+@dataclass(frozen=True)
+class _DifferenceRow:
+    run: str = column("run")
+    criterion: str = column("criterion")
+    levels: str = column("what the raters say")
 
 
 def queues_page(viewer: Viewer, request: Request) -> Response:
@@ -37,7 +58,14 @@ def queues_page(viewer: Viewer, request: Request) -> Response:
         states = labels.progress(queue)
         raters = dict.fromkeys(name for by_rater in states.values() for name in by_rater)
         done = {r: sum(s.get(r) == "done" for s in states.values()) for r in sorted(raters)}
-        cards.append(_QueueCard(queue, done, _path("/label/results", queue=queue.name)))
+        taken = {
+            (x.rater, x.item_key): x.seconds
+            for x in labels.newest(items=queue.items)
+            if x.seconds is not None
+        }
+        seconds = median(taken.values()) if taken else None
+        results = _path("/label/results", queue=queue.name)
+        cards.append(_QueueCard(queue, done, seconds, results))
     judges = [(key, f"{source.model} {key[:8]}") for key, source in viewer.store.sources()]
     return respond(
         request,
@@ -61,6 +89,11 @@ def item_page(viewer: Viewer, request: Request) -> Page | Response:
         where = _path("/label/results", queue=queue.name, rater=rater)
         return RedirectResponse(where, 303)
     before = revealed(viewer.store, queue, rater, after) if after else []
+    others = (
+        [d for d in differences(viewer.store, queue) if d.item_key == key]
+        if rater == ADJUDICATED
+        else []
+    )
     return respond(
         request,
         "label.html",
@@ -68,6 +101,7 @@ def item_page(viewer: Viewer, request: Request) -> Page | Response:
         rater=rater,
         screen=screen(viewer.store, queue, rater, key),
         before=before,
+        others=others,
         problem="",
         results=_path("/label/results", queue=queue.name, rater=rater),
     )
@@ -79,6 +113,19 @@ def results_page(viewer: Viewer, request: Request) -> Page:
     tables, notes = label_results(viewer.store, queue.name)
     first = [table for table in tables if not table.detail]
     details = [table for table in tables if table.detail and (table.rows or table.notes)]
+    differing = differences(viewer.store, queue)
+    rows = [
+        _DifferenceRow(
+            d.run, d.criterion, "; ".join(f"{name}: {level}" for name, level in d.levels.items())
+        )
+        for d in differing
+    ]
+    links = {
+        d.run: _path("/label/item", queue=queue.name, rater=ADJUDICATED, item=d.item_key)
+        for d in differing
+    }
+    table = table_of(_DifferenceRow, "differences", "Differences", rows)
+    shown = Listing(table, links if viewer.labelling else {}, titled=False)
     nothing = [] if tables else [Text("Nobody has labelled a run of this queue yet.")]
     return Page(
         "view",
@@ -86,6 +133,12 @@ def results_page(viewer: Viewer, request: Request) -> Page:
         "Agreement of the judge with every rater, and its means corrected by the labels.",
         [
             PageSection("summary", "", [*nothing, *(Text(n, "warning") for n in notes), *first]),
+            PageSection(
+                "differences",
+                "Raters differ",
+                [shown] if rows else [],
+                f"Open a run to decide; the decision is saved under the name {ADJUDICATED!r}.",
+            ),
             PageSection("details", "Details", details),
         ],
         facts=[("The same in the terminal", f"agenteval agree --queue {queue.name!r}")],
@@ -108,6 +161,7 @@ def save(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
             rater=rater,
             screen=screen(viewer.store, queue, rater, key),
             before=[],
+            others=[],
             problem=str(error),
             results=_path("/label/results", queue=queue.name, rater=rater),
         )
@@ -125,9 +179,7 @@ def take_back(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Resp
 
 def make_queue(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
     """Draw a new queue, and show all of them."""
-    name, by = form.get("name", "").strip()[:_LONGEST_NAME], form.get("by", "random")
-    if not name:
-        raise InputError("a queue needs a name", "name")
+    name, by = _queue_name(form), form.get("by", "random")
     if by not in get_args(By):
         raise InputError(f"{by!r} is none of: {', '.join(get_args(By))}", "by")
     n, seed = _number(form, "n", 1), _number(form, "seed", 0)
@@ -136,6 +188,26 @@ def make_queue(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Res
     queue = drawn_queue(judge, QueuePlan(name, (), per_item), n, by=cast("By", by), seed=seed)
     Labels(viewer.store).add_queue(queue)
     return RedirectResponse("/label", 303)
+
+
+def choose_queue(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
+    """Make a queue of the first runs of the grid, as they are filtered and sorted there."""
+    name = _queue_name(form)
+    n = min(_number(form, "n", 1), _MOST_CHOSEN)
+    key, items = filtered_runs(viewer, QueryParams(form.get("filter", "")))
+    task = {str(viewer.store.items()[item]["task"]) for item in items[:n]}
+    if len(task) > 1:
+        raise InputError(f"the runs are of several tasks: {', '.join(sorted(task))}", "filter")
+    judge = StoredJudge.find(viewer.store, key, next(iter(task), None))
+    Labels(viewer.store).add_queue(chosen_queue(judge, QueuePlan(name), items[:n]))
+    return RedirectResponse("/label", 303)
+
+
+def _queue_name(form: Mapping[str, str]) -> str:
+    name = form.get("name", "").strip()[:_LONGEST_NAME]
+    if not name:
+        raise InputError("a queue needs a name", "name")
+    return name
 
 
 def _number(form: Mapping[str, str], name: str, least: int) -> int:
@@ -177,4 +249,5 @@ FORMS: dict[str, FormFunction] = {
     "/label/save": save,
     "/label/undo": take_back,
     "/label/queue": make_queue,
+    "/label/chosen": choose_queue,
 }

@@ -6,7 +6,6 @@ test a field before a call returns it.
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Any, Literal
 from pydantic import JsonValue
 
 from agenteval.records import Record, canonical_json
+from agenteval.text import did_you_mean
 from agenteval.workflows.chart import WORD, Chart, Edge, Node, RemarkKind, names_in, reached
 from agenteval.workflows.conditions import FieldComparison, constant, is_date, plain
 from agenteval.workflows.scenario import Profile, RecordedSession, Turn, WorkflowTool, complaint
@@ -22,7 +22,7 @@ from agenteval.workflows.scenario import Profile, RecordedSession, Turn, Workflo
 Severity = Literal["error", "warning", "note"]
 _ChartKind = Literal["no_start", "several_starts", "unreachable", "no_exit", "unknown_field"]
 _Other = Literal["bad_value", "unreadable", "no_tool", "unknown_tool", "profile", "annotation"]
-DefectKind = Literal[RemarkKind, _ChartKind, _Other, "backend"]
+DefectKind = Literal[RemarkKind, _ChartKind, _Other, "backend", "tools"]
 Charts = Mapping[str, Chart | None]  # by scenario; None for one without a chart
 OUT_OF_SCOPE = "out of scope"
 _CAMEL = re.compile(r"[a-z]+(?:[A-Z][a-z0-9]+)+")
@@ -154,8 +154,8 @@ def _value_problem(c: FieldComparison, schema: Mapping[str, Any]) -> str | None:
 
 
 def _hint(word: str, names: Iterable[str], cutoff: float = 0.6) -> str:
-    near = difflib.get_close_matches(word[:80], list(names), 1, cutoff)
-    return f"; did you mean {near[0]}?" if near else ""
+    hint = did_you_mean(word, names, cutoff=cutoff)
+    return hint and f"; {hint}"
 
 
 def profile_defects(
