@@ -332,7 +332,7 @@ class _SpanReader:
         """Read `sent` and `answered`; returns the events that say nothing of them."""
         if not self.trees and not any(e.name.startswith("gen_ai.") for e in self.events):
             return self.events
-        others = [event for event in self.events if not self._read_event(event)]
+        unread = [event for event in self.events if not self._read_event(event)]
         instructions = self._messages_of(_INSTRUCTIONS, "system")
         for name in _SENT:
             self.sent = self.sent or self._messages_of(name, "user")
@@ -344,7 +344,7 @@ class _SpanReader:
         finish = next((reason for reason in reasons if isinstance(reason, str) and reason), None)
         if finish is not None and self._peek(*_FINISH) is None:
             self.single[_FINISH[0]] = finish
-        return others
+        return unread
 
     def _messages_of(self, name: str, role: Role) -> list[Message]:
         """Return the messages of an attribute, and remove it when there are some."""
@@ -359,7 +359,7 @@ class _SpanReader:
         return messages
 
     def _read_event(self, event: SpanEvent) -> bool:
-        """Read what an event says was sent or answered; returns whether it says so."""
+        """Read the messages in an event; return whether it has any."""
         body = _body(event) if event.name.startswith("gen_ai.") else None
         if body is None:
             return False

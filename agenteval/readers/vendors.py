@@ -66,9 +66,9 @@ def _usage(single: _Attributes, usage: Any) -> None:
 
 
 def _vercel(single: _Attributes, messages: dict[str, list[_Attributes]]) -> None:
-    asked = next((n for n in ("ai.prompt.messages", "ai.prompt") if n in single), None)
-    if asked is not None:
-        messages[_SENT] = to_messages(single.pop(asked), "user")
+    prompt_key = next((n for n in ("ai.prompt.messages", "ai.prompt") if n in single), None)
+    if prompt_key is not None:
+        messages[_SENT] = to_messages(single.pop(prompt_key), "user")
     text = single.pop("ai.response.text", None) or single.pop("ai.response.object", None)
     calls = _json(single, "ai.response.toolCalls")
     content: list[Any] = [{"type": "text", "text": text}] if text else []
@@ -158,25 +158,25 @@ def _monocle(
             _usage(single, held)
             _state(single, [(_FINISH, first_of(held, "finish_reason"))])
         elif event.name in _MONOCLE_EVENTS:
-            asked = event.name == "data.input"
-            value = first_of(held, *(("input", "query") if asked else ("response", "output")))
-            error = None if asked else first_of(held, "error_code")
+            is_input = event.name == "data.input"
+            value = first_of(held, *(("input", "query") if is_input else ("response", "output")))
+            error = None if is_input else first_of(held, "error_code")
             if of_model:
-                key, role = (_SENT, "user") if asked else (_ANSWERED, "assistant")
+                key, role = (_SENT, "user") if is_input else (_ANSWERED, "assistant")
                 messages[key] = [row for item in _items(value) for row in _spoken(item, role)]
             else:
                 _state(single, [(event.name, "\n".join(map(str, _items(value))) or None)])
             _state(single, [("error.type", error)])
-    named = {
+    entity_names = {
         str(single.get(f"entity.{n}.type", "")).split(".")[0]: single.get(f"entity.{n}.name")
         for n in (3, 2, 1)
     }
     if of_model:
-        _state(single, [(_MODEL, named.get("model"))])
+        _state(single, [(_MODEL, entity_names.get("model"))])
     elif "tool" in str(single["span.type"]):
-        _state(single, [("gen_ai.tool.name", named.get("tool"))])
+        _state(single, [("gen_ai.tool.name", entity_names.get("tool"))])
     elif str(single["span.type"]) == "agentic.invocation":
-        _state(single, [("gen_ai.agent.name", named.get("agent"))])
+        _state(single, [("gen_ai.agent.name", entity_names.get("agent"))])
 
 
 def _items(value: Any) -> list[Any]:

@@ -10,7 +10,7 @@ This computes the same figures as calculate_scores.py of patronus-ai/trail-bench
 - a score that is 0, empty or no number is -1, and predicted reliability is cut to an integer.
 
 If that program would stop with an exception (a category that is a list, scores that are no list, a
-score that is a list or too large to be cut), the trace is left out and counted as "not in form".
+score that is a list or too large to be cut), the trace is left out and counted as "malformed".
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class OfficialCase:
 
 @dataclass(frozen=True)
 class OfficialCategory:
-    """One category over traces; `support` is the number of gold traces that hold it."""
+    """Scores of one category over traces; `support` is the number of gold traces with it."""
 
     category: str
     precision: float
@@ -86,10 +86,8 @@ class Correlation:
 
 @dataclass(frozen=True)
 class OfficialScores:
-    """All official figures; means are None without traces.
-
-    `skipped` counts omitted traces by reason; `per_trace` is (location, joint).
-    """
+    """All official scores; means are None without traces. `skipped` counts omitted traces by
+    reason; `per_trace` is (location, joint)."""
 
     weighted_f1: Interval
     location: Interval
@@ -165,7 +163,7 @@ def _taken(text: str, side: str) -> tuple[AnnotationSets | None, str | None]:
     except (ReplyError, ValueError, RecursionError):
         return None, f"{side} unreadable"
     except (AttributeError, IndexError, KeyError, OverflowError, TypeError):
-        return None, f"{side} not in form"
+        return None, f"{side} malformed"
 
 
 def score_official(

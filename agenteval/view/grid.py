@@ -165,8 +165,8 @@ def _filter(store: Store, index: JudgeIndex, query: QueryParams) -> NDArray[np.b
     if level := query.get("level"):
         keep &= _with_level(index, query.get("criterion"), level)
     if text := query.get("text"):
-        found = runs_with_text(store, text)
-        keep &= np.array([run.key in found for run in index.runs], dtype=np.bool_)
+        matching = runs_with_text(store, text)
+        keep &= np.array([run.key in matching for run in index.runs], dtype=np.bool_)
     return keep
 
 
@@ -213,13 +213,13 @@ def _order(
 
 def across(values: NDArray[np.float32], *, mean: bool) -> NDArray[np.float64]:
     """Return the mean or the largest value of each row, NaN for a row without any."""
-    known = ~np.isnan(values)
+    rated = ~np.isnan(values)
     if mean:
-        total, count = np.where(known, values, 0).sum(axis=1), known.sum(axis=1)
+        total, count = np.where(rated, values, 0).sum(axis=1), rated.sum(axis=1)
         result = np.full(len(values), np.nan)
         np.divide(total, count, out=result, where=count > 0)
         return result
-    largest = np.where(known, values, -np.inf).max(axis=1, initial=-np.inf)
+    largest = np.where(rated, values, -np.inf).max(axis=1, initial=-np.inf)
     return np.where(np.isinf(largest), np.nan, largest)
 
 

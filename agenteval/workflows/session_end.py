@@ -1,4 +1,4 @@
-"""How a session can end: everything that is said of each end, and who decides success."""
+"""The ways a session can end, their descriptions, and how success is decided."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ SessionEnd = Literal["user", "turns", "calls", "turn_calls", "time", "agent"]
 DecidedBy = Literal["limit", "time", "agent", "state", "judge", "simulator"]
 
 DECIDED_BY: dict[DecidedBy | None, str] = {
-    "limit": "a limit that was passed",
+    "limit": "an exceeded limit",
     "time": "the time limit of a turn",
-    "agent": "the agent, which said nothing",
+    "agent": "the agent's silence",
     "state": "the final state",
     "judge": "the judge",
-    "simulator": "nobody: a simulator made a mistake, which is not charged to the agent",
+    "simulator": "undecided: a simulator made a mistake, which does not count against the agent",
     None: "nobody could",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class EndWords:
-    """What is said of one end.
+    """Description of one end.
 
-    `column` and `head` are the key and the head of its column in tables, `hint` explains it.
-    `sentence` is for the page of a session. The session has failed by `decided_by`; None: the final
-    state or a judge decides.
+    `column` and `head` are key and head of its table column, `hint` explains it. `sentence` is for
+    the page of a session. The session has failed because of `decided_by`; with None the final state
+    or a judge decides.
     """
 
     column: str
@@ -47,11 +47,11 @@ ENDS: dict[SessionEnd, EndWords] = {
         "see --calls-per-turn",
     ),
     "time": EndWords(
-        "out_of_time",
-        "agent out\nof time",
-        "the agent's time for a turn was over",
-        "time",
-        "within a turn, see --timeout",
+        column="out_of_time",
+        head="agent out\nof time",
+        hint="within a turn, see --timeout",
+        sentence="the agent exceeded the time of a turn",
+        decided_by="time",
     ),
     "agent": EndWords(
         "agent_stopped",

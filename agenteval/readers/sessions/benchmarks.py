@@ -32,13 +32,15 @@ def speaker(row: Row) -> str:
 
 
 def transcript(rows: list[Row], first: int = 0, key: str = "content") -> Session:
-    """Return the session of a list of messages; whoever is not known by role is an agent."""
+    """Return the session of a list of messages; unknown roles are treated as agents."""
     session = Session()
     for number, row in enumerate(rows, start=first):
         name, role = speaker(row), str(row.get("role") or row.get("from") or "").lower()
-        known = ROLES.get(role) or ROLES.get(name.lower())
-        known = "tool" if "terminal" in name.lower() and known != "assistant" else known
-        content = {"role": known or "assistant", "content": row.get(key), **_calls_of(row)}
+        known_role = ROLES.get(role) or ROLES.get(name.lower())
+        known_role = (
+            "tool" if "terminal" in name.lower() and known_role != "assistant" else known_role
+        )
+        content = {"role": known_role or "assistant", "content": row.get(key), **_calls_of(row)}
         for step in session.add(content, at=seconds(row.get("timestamp"))):
             step.name = None if name.lower() in ROLES else name[:200] or None
             step.id = f"step-{number}" if step.role != "tool" else None
@@ -239,13 +241,13 @@ def _event_v0(session: Session, event: Row, replies: dict[str, Step]) -> None:
         counts = (first_of(used, "prompt_tokens"), first_of(used, "completion_tokens"))
         step.usage, step.model = step.usage or usage_of(*counts), reply.get("model")
         if action not in ("message", "finish"):
-            rest = {
+            remaining = {
                 k: v
                 for k, v in args.items()
                 if k not in ("thought", "hidden", "confirmation_state")
             }
             name, id = call.get("function_name") or action, call.get("tool_call_id")
-            step.calls.append(tool_call(name, rest, id or str(event.get("id"))))
+            step.calls.append(tool_call(name, remaining, id or str(event.get("id"))))
 
 
 def _observed(session: Session, event: Row, at: float | None) -> None:
@@ -328,8 +330,12 @@ def run_state(document: Row) -> Session:
     """Return the session of a run state: replies, with the results of their calls."""
     state = _plain(document)
     session = Session(agent=str(first_of(state.get("current_agent"), "name") or "agent"))
-    asked = state.get("original_input")
-    for row in asked if isinstance(asked, list) else [{"role": "user", "content": asked}]:
+    original_input = state.get("original_input")
+    for row in (
+        original_input
+        if isinstance(original_input, list)
+        else [{"role": "user", "content": original_input}]
+    ):
         session.add(row if isinstance(row, dict) else {"role": "user", "content": row}, "user")
     results: dict[str, tuple[Row, Any]] = {}
     for item in state.get("generated_items") or ():

@@ -53,10 +53,11 @@ class Step:
 
 @dataclass
 class Session:
-    """A recorded session. `usage` is that of the whole session, where steps do not state theirs.
+    """A recorded session.
 
-    `output` is the result that the tool names; None: the last answer. `ended` says in the tool's
-    words how it ended, `failure` why there is no answer.
+    `usage` is that of the whole session if steps do not state theirs. `output` is the result stated
+    by the tool (None: the last answer). `ended` is the tool's description of how it ended, and
+    `failure` the reason for a missing answer.
     """
 
     id: str | None = None
