@@ -150,12 +150,6 @@ def _there(db: sqlite3.Connection, tables: set[str], key: Key) -> bool:
     return db.execute(query, [value for _, value in values]).fetchone() is not None
 
 
-def rows_of_both(one: Path, other: Path) -> set[Key]:
-    """Rows that two children submitted, each for itself."""
-    rows = ({key for keys in _said(units)[0].values() for key in keys} for units in (one, other))
-    return set.intersection(*rows)
-
-
 def _said(units: Path) -> tuple[dict[str, list[Key]], list[str]]:
     """Rows by unit as they were queued, and the units that were acknowledged."""
     submitted: dict[str, list[Key]] = {}

@@ -55,13 +55,6 @@ def test_several_judges_make_a_panel(cli: Cli, project: Path) -> None:
     assert "panel" not in only.json["tables"]
 
 
-def answer(body: dict[str, Any], n: int) -> str:
-    """Clear and right, but wrong where the run failed (i = 2)."""
-    wrong = "What is 2 + 2?" in body["messages"][1]["content"]
-    labels = {"clarity": "clear", "accuracy": "incorrect" if wrong else "correct"}
-    return json.dumps({k: {"explanation": f"{k}.", "label": v} for k, v in labels.items()})
-
-
 def test_audit_of_labels_in_the_runs_file(cli: Cli, project: Path) -> None:
     rows, runs = [], []
     for i in range(14):
