@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from agenteval.readers.fields import words
 from agenteval.records import Run, Span
+from agenteval.text import plural
 
 PROMPT = words("""
     llm.token_count.prompt gen_ai.usage.input_tokens gen_ai.usage.prompt_tokens
@@ -114,7 +115,7 @@ def kinds_line(spans: Sequence[Span]) -> str:
     attributes = Counter(name for span in unknown for name in span.attributes)
     names = sorted(attributes, key=lambda name: (-attributes[name], name))
     seen = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
-    counts = f"{len(spans):,} spans, {len(unknown):,} of an unknown kind or chains"
+    counts = f"{plural(len(spans), 'span')}, {len(unknown):,} of an unknown kind or chains"
     return f"{counts}; attributes seen: {seen or 'none'}"
 
 

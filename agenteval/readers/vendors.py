@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from agenteval.readers.chat_forms import first_of, to_messages
+from agenteval.readers.fields import INPUT, OUTPUT, snake
 from agenteval.readers.loose_json import json_or_none
 from agenteval.records import SpanEvent
 
@@ -36,7 +37,26 @@ def unpacked(
     if "span.type" in single and any(e.name in _MONOCLE_EVENTS for e in events):
         _monocle(single, events, messages)
         events = [event for event in events if event.name not in _MONOCLE_EVENTS]
+    for event in events:
+        if not event.name.startswith(("gen_ai.", "exception")):
+            for key, names in _SPOKEN.items():
+                if (text := _spoken_in(event, names)) is not None:
+                    single.setdefault(key, text)
     return events, {key: rows for key, rows in messages.items() if rows}
+
+
+def _spoken_in(event: SpanEvent, names: frozenset[str]) -> Any:
+    """Return what an event says under one of the names, or as a whole where it is called so."""
+    held = event.attributes
+    by_key = (v for k, v in held.items() if snake(k.rpartition(".")[2]) in names and v)
+    named = snake(event.name.rpartition(".")[2]) in names and len(held) == 1
+    return next(by_key, next(iter(held.values())) if named else None)
+
+
+_SPOKEN = {
+    "data.input": frozenset({*INPUT, "request"}),
+    "data.output": frozenset(OUTPUT),
+}
 
 
 def _json(single: _Attributes, name: str) -> Any:

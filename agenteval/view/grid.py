@@ -64,10 +64,19 @@ class GridRow:
 
 
 @dataclass(frozen=True)
-class GridView:
-    """One page of the grid. `heads` are (name, link that sorts, aria-sort) of the columns."""
+class GridHead:
+    """Head of a column; `link` sorts by it ("": it cannot), `aria` says how it is sorted."""
 
-    heads: Sequence[tuple[str, str, str]]
+    name: str
+    link: str = ""
+    aria: str = "none"
+
+
+@dataclass(frozen=True)
+class GridView:
+    """One page of the grid."""
+
+    heads: Sequence[GridHead]
     rows: Sequence[GridRow]
     total: int
     first: int
@@ -269,10 +278,10 @@ def _by_criterion(
     )
 
 
-def _head(request: Request, c: Criterion, sort: str, *, falling: bool) -> tuple[str, str, str]:
+def _head(request: Request, c: Criterion, sort: str, *, falling: bool) -> GridHead:
     order = "desc" if sort == c.id and not falling else None
     aria = ("descending" if falling else "ascending") if sort == c.id else "none"
-    return c.name, page_url(request, sort=c.id, order=order, page=None), aria
+    return GridHead(c.name, page_url(request, sort=c.id, order=order, page=None), aria)
 
 
 def _by_system(
@@ -312,7 +321,7 @@ def _by_system(
                 ),
             )
         )
-    heads = [(system, "", "none") for system in systems]
+    heads = [GridHead(system) for system in systems]
     start = (number - 1) * PER_PAGE + 1 if part else 0
     return GridView(
         heads, rows, len(cases), start, *turn_links(request, number, len(cases), PER_PAGE)

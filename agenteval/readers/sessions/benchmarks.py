@@ -15,7 +15,7 @@ from agenteval.readers.chat_forms import first_of
 from agenteval.readers.fields import snake
 from agenteval.readers.messages import ROLES
 from agenteval.readers.public_logs import swe_agent
-from agenteval.readers.sessions.session import Session, Step, tool_call, usage_of
+from agenteval.readers.sessions.session import Session, SessionStep, tool_call, usage_of
 from agenteval.readers.spans import seconds
 from agenteval.records import RunFailure, Usage
 
@@ -154,7 +154,7 @@ def swe_trajectory(row: Row) -> Session:
     return session
 
 
-def _command(step: Step, message: Row, extra: Any) -> None:
+def _command(step: SessionStep, message: Row, extra: Any) -> None:
     """Add the call of a command that stands in the text, and the usage of the reply."""
     command, used = message.get("action"), first_of(first_of(extra, "response"), "usage")
     if not isinstance(command, str) and len(blocks := _CODE.findall(step.text)) == 1:
@@ -178,7 +178,7 @@ def openhands(document: Any) -> Session:
     session = Session(first_of(row, "instance_id"), "OpenHands")
     session.task = first_of(row, "instruction")
     session.model = str(first_of(first_of(first_of(row, "metadata"), "llm_config"), "model") or "")
-    replies: dict[str, Step] = {}
+    replies: dict[str, SessionStep] = {}
     for event in (e for pair in pairs for e in pair if isinstance(e, dict)):
         read = _event_v1 if "kind" in event else _event_v0
         read(session, event, replies)
@@ -199,18 +199,20 @@ def _metrics(session: Session, metrics: Any) -> None:
         session.usage = stated or session.usage
 
 
-def _reply(session: Session, key: Any, replies: dict[str, Step], event: Row, text: str) -> Step:
+def _reply(
+    session: Session, key: Any, replies: dict[str, SessionStep], event: Row, text: str
+) -> SessionStep:
     """Return the reply of a model that an event belongs to: several calls may come of one."""
     step = replies.get(str(key)) if key is not None else None
     if step is None:
-        step = Step("assistant", text, at=seconds(event.get("timestamp")))
+        step = SessionStep("assistant", text, at=seconds(event.get("timestamp")))
         session.steps.append(step)
         if key is not None:
             replies[str(key)] = step
     return step
 
 
-def _event_v0(session: Session, event: Row, replies: dict[str, Step]) -> None:
+def _event_v0(session: Session, event: Row, replies: dict[str, SessionStep]) -> None:
     action, args, at = event.get("action"), event.get("args") or {}, seconds(event.get("timestamp"))
     call = event.get("tool_call_metadata") or {}
     _metrics(session, event.get("llm_metrics"))
@@ -225,9 +227,9 @@ def _event_v0(session: Session, event: Row, replies: dict[str, Step]) -> None:
             failed = failed or code not in (None, 0, -1)
             session.result(id, event.get("content"), failed=failed, at=at)
     elif action == "system":
-        session.steps.append(Step("system", str(args.get("content") or ""), at=at))
+        session.steps.append(SessionStep("system", str(args.get("content") or ""), at=at))
     elif action == "message" and event.get("source") == "user":
-        session.steps.append(Step("user", str(args.get("content") or ""), at=at))
+        session.steps.append(SessionStep("user", str(args.get("content") or ""), at=at))
     elif action not in (None, *_SILENT):
         reply = call.get("model_response") or {}
         text = first_of(args, "content") if action == "message" else first_of(args, "thought")
@@ -274,7 +276,7 @@ def _state_update(session: Session, event: Row) -> None:
         session.usage = sum(usages, Usage()) if usages else None
 
 
-def _event_v1(session: Session, event: Row, replies: dict[str, Step]) -> None:
+def _event_v1(session: Session, event: Row, replies: dict[str, SessionStep]) -> None:
     kind, at = event["kind"], seconds(event.get("timestamp"))
     if kind == "SystemPromptEvent":
         session.add({"role": "system", "content": event.get("system_prompt")}, at=at)
@@ -314,8 +316,8 @@ def _plain(value: Any) -> Any:
     return {snake(k): _plain(v) for k, v in value.items()} if isinstance(value, dict) else value
 
 
-def _response(response: Row) -> Step:
-    step = Step("assistant", id=first_of(response, "response_id"))
+def _response(response: Row) -> SessionStep:
+    step = SessionStep("assistant", id=first_of(response, "response_id"))
     for raw in response.get("output") or ():
         for added in Session().add(raw) if raw.get("type") != "reasoning" else ():
             step.text = "\n".join(filter(None, (step.text, added.text)))

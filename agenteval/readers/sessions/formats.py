@@ -17,7 +17,7 @@ from agenteval.readers.formats import recognise
 from agenteval.readers.gold import note_withheld, withheld_from, without_gold
 from agenteval.readers.messages import is_message_list
 from agenteval.readers.sessions import benchmarks, coding
-from agenteval.readers.sessions.session import Session, Step, to_run
+from agenteval.readers.sessions.session import Session, SessionStep, to_run
 from agenteval.readers.source_files import described
 from agenteval.readers.strict_json import Item, Notes
 from agenteval.records import Run
@@ -162,7 +162,7 @@ def _record(value: Any) -> Session:
     assert form is not None
     draft = form.to_draft(value, Context("", Notes()))
     steps = [
-        Step(m.role, m.content, list(m.tool_calls), name=m.name, result_of=m.tool_call_id)
+        SessionStep(m.role, m.content, list(m.tool_calls), name=m.name, result_of=m.tool_call_id)
         for m in draft.messages
     ]
     return Session(
