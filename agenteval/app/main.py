@@ -34,7 +34,7 @@ COMMANDS = {
     "criteria": "Propose criteria for a task, and merge paraphrases.",
     "design": "Plan cases and repeats: calls, cost and precision.",
     "quantify": "Score every run on every criterion.",
-    "verify": "Decide which criteria to keep and whether the judge can be trusted.",
+    "verify": "Decide which criteria to keep and whether to trust the judge.",
     "perturb": "Write runs and perturbed copies for rating elsewhere.",
     "agree": "Compare the judge with human labels.",
     "label": "Export human labels, or a labelling page that needs no server.",

@@ -68,7 +68,7 @@ def baselines(gold: Iterable[LabelSets], taxonomy: Taxonomy) -> tuple[Baseline, 
     chosen = [common[:most] for most in (8, 3) if common]
     return (
         Baseline(f"LLM and tool spans x {len(names)}", ("llm", "tool"), names),
-        *(Baseline(f"LLM spans x {len(some)} most common", ("llm",), some) for some in chosen),
+        *(Baseline(f"LLM spans x {len(some)} commonest", ("llm",), some) for some in chosen),
     )
 
 

@@ -10,7 +10,7 @@ This computes the same figures as calculate_scores.py of patronus-ai/trail-bench
 - a score that is 0, empty or no number is -1, and predicted reliability is cut to an integer.
 
 If that program would stop with an exception (a category that is a list, scores that are no list, a
-score that is a list or too large to be cut), the trace is left out and counted as "malformed".
+score that is a list or too large to be cut), the trace is left out and counted as "not in form".
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def _taken(text: str, side: str) -> tuple[AnnotationSets | None, str | None]:
     except (ReplyError, ValueError, RecursionError):
         return None, f"{side} unreadable"
     except (AttributeError, IndexError, KeyError, OverflowError, TypeError):
-        return None, f"{side} malformed"
+        return None, f"{side} not in form"
 
 
 def score_official(

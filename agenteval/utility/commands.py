@@ -147,7 +147,7 @@ def verify(
     limits: options.LimitOptions,
     shown: options.OutputOptions,
 ) -> None:
-    """Say which criteria to keep and whether the judge can be trusted.
+    """Decide which criteria to keep and whether to trust the judge.
 
     Every run and perturbed copies of it are judged.
     """
@@ -193,7 +193,7 @@ def perturb(
     limit: options.FirstRuns = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write runs and perturbed copies, to be rated elsewhere.
+    """Write runs and perturbed copies for rating elsewhere.
 
     `agenteval verify --scores` then reads the ratings.
     """

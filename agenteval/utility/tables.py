@@ -244,7 +244,7 @@ def probe_tables(probes: Sequence[Probe]) -> tuple[Table, Table]:
 
 def _splits(probe: Probe) -> Iterator[str]:
     """Yield the counts of a probe beside its measures: best levels reached, estimates by part."""
-    up, down = (probe.detail.get(f"best level with {s} only") for s in ("attack", "control"))
+    up, down = (probe.detail.get(f"best level under {s} only") for s in ("attack", "control"))
     if isinstance(up, int) and isinstance(down, int):
         pairs = probe.detail["pairs"]
         yield f"best level with the attack only: {up} of {pairs}, with the control only: {down}"

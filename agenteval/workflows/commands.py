@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     help=(
-        "Evaluate agents that serve users by a procedure.\n\n"
+        "Evaluate agents that serve users by following a procedure.\n\n"
         "Turn by turn against recorded sessions, or in sessions with simulated users and tools."
     ),
     no_args_is_help=True,

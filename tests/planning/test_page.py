@@ -33,7 +33,7 @@ def test_the_head_has_rates_guessing_errors_and_failures() -> None:
     assert "s plans correctly in 75% (95% interval 30 to 95%) of 4 cases" in words
     assert "random orders would in 50%" in words
     assert "1 of 1 errors are of type order error" in words
-    assert "1 trial without a verdict, in no rate" in words
+    assert "1 trial without a verdict, excluded from rates" in words
     assert "connection <refused>" in words
 
 

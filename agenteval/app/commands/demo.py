@@ -34,7 +34,7 @@ def demo(
         bool, typer.Option("--local", help="Run only the local critic (needs agenteval[local]).")
     ] = False,
 ) -> None:
-    """Compare a capable, a weak and a bad judge; needs no key.
+    """Compare a capable, a weak and a bad judge (no API key needed).
 
     They rate 60 solutions of mathematics. The replies of the capable judge are recorded.
     """

@@ -67,7 +67,7 @@ def init(
     ] = False,
     store: options.StorePath = None,
 ) -> None:
-    """Create a task; from a file of runs also a first page.
+    """Create a task, and a first report page from a file of runs.
 
     Writes task.yaml and an evaluation file, proposes criteria, judges ten runs, and writes a page.
     """

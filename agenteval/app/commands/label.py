@@ -41,7 +41,7 @@ def label(
     task: options.TaskName = None,
     seed: options.Seed = 0,
 ) -> None:
-    """Write labels of people, or a page for raters without a server.
+    """Export human labels, or a labelling page that needs no server.
 
     `agenteval view --label` shows the same queues in the browser.
     """
