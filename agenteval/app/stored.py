@@ -354,7 +354,7 @@ def page(
                     )
                 if source is None:
                     notes += _other_experiments(kept, record, judges)
-                trials = _trials(kept, record.evaluator)
+                trials = _trials(kept, record.evaluator.partition(".")[0])
                 return _written(output, trials.page(), [*notes, *trials.notes], trials.unfinished)
             material = from_store(kept, key, record, wanted, thresholds)
             html = utility_page(material, most_runs=most)  # reads the texts of runs
@@ -375,22 +375,32 @@ def _written(
     )
 
 
-def _trials(store: Store, evaluator: str) -> Report:
-    """All trials that this kind of evaluator stored. Raises InputError for one without a page."""
+def trials_page(
+    output: str | Path, step: str, *, store: str | Path | Store | None = None
+) -> Report:
+    """Write the page of all stored trials of a step: plan, trace or flow. Raises StoreError."""
+    family = {"plan": "planning", "trace": "traces", "flow": "workflows"}[step]
+    with opened(store, create=False) as known, known.snapshot():
+        trials = _trials(known, family)
+        return _written(output, trials.page(), trials.notes, trials.unfinished)
+
+
+def _trials(store: Store, family: str) -> Report:
+    """All trials that evaluators of this family stored. Raises InputError for one without a page."""
     # Each loads the evaluators of its family.
-    if evaluator.startswith("planning"):
+    if family == "planning":
         from agenteval.planning.api import plan_report
 
         return plan_report(store)
-    if evaluator.startswith("workflows"):
+    if family == "workflows":
         from agenteval.workflows.api import flow_results
 
         return flow_results(store)
-    if evaluator.startswith("traces"):
+    if family == "traces":
         from agenteval.traces.api import findings_report
 
         return findings_report(store=store)
-    raise InputError(f"there is no page of {evaluator}; `agenteval show` prints its table")
+    raise InputError(f"there is no page of {family}; `agenteval show` prints its table")
 
 
 def _other_experiments(store: Store, shown: Source, judges: Collection[str]) -> list[str]:
