@@ -386,7 +386,7 @@ def trials_page(
 
 
 def _trials(store: Store, family: str) -> Report:
-    """All trials that evaluators of this family stored. Raises InputError for one without a page."""
+    """Return all trials of a family of evaluators. Raises InputError for one without a page."""
     # Each loads the evaluators of its family.
     if family == "planning":
         from agenteval.planning.api import plan_report

@@ -256,7 +256,7 @@ def summary(told: Sequence[Mapping[str, Any]], option: Any, width: int) -> str:
         if option.agenteval_dry_run:
             print_estimate(_estimate(group, limits_of(option)), console)
             continue
-        with Store(option.agenteval_store, create=False) as store:
+        with opened(option.agenteval_store, create=False) as store:
             judge, known = dict(store.sources())[source], store.criteria_of(source)
             ratings = load_ratings(
                 store,
