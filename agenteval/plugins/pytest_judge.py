@@ -25,7 +25,7 @@ from agenteval.records import Criterion, Failure, Message, Run, Score, Task, Usa
 from agenteval.reporting.estimate import print_estimate
 from agenteval.reporting.terminal import print_table
 from agenteval.stats.scores import ORIGINAL
-from agenteval.store import Store, schema
+from agenteval.store import schema
 from agenteval.store.connect import reading
 from agenteval.store.rows import to_result
 from agenteval.text import plural, visible_line

@@ -402,7 +402,6 @@ ACCURACY = {"name": "Accuracy", "accepted_values": ["wrong", "right"], "order": 
         (("", ""), ("--agenteval-max-calls", 5), {"error": 1}, "incomplete"),
         (("", ""), ("--agenteval-dry-run",), {"skipped": 1}, "64 to 128 requests"),
         (("fail_if", "fial_if"), (), {"error": 1}, "eval.yaml:5: unknown key"),
-        (("criteria.json", "missing.json"), (), {"error": 1}, "no criteria were written"),
     ],
 )
 def test_an_evaluation_file_is_a_test(
