@@ -51,6 +51,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "verdicts": Benchmark("quality", ("--seeds", "5", "--runs", "60")),
     "flows": Benchmark("quality", ("--sessions", "40")),
     "detectors": Benchmark("quality", ()),
+    "flow_import": Benchmark("speed"),
 }
 GROUPS = tuple(dict.fromkeys(b.group for b in BENCHMARKS.values()))
 

@@ -11,12 +11,14 @@ from agenteval.analysis.rating_sources import StoredJudge
 from agenteval.analysis.sampling import By
 from agenteval.cli.running import opened
 from agenteval.errors import InputError
-from agenteval.files import write_atomically
+from agenteval.files import file_in, write_atomically
 from agenteval.records.table import column, table_of
 from agenteval.reporting.report import Report
 from agenteval.store import Store
 from agenteval.store.labels import LabelQueue, Labels
 from agenteval.text import plural
+from agenteval.traces.annotations import write_folder
+from agenteval.view.label_items import findings_of_raters
 from agenteval.view.offline import label_page, label_rows
 
 
@@ -59,13 +61,16 @@ def export_labels(
     queue: str | None = None,
     draw: QueueDraw | None = None,
 ) -> LabelReport:
-    """Write a queue's labels (.jsonl, .csv, .json) or, as .html, a page to label it on.
+    """Write a queue's labels (.jsonl, .csv, .json) or, as .html, a page to label it on; to a path
+    without suffix, a folder of findings in traces for each rater, in TRAIL's layout.
 
     The page loads and sends nothing; the file that a rater downloads from it is read by `agree`.
     With `draw` a new queue is drawn first and kept in the store. Raises InputError for a queue that
     is not there or has no labels, StoreError for a store that cannot be read.
     """
     path = Path(path)
+    if not path.suffix:
+        return _export_findings(path, store)
     if queue is not None and draw is not None:
         raise InputError("choose a queue, or draw a new one with --n", "--queue")
     with opened(store, create=False) as kept:
@@ -95,6 +100,31 @@ def export_labels(
     if rows:
         report.save(path)
     return report
+
+
+@dataclass(frozen=True)
+class _RaterLine:
+    rater: str = column("rater")
+    traces: int = column("traces", "count")
+    findings: int = column("findings", "count")
+
+
+def _export_findings(folder: Path, store: str | Path | Store | None) -> LabelReport:
+    with opened(store, create=False) as kept:
+        by_rater = findings_of_raters(kept)
+    if not by_rater:
+        raise InputError("nobody has marked errors in traces of this store", "--export")
+    taken: set[str] = set()
+    for rater, findings in by_rater.items():
+        place = file_in(folder, rater, "", taken)
+        place.mkdir(parents=True, exist_ok=True)
+        write_folder(place, findings)
+    lines = [
+        _RaterLine(rater, len(findings), sum(len(f.findings) for f in findings))
+        for rater, findings in by_rater.items()
+    ]
+    table = table_of(_RaterLine, "raters", "Findings in traces", lines)
+    return LabelReport(title="findings of people in traces", tables=(table,))
 
 
 def _drawn(store: Store, draw: QueueDraw) -> LabelQueue:

@@ -38,6 +38,7 @@ COMMANDS = {
     "perturb": "Write runs and perturbed copies, to be rated elsewhere.",
     "agree": "Compare the judge with ratings by people.",
     "label": "Write labels of people, or a page for raters without a server.",
+    "view": "Look at a store in the browser, and label its runs.",
     "compare": "Compare two systems, judges or stores, paired by case.",
     "report": "Write one HTML page with all stored results of a judge.",
     "show": "Print the stored results of a judge, agent or finder.",

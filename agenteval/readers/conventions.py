@@ -1,7 +1,8 @@
 """Typed fields of a span from its attributes: OpenInference and OpenTelemetry's GenAI.
 
-Both are tried on every span, OpenInference first. An attribute that a field expresses completely is
-removed; everything else stays in the words of the trace.
+Both are tried on every span, OpenInference first, then the names of other tools (see `vendors`). An
+attribute that a field expresses completely is removed; everything else stays in the words of the
+trace.
 
 Names: OpenInference semantic conventions; OpenTelemetry semantic conventions for generative AI
 (with the older `gen_ai.prompt.N`, the events of version 1.27 to 1.36 and the messages since 1.37);
@@ -16,40 +17,73 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agenteval.models.jsonish import is_deeper
+from agenteval.readers.chat_forms import parts_of
 from agenteval.readers.fields import Context, words
 from agenteval.readers.loose_json import json_or_none
 from agenteval.readers.messages import ROLES, Parts
+from agenteval.readers.span_usage import COMPLETION, COST, PROMPT, amount, token_count
 from agenteval.readers.spans import RawSpan, insert, text_of, with_lists
 from agenteval.readers.strict_json import decode_arguments
+from agenteval.readers.vendors import unpacked
 from agenteval.records import Message, SpanEvent, ToolCall, ToolSpec, Usage
 from agenteval.records.run import Role, SpanKind
 
-# Values of gen_ai.operation.name, llm.request.type and traceloop.span.kind are among these.
+# Values of the attributes in _KIND, in lower case.
 _KINDS: dict[str, SpanKind] = {
     **dict.fromkeys(words("llm chat text_completion generate_content completion"), "llm"),
-    **dict.fromkeys(words("tool retriever execute_tool"), "tool"),
-    **dict.fromkeys(words("agent invoke_agent create_agent"), "agent"),
-    **dict.fromkeys(words("chain invoke_workflow workflow task"), "chain"),
+    **dict.fromkeys(words("chat.completions text.completions chat_model generation model"), "llm"),
+    **dict.fromkeys(words("inference inference.framework inference.modelapi"), "llm"),
+    **dict.fromkeys(words("ai.generatetext ai.streamtext ai.generateobject"), "llm"),
+    **dict.fromkeys(words("ai.streamobject ai.generatetext.dogenerate"), "llm"),
+    **dict.fromkeys(words("ai.streamtext.dostream ai.generateobject.dogenerate"), "llm"),
+    **dict.fromkeys(words("ai.streamobject.dostream"), "llm"),
+    **dict.fromkeys(words("tool retriever execute_tool ai.toolcall retrieval"), "tool"),
+    **dict.fromkeys(words("agentic.tool.invocation agentic.mcp.invocation"), "tool"),
+    **dict.fromkeys(words("agent invoke_agent create_agent agentic.invocation"), "agent"),
+    **dict.fromkeys(words("agentic.turn agentic.request"), "agent"),
+    **dict.fromkeys(words("chain invoke_workflow workflow task span event flow prompt"), "chain"),
+    **dict.fromkeys(words("parser embedding embeddings reranker memory guardrail"), "chain"),
+    **dict.fromkeys(words("evaluator ai.embed ai.embedmany agentic.delegation"), "chain"),
 }
 _EXACT = frozenset({"llm", "tool", "agent", "chain"})  # the kind says all of it
 
 # Names of attributes by what they say; the first that is there counts.
 _KIND = words("openinference.span.kind gen_ai.operation.name traceloop.span.kind llm.request.type")
-_MODEL = words("llm.model_name gen_ai.response.model gen_ai.request.model llm.request.model")
-_PROMPT = words("llm.token_count.prompt gen_ai.usage.input_tokens gen_ai.usage.prompt_tokens")
-_COMPLETION = words(
-    "llm.token_count.completion gen_ai.usage.output_tokens gen_ai.usage.completion_tokens"
-)
-_INPUT = words("input.value gen_ai.tool.call.arguments traceloop.entity.input")
-_OUTPUT = words("output.value gen_ai.tool.call.result traceloop.entity.output")
-_TOOL = words("tool.name gen_ai.tool.name tool_call.function.name")
+_VENDOR_KIND = words("""
+    mlflow.spanType ai.operationId operation.name langfuse.observation.type langsmith.span.kind
+    span.type agentops.span.kind genkit:metadata:subtype
+""")
+_MODEL = words("""
+    llm.model_name gen_ai.response.model gen_ai.request.model llm.request.model ai.response.model
+    ai.model.id mlflow.llm.model langfuse.observation.model.name
+""")
+_INPUT = words("""
+    input.value gen_ai.tool.call.arguments traceloop.entity.input gcp.vertex.agent.tool_call_args
+    tool_arguments ai.toolCall.args mlflow.spanInputs langfuse.observation.input genkit:input
+    data.input
+""")
+_OUTPUT = words("""
+    output.value gen_ai.tool.call.result traceloop.entity.output gcp.vertex.agent.tool_response
+    tool_response ai.toolCall.result mlflow.spanOutputs langfuse.observation.output genkit:output
+    data.output final_result
+""")
+_TOOL = words("""
+    tool.name gen_ai.tool.name tool_call.function.name ai.toolCall.name
+""")
+_NO_TEXT = ("N/A", "{}", "<not serializable>")  # how ADK writes that there is none
 _PARAMETERS = "llm.invocation_parameters"
-_LIMIT = words("gen_ai.request.max_tokens llm.request.max_tokens")
+_LIMIT = words("""
+    gen_ai.request.max_tokens llm.request.max_tokens ai.settings.maxOutputTokens
+    ai.settings.maxTokens
+""")
 _LIMIT_NAMES = words("""
     max_tokens max_completion_tokens max_output_tokens maxTokens maxOutputTokens num_predict
     max_new_tokens
 """)
-_FINISH = words("llm.finish_reason gen_ai.response.finish_reasons gen_ai.response.finish_reason")
+_FINISH = words("""
+    llm.finish_reason gen_ai.response.finish_reasons gen_ai.response.finish_reason
+    ai.response.finishReason
+""")
 _FINISH_KEYS = ("finish_reason", "stop_reason", "finishReason")
 _SENT = ("llm.input_messages", "gen_ai.input.messages", "gen_ai.prompt")
 _ANSWERED = ("llm.output_messages", "gen_ai.output.messages", "gen_ai.completion")
@@ -60,7 +94,6 @@ _TREE = re.compile(
 )
 # Roles of smolagents, in addition to those of message lists.
 _MORE_ROLES: dict[str, Role] = {"tool-response": "tool", "tool-call": "assistant"}
-_MOST = 10**12  # a larger count is a defect of the trace
 
 
 @dataclass
@@ -109,15 +142,6 @@ def read_attributes(raw: RawSpan, pool: Pool, context: Context) -> dict[str, Any
     return _SpanReader(raw, pool, context).fields()
 
 
-def count(value: Any) -> int | None:
-    """Return a number of tokens from a number or its text; None for anything else."""
-    if isinstance(value, str) and re.fullmatch(r"\d{1,12}(\.0+)?", value.strip(), re.A):
-        value = float(value)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    return int(value) if 0 <= value < _MOST and value == int(value) else None
-
-
 class _SpanReader:
     """Takes the fields of a span out of its attributes.
 
@@ -138,15 +162,25 @@ class _SpanReader:
             else:
                 insert(nested, path, value)
         self.trees = {key: with_lists(value, 1) for key, value in nested.items()}
+        self.events, trees = unpacked(self.single, raw.events)
+        for key, rows in trees.items():
+            self.trees.setdefault(key, rows)
 
     def fields(self) -> dict[str, Any]:
         kind = self._kind()
         events = self._read_exchange()
         tools = self._tools()
         if kind is None:  # by what only one kind has
-            talks = self.sent or self.answered or self._name_of(*_MODEL, *_PROMPT, *_COMPLETION)
-            kind = "tool" if self._name_of(*_TOOL) else "llm" if talks else "chain"
+            talks = self.sent or self.answered or self._name_of(*_MODEL, *PROMPT, *COMPLETION)
+            is_agent = self._name_of("agent_name") and self._name_of("final_result")
+            kind = "agent" if is_agent else "llm" if talks else "chain"
+            kind = "tool" if self._name_of(*_TOOL) else kind
         fields: dict[str, Any] = {"kind": kind, "events": tuple(events)}
+        if kind == "tool" and not tools:  # some write arguments and result as messages
+            for name, messages in ((_INPUT[0], self.sent), (_OUTPUT[0], self.answered)):
+                if messages and self._name_of(name) is None:
+                    self.single[name] = messages[-1].content
+            self.sent, self.answered = [], []
         if self.sent or self.answered or tools:
             fields["messages"], fields["reply"] = tuple(self.sent), tuple(self.answered)
             fields["tools"] = tools
@@ -180,10 +214,17 @@ class _SpanReader:
 
     def _count(self, *names: str) -> int | None:
         """Return the same as a number of tokens; anything else stays."""
-        number = count(self._peek(*names))
+        value = self._peek(*names)
+        number = token_count(value)
         if number is not None:
             self._take(*names)
+        elif value is not None and not isinstance(value, (dict, list)):
+            self._note_figure(names, value)
         return number
+
+    def _note_figure(self, names: tuple[str, ...], value: Any) -> None:
+        text = f"{self._name_of(*names)!r} is {value!r:.40}, which is no amount; it is not counted"
+        self.context.notes.add(text, self.context.place)
 
     def _rows(self, name: str) -> Any:
         """Return the value of a tree, decoded where it is JSON text."""
@@ -198,6 +239,11 @@ class _SpanReader:
                 self.single.pop(name)
             if word:
                 return _KINDS.get(word, "chain")
+        for name in _VENDOR_KIND:
+            value = self._peek(name)
+            first = value.strip('"').lower().split(" ")[0] if isinstance(value, str) else ""
+            if first in _KINDS:
+                return _KINDS[first]
         kind = self.raw.kind
         if kind.lower() not in _KINDS and kind not in ("", "INTERNAL", "UNSPECIFIED", "0", "1"):
             self.single.setdefault("span_kind", kind)
@@ -217,6 +263,9 @@ class _SpanReader:
         return tuple(spec for spec in self.pool.tools(rows) if spec is not None)
 
     def _input_and_output(self, kind: SpanKind) -> dict[str, str]:
+        for name in (*_INPUT, *_OUTPUT):
+            if name.startswith("gcp.") and self.single.get(name) in _NO_TEXT:
+                del self.single[name]
         input = self._take(*_INPUT)
         if input is None and kind == "tool":  # some write the arguments there, some the signature
             input = self._peek("tool_call.function.arguments", "tool.parameters")
@@ -232,14 +281,15 @@ class _SpanReader:
         return {"input": text_of(input), "output": text_of(output)}
 
     def _usage(self) -> Usage | None:
-        prompt, completion = self._count(*_PROMPT), self._count(*_COMPLETION)
-        cost = self._peek("llm.cost.total")
-        if isinstance(cost, bool) or not isinstance(cost, (int, float)):
-            cost = None
+        prompt, completion = self._count(*PROMPT), self._count(*COMPLETION)
+        stated = self._peek(*COST)
+        cost = amount(stated)
+        if cost is None and stated is not None:
+            self._note_figure(COST, stated)
         if prompt is None and completion is None and cost is None:
             return None
         if cost is not None:
-            del self.single["llm.cost.total"]
+            self._take(*COST)
         return Usage(requests=1, prompt_tokens=prompt, completion_tokens=completion, cost=cost)
 
     def _finish(self, output: str) -> str | None:
@@ -273,16 +323,16 @@ class _SpanReader:
             parameters = json_or_none(parameters) if mentions else None
         if not isinstance(parameters, dict):
             parameters = {n: self.single.get(f"{_PARAMETERS}.{n}") for n in _LIMIT_NAMES}
-        limits = (count(parameters.get(name)) for name in _LIMIT_NAMES)
+        limits = (token_count(parameters.get(name)) for name in _LIMIT_NAMES)
         return next((limit for limit in limits if limit is not None), None)
 
     # ---- what an LLM span was sent and what it answered ------------------------------------------
 
     def _read_exchange(self) -> list[SpanEvent]:
         """Read `sent` and `answered`; returns the events that say nothing of them."""
-        if not self.trees and not any(e.name.startswith("gen_ai.") for e in self.raw.events):
-            return self.raw.events
-        others = [event for event in self.raw.events if not self._read_event(event)]
+        if not self.trees and not any(e.name.startswith("gen_ai.") for e in self.events):
+            return self.events
+        others = [event for event in self.events if not self._read_event(event)]
         instructions = self._messages_of(_INSTRUCTIONS, "system")
         for name in _SENT:
             self.sent = self.sent or self._messages_of(name, "user")
@@ -413,8 +463,11 @@ def _event_message(body: dict[str, Any], role: str) -> dict[str, Any]:
     """Return the message of an event; a choice holds it one level down."""
     inner = body.get("message")
     if isinstance(inner, str):
-        inner = json_or_none(inner) or {"content": inner}
+        decoded = json_or_none(inner)
+        inner = decoded if isinstance(decoded, dict) else {"content": inner}
     message = dict(inner) if isinstance(inner, dict) else body
+    if isinstance(message.get("content"), str):  # some write the parts as JSON
+        message = {**message, "content": parts_of(message["content"])}
     return message if message.get("role") else {**message, "role": role}
 
 

@@ -90,12 +90,12 @@ def messages_in(value: Any) -> list[Any] | None:
         value = value.get("messages")
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
         value = value[0]
-    items = [_constructed(item) for item in value] if isinstance(value, list) else []
+    items = [constructed(item) for item in value] if isinstance(value, list) else []
     return items if is_message_list(items) else None
 
 
-def _constructed(item: Any) -> Any:
-    """A message of LangChain from its constructor (`{"lc": 1, "id": [.., "AIMessage"], ..}`)."""
+def constructed(item: Any) -> Any:
+    """Return a message of LangChain from its constructor, `{"lc": 1, "id": [.., "AIMessage"]}`."""
     match item:
         case {"lc": _, "id": [*_, str(name)], "kwargs": dict(fields)}:
             return {"type": name.removesuffix("Chunk").removesuffix("Message").lower(), **fields}

@@ -30,6 +30,7 @@ from agenteval.readers.source_files import (
     described,
     find,
 )
+from agenteval.readers.span_usage import without_models
 from agenteval.readers.spans import is_trace
 from agenteval.readers.strict_json import Item, Notes
 from agenteval.readers.table_files import check_mapping, file_items, mapped
@@ -152,6 +153,8 @@ class _RunReader:
         """Add runs; returns `reason` when there are none."""
         added = False
         for item in runs:
+            if item.run.spans and not item.run.output and (warning := without_models(item.run)):
+                self.notes.add(warning, item.place)
             if item.run.id in self.places:
                 first = self.places[item.run.id]
                 raise InputError(f"the id {item.run.id!r} was already used at {first}", item.place)

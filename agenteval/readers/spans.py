@@ -376,8 +376,9 @@ def is_trace(value: Any) -> bool:
         return not has_answer and any(
             isinstance(span, dict) and _is_span(_plain_keys(span)) for span in spans[:20]
         )
-    if isinstance(names.get("trace"), dict):
-        return is_trace(names["trace"])
+    inner = next((names[k] for k in ("trace", "data") if isinstance(names.get(k), dict)), None)
+    if inner is not None:
+        return is_trace(inner)
     return _is_named(value)
 
 
@@ -471,8 +472,7 @@ def _inside(names: dict[str, Any], around: _Around) -> list[tuple[Any, _Around]]
     resource = _resource(names) or around.resource
     group = _Around(trace, None, resource, scope)
     parts = [(names[key], group) for key in _LISTS if isinstance(names.get(key), list)]
-    if isinstance(names.get("trace"), dict):
-        parts.append((names["trace"], group))
+    parts += [(names[key], group) for key in ("trace", "data") if isinstance(names.get(key), dict)]
     if isinstance(names.get("spans"), list):
         parts.append((names["spans"], _Around(trace, around.parent, resource, scope, True)))
     return parts

@@ -31,6 +31,7 @@ from agenteval.readers.source_files import (
     described,
     find,
 )
+from agenteval.readers.span_usage import models_inside_are_agents
 from agenteval.readers.spans import WANTED, RawSpan, Walker, is_trace, keeps_spans
 from agenteval.readers.strict_json import Item, Notes, read_items
 from agenteval.records import Message, Run, Span
@@ -158,7 +159,7 @@ def runs_of(
         notes.add("spans without trace id: the trace goes by the name of the file", display)
     for trace_id, trace in traces.items():
         context, gold = Context(display, notes), GoldFilter()
-        spans = in_order(trace.spans, context)
+        spans = models_inside_are_agents(in_order(trace.spans, context))
         if not with_gold:
             spans = gold.clean_spans(spans)
             note_withheld(gold.withheld, context)

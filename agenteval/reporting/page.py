@@ -45,7 +45,7 @@ _MOST_WORDS = 2_000  # characters of a message
 @dataclass(frozen=True, slots=True)
 class Fragment:
     """Part of a text. `kind` is an element (strong, small, code, mark, ins, del) or a class,
-    `link` an id on the page, `note` a number before it."""
+    `link` an id on the page or a path of the viewer (from "/"), `note` a number before it."""
 
     text: str
     kind: str = ""
@@ -218,8 +218,10 @@ class Page:
 def render(page: Page) -> str:
     """Return the page as HTML. The same page gives the same text."""
     style, script = asset("page.css"), asset("page.js")
-    text: str = _template().render(
-        page=page, policy=policy(style, script), style=markup(style), script=markup(script)
+    text: str = (
+        environment()
+        .get_template("page.html")
+        .render(page=page, policy=policy(style, script), style=markup(style), script=markup(script))
     )
     return text
 
@@ -428,11 +430,16 @@ def markup(text: str) -> Any:
 
 
 @functools.cache
-def environment() -> Any:
-    """Return the Jinja environment of all pages; texts are escaped, invisible characters shown."""
-    from jinja2 import Environment, StrictUndefined
+def environment(*packages: str) -> Any:
+    """Return a Jinja environment that escapes texts and shows invisible characters.
 
+    Templates are those of this package and of `packages`.
+    """
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
+    loaders = [PackageLoader(name, "") for name in ("agenteval.reporting", *packages)]
     made = Environment(
+        loader=ChoiceLoader(loaders),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -444,8 +451,3 @@ def environment() -> Any:
     made.filters["number"] = lambda n: n if isinstance(n, str) else f"{n:,}"
     made.globals |= {"FOLDED": _FOLDED, "version": version("agenteval")}
     return made
-
-
-@functools.cache
-def _template() -> Any:
-    return environment().from_string(asset("page.html"))

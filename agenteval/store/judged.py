@@ -66,6 +66,15 @@ def judged_texts(store: Store, source_key: str) -> list[JudgedText]:
         return [JudgedText(*row) for row in connection.execute(query)]
 
 
+def judged_cells(store: Store, source_key: str) -> dict[str, int]:
+    """Return how many results a source has on each criterion, by content hash."""
+    c = schema.results.c
+    query = select(c.criterion_key, func.count()).where(c.source_key == source_key)
+    with reading(store.engine) as connection:
+        rows = connection.execute(query.group_by(c.criterion_key)).all()
+    return {key: int(count) for key, count in rows}
+
+
 def stored_words(
     store: Store, source_key: str, run_keys: Sequence[str], criteria: Collection[str]
 ) -> Iterator[StoredWords]:

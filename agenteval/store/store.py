@@ -334,11 +334,16 @@ class Store:
             (rows.SET_VERDICT, [rows.verdict_row(trial)]),
         ]
 
-    def results(self, source_key: str, *, variant: str | None = None) -> Iterator[Result]:
-        """Stored results of a source, ordered by item, variant, criterion, repeat."""
+    def results(
+        self, source_key: str, *, variant: str | None = None, item: str | None = None
+    ) -> Iterator[Result]:
+        """Stored results of a source (of one variant or item, where named), ordered by item,
+        variant, criterion, repeat."""
         criteria = schema.items
         named = criteria.c.item_key == schema.results.c.criterion_key
         query = select(schema.results, criteria.c.id.label("criterion_id")).join(criteria, named)
+        if item is not None:
+            query = query.where(schema.results.c.item_key == item)
         with reading(self.engine) as connection:
             for row in connection.execute(_of_source(query, source_key, variant)):
                 yield rows.to_result(row)

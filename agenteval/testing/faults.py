@@ -165,27 +165,29 @@ class Kind(NamedTuple):
 
 
 KINDS: Mapping[str, Kind] = {
-    "status": Kind("an HTTP status, 500 unless told; body (raw text), headers, code", _status),
+    "status": Kind("an HTTP status, by default 500; body (raw text), headers, code", _status),
     "reset": Kind("TCP reset before a byte of the reply", _reset),
     "half_reset": Kind("TCP reset in the middle of the body", _half_reset),
     "half_body": Kind("the connection is closed in the middle of the body", _half_body),
     "hang": Kind("silence for `seconds`, then the connection is closed", _hang),
     "slow_drip": Kind("the whole reply in 20 pieces over `seconds`", _slow_drip, accepted=True),
-    "content_type": Kind("a good reply called text/plain", _content_type, accepted=True),
-    "html": Kind("status 200 with a page in HTML, as of a captive portal; body", _html),
-    "truncated_json": Kind("a complete body whose JSON stops half-way", _truncated_json),
+    "content_type": Kind(
+        "a valid reply with the content type text/plain", _content_type, accepted=True
+    ),
+    "html": Kind("status 200 with an HTML page, like that of a captive portal; body", _html),
+    "truncated_json": Kind("a complete body whose JSON ends halfway", _truncated_json),
     "error_200": Kind("an error in the body under status 200; body, code", _error_200),
     "empty_choices": Kind("choices (embeddings: data) is an empty list", _empty_choices),
-    "usage": Kind("a good reply with absurd token counts; usage", _usage, accepted=True),
+    "usage": Kind("a valid reply with absurd token counts; usage", _usage, accepted=True),
     "content_filter": Kind(
         "finish_reason content_filter and no text",
         lambda _, good: _choice(good, "content_filter", content=None),
         True,
     ),
     "length": Kind("finish_reason length, the text cut in half", _length, True),
-    "refusal": Kind("message.refusal in place of the text; body", _refusal, True),
+    "refusal": Kind("message.refusal instead of text; body", _refusal, True),
     "content": Kind(
-        "another text in place of the answer; body",
+        "another text instead of the answer; body",
         lambda fault, good: _choice(good, "stop", content=fault.body or ""),
         True,
     ),

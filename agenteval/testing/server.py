@@ -78,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     ignore = "taken out of the body before it is hashed (nonces); repeatable"
     fault = "KIND[=VALUE][:SHARE], repeatable, the first that strikes wins; VALUE is the status, "
     fault += "the seconds of hang and slow_drip, the text of content, refusal and html; KIND may "
-    fault += "be a status, and 429=FORM has a Retry-After; SHARE of the requests (1 unless told)"
+    fault += "be a status, and 429=FORM has a Retry-After; SHARE of the requests (default 1)"
     add("--port", type=int, default=0, help="0 takes a free one")
     add("--latency", help=shapes)
     add("--seed", type=int, help="another seed gives other answers and faults")

@@ -28,6 +28,7 @@ from agenteval.models.limits import Budget, Limits
 from agenteval.models.windows import UNKNOWN, context_of
 from agenteval.readers import make_view
 from agenteval.readers.leaks import leak_lines
+from agenteval.readers.span_usage import why_not_understood
 from agenteval.records import Findings, Span
 from agenteval.records.table import Table
 from agenteval.reporting.report import Report
@@ -47,6 +48,7 @@ from agenteval.traces.evaluator import (
     finder_key,
     load_findings,
     load_outlines,
+    not_examined,
 )
 from agenteval.traces.input import (
     TaxonomyLike,
@@ -152,7 +154,11 @@ def detect(
     findings: dict[str, Findings] = {}
     flags: list[Flags] = []
     for run, _ in read_each(traces, watch):
-        findings[run.id] = Findings(trace=run.id, findings=detect_errors(run, labels))
+        why = why_not_understood(run)
+        errors = () if why else detect_errors(run, labels)
+        findings[run.id] = (
+            not_examined(run, why) if why else Findings(trace=run.id, findings=errors)
+        )
         flags.append(flags_of([run]))
     return _report([FinderFindings("detectors", findings)], labels, watch, combined(flags))
 

@@ -19,6 +19,7 @@ from agenteval.engine.attempts import AttemptEvaluator
 from agenteval.engine.judging import classify
 from agenteval.engine.measures import failed, level, levels, number, place
 from agenteval.errors import InputError, StoreError, Unauthorized
+from agenteval.readers.span_usage import why_not_understood
 from agenteval.records import GRADES, Criterion, Findings, Record, Result, Run, Usage, content_hash
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.records.trial import Trial, TrialCase, TrialSystem, distinct
@@ -80,8 +81,12 @@ def finder_key(finder: TraceFinder) -> str:
 async def find(finder: TraceFinder, run: Run, attempt: int = 0) -> FinderResult:
     """Return the findings of one trace; an exception becomes Findings with its status.
 
+    A trace of which nothing was understood is not examined, and has a status as well.
+
     Raises Unauthorized, which concerns all further traces.
     """
+    if why := why_not_understood(run):
+        return FinderResult(not_examined(run, why))
     try:
         return await finder.find(run, attempt)
     except Unauthorized:
@@ -91,6 +96,11 @@ async def find(finder: TraceFinder, run: Run, attempt: int = 0) -> FinderResult:
         spent = getattr(error, "spent", None)
         failed = Findings(trace=run.id, status=status, message=message[:500])
         return FinderResult(failed, spent if isinstance(spent, Usage) else Usage())
+
+
+def not_examined(run: Run, why: str) -> Findings:
+    """Return the findings of a trace of which nothing was understood."""
+    return Findings(trace=run.id, status="unscored:unsupported", message=why[:500])
 
 
 @dataclass(frozen=True)
@@ -194,7 +204,8 @@ class TracesEvaluator(AttemptEvaluator[TraceCase]):
 
     def requests(self, unit: Unit[TraceCase]) -> Requests:
         """Return the finder's requests for the trace, which is read again."""
-        return self.finder.requests(unit.content.load())
+        run = unit.content.load()
+        return {} if why_not_understood(run) else self.finder.requests(run)
 
     async def evaluate(self, unit: Unit[TraceCase]) -> Outcome:
         """Read one trace again and examine it.

@@ -13,6 +13,7 @@ from agenteval.readers import make_view
 from agenteval.readers.gold import without_gold
 from agenteval.readers.injection import texts_signs
 from agenteval.readers.source_files import find
+from agenteval.readers.span_usage import without_models
 from agenteval.readers.strict_json import Notes
 from agenteval.readers.traces import read_file, read_traces
 from agenteval.records import Run
@@ -53,6 +54,7 @@ def read_each(
             files = find(str(source))
             for file in files.files:
                 for run in read_file(file, files, notes, with_gold=with_gold):
+                    _note_unknown(run, file.path, notes)
                     yield unique(run, str(file.path)), _reader(file.path, run, with_gold)
             for skipped in files.skipped:
                 watch.note(f"skipped {skipped.path}: {skipped.reason}")
@@ -63,6 +65,11 @@ def read_each(
         watch.warn_list("warnings while reading:", notes.lines(), most=10)
     if not seen:
         raise InputError("no trace found", ", ".join(map(str, sources)))
+
+
+def _note_unknown(run: Run, path: Path, notes: Notes) -> None:
+    if warning := without_models(run):
+        notes.add(warning, f"{path} (trace {run.id})")
 
 
 def _reader(path: Path, run: Run, with_gold: bool) -> Callable[[], Run]:

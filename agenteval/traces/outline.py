@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from agenteval.readers.assignment import assignment
 from agenteval.readers.gold import withheld_from, without_gold
+from agenteval.readers.span_usage import cost_stated, counted_once, tokens_stated
 from agenteval.records import Message, Record, Run, Span, canonical_json
 from agenteval.records.run import SpanKind
 
@@ -17,7 +18,9 @@ _MAX_NAME = 200
 
 
 class OutlineSpan(Record):
-    """One span, cut short. `seconds` and `tokens` are None if the trace does not state them.
+    """One span, cut short. `seconds`, `tokens`, `cost` are None if the trace does not state them.
+
+    Tokens and cost that a span inside states as well count there and are None here.
 
     `note` is the message of an error: the status message, else the first exception's.
     """
@@ -28,6 +31,7 @@ class OutlineSpan(Record):
     name: str = ""
     seconds: float | None = None
     tokens: int | None = None
+    cost: float | None = None
     status: str = "unset"
     note: str = ""
     input: str = ""
@@ -38,9 +42,9 @@ class Outline(Record):
     """Spans in the order of the trace, a parent before its children.
 
     `kinds` counts all spans of the trace, also those omitted from a large one; `errors` those with
-    status error, `tokens` sums what LLM spans report (None if none does). `task` and `ending` are
-    the agent's request and its last answer, with the ids of their spans if spans hold them;
-    `withheld` are the paths of gold that the reader removed from the spans.
+    status error, `tokens` and `cost` sum what spans state, each once (None if none does). `task`
+    and `ending` are the agent's request and its last answer, with the ids of their spans if spans
+    hold them; `withheld` are the paths of gold that the reader removed from the spans.
     """
 
     trace: str
@@ -53,6 +57,7 @@ class Outline(Record):
     kinds: dict[str, int]
     errors: int = 0
     tokens: int | None = None
+    cost: float | None = None
 
     @property
     def total(self) -> int:
@@ -66,7 +71,7 @@ def outline(run: Run, *, most: int = MAX_SPANS, excerpt: int = EXCERPT) -> Outli
     Task and ending may have eight times as many. The input of an LLM span is the last message it
     was sent, its output the reply.
     """
-    reported = [n for n in map(tokens_of, run.spans) if n is not None]
+    tokens, costs = counted_once(run.spans, tokens_stated), counted_once(run.spans, cost_stated)
     assigned = assignment(run)
     return Outline(
         trace=run.id,
@@ -75,10 +80,14 @@ def outline(run: Run, *, most: int = MAX_SPANS, excerpt: int = EXCERPT) -> Outli
         ending=cut_short(assigned.ending.text, 8 * excerpt),
         ending_span=assigned.ending.span,
         withheld=withheld_from(run),
-        spans=tuple(_span(span, excerpt) for span in run.spans[:most]),
+        spans=tuple(
+            _span(span, excerpt, tokens.get(span.id), costs.get(span.id))
+            for span in run.spans[:most]
+        ),
         kinds=dict(Counter(span.kind for span in run.spans)),
         errors=sum(span.status == "error" for span in run.spans),
-        tokens=sum(reported) if reported else None,
+        tokens=sum(tokens.values()) if tokens else None,
+        cost=sum(costs.values()) if costs else None,
     )
 
 
@@ -104,14 +113,6 @@ def _bytes(value: object) -> bytes:
     return canonical_json(value).encode("utf-8", "surrogatepass")
 
 
-def tokens_of(span: Span) -> int | None:
-    """Return prompt and completion tokens of an LLM span; None if it reports neither."""
-    if span.usage is None or span.kind != "llm":
-        return None
-    counts = (span.usage.prompt_tokens, span.usage.completion_tokens)
-    return None if counts == (None, None) else sum(n or 0 for n in counts)
-
-
 def cut_short(text: str, most: int) -> str:
     """Return beginning and end of a long text, with the number of characters between them."""
     if len(text) <= most:
@@ -121,14 +122,15 @@ def cut_short(text: str, most: int) -> str:
     return f"{text[:head]} [... {len(text) - most:,} characters ...] {text[len(text) - tail :]}"
 
 
-def _span(span: Span, excerpt: int) -> OutlineSpan:
+def _span(span: Span, excerpt: int, tokens: int | None, cost: float | None) -> OutlineSpan:
     return OutlineSpan(
         id=span.id,
         parent_id=span.parent_id,
         kind=span.kind,
         name=(span.name or span.tool or "")[:_MAX_NAME],
         seconds=None if span.start is None or span.end is None else span.end - span.start,
-        tokens=tokens_of(span),
+        tokens=tokens,
+        cost=cost,
         status=span.status,
         note=cut_short(_note(span), excerpt),
         input=cut_short(_text(span.messages[-1:]) or span.input, excerpt),

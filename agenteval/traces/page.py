@@ -181,7 +181,7 @@ def brief(outline: Outline | None) -> list[tuple[str, str]]:
 
 
 def facts_of(span: OutlineSpan) -> str:
-    """Return duration and tokens of a span, as in "1.2 s · 340 tokens"."""
+    """Return duration, tokens and cost of a span, as in "1.2 s · 340 tokens"."""
     parts = []
     if span.seconds is not None:
         digits = 0 if span.seconds >= 100 else 1
@@ -189,6 +189,8 @@ def facts_of(span: OutlineSpan) -> str:
         parts.append(short if span.seconds < 0.1 else f"{span.seconds:,.{digits}f} s")
     if span.tokens is not None:
         parts.append(plural(span.tokens, "token"))
+    if span.cost is not None:
+        parts.append(f"cost {span.cost:.4g}")
     return " · ".join(parts)
 
 
@@ -258,6 +260,8 @@ def _about(outline: Outline | None) -> str:
     parts = [plural(outline.total, "span"), kinds_of(outline.kinds)]
     if outline.tokens is not None:
         parts.append(plural(outline.tokens, "token"))
+    if outline.cost is not None:
+        parts.append(f"cost {outline.cost:.4g}")
     if outline.errors:
         parts.append(plural(outline.errors, "span") + " with an error")
     return " · ".join(p for p in parts if p)

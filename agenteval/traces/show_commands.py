@@ -141,6 +141,8 @@ def print_trace(
     head = f"[bold]trace {_safe(trace.trace)}[/bold]  {trace.total:,} spans ({kinds})"
     if trace.tokens is not None:
         head += f", {trace.tokens:,} tokens reported"
+    if trace.cost is not None:
+        head += f", cost {trace.cost:.4g}"
     if trace.errors:
         head += f", [red]{trace.errors:,} with status error[/red]"
     for name, text in brief(trace) if chars else ():

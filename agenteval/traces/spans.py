@@ -32,10 +32,23 @@ class SpanTree:
             parent = None if span.parent_id is None else positions.get(span.parent_id)
             positions[span.id] = i
             self.parents.append(parent)
-            inherited = None if parent is None else self.agents[parent]
-            self.agents.append(i if span.kind == "agent" else inherited)
             passive = parent is not None and self.spans[parent].kind in ("chain", "user")
             self._actors.append(self._actors[parent] if parent is not None and passive else parent)
+        clients = self._clients()
+        for i, span in enumerate(self.spans):
+            parent = self.parents[i]
+            inherited = None if parent is None else self.agents[parent]
+            self.agents.append(i if span.kind == "agent" and i not in clients else inherited)
+
+    def _clients(self) -> set[int]:
+        """Positions of agents that are a client around a model request: they run no tool."""
+        around: set[int] = set()
+        for i in range(len(self.spans) - 1, -1, -1):
+            parent = self.parents[i]
+            if parent is not None and (self.spans[i].kind == "tool" or i in around):
+                around.add(parent)
+        of_models = (i for i, s in enumerate(self.spans) if s.kind == "agent" and s.model)
+        return {i for i in of_models if i not in around}
 
     def requests(self) -> dict[int | None, list[int]]:
         """Positions of the model requests by agent.

@@ -6,13 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
+from typing import TypeVar
 
+from agenteval.readers.span_usage import cost_stated, counted_once, tokens_stated
 from agenteval.records import GRADES, Findings, Run
 from agenteval.records.table import Cell, Column, Table, cells_of, column, table_of
 from agenteval.traces.annotations import OVERALL
 from agenteval.traces.condense import Options, condense
-from agenteval.traces.outline import tokens_of
 from agenteval.traces.taxonomy import Taxonomy
+
+_Number = TypeVar("_Number", int, float)
 
 
 @dataclass(frozen=True)
@@ -156,7 +159,7 @@ def _grades(finders: Sequence[FinderFindings]) -> Table:
 
 @dataclass(frozen=True)
 class TraceStats:
-    """Figures of one trace; tokens are estimated except `reported`, which LLM spans state."""
+    """Figures of one trace; tokens are estimated, but `reported` and `cost` are stated by spans."""
 
     trace: str
     spans: int
@@ -166,6 +169,7 @@ class TraceStats:
     errors: int
     exceptions: int
     reported: int | None
+    cost: float | None
     seconds: float | None
     tokens: int
     condensed: int
@@ -196,7 +200,8 @@ def trace_stats(run: Run, budget: int | None = None) -> TraceStats:
         roots=depths.count(1),
         errors=sum(span.status == "error" for span in run.spans),
         exceptions=sum(e.name == "exception" for span in run.spans for e in span.events),
-        reported=_sum(map(tokens_of, run.spans)),
+        reported=_sum(counted_once(run.spans, tokens_stated).values()),
+        cost=_sum(counted_once(run.spans, cost_stated).values()),
         seconds=max(ends) - min(starts) if starts and ends else None,
         tokens=condensed.source_tokens,
         condensed=condensed.tokens,
@@ -205,7 +210,7 @@ def trace_stats(run: Run, budget: int | None = None) -> TraceStats:
     )
 
 
-def _sum(numbers: Iterable[int | None]) -> int | None:
+def _sum(numbers: Iterable[_Number | None]) -> _Number | None:
     """The sum of the stated numbers; None without any."""
     stated = [n for n in numbers if n is not None]
     return sum(stated) if stated else None
@@ -213,19 +218,21 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
 
 def stats_tables(stats: Sequence[TraceStats]) -> tuple[Table, ...]:
     """Return a table of all traces together, and one of each of them."""
+    cost = Column("cost", "cost", "number", "as spans state it, each once")
     columns = (
         Column("trace", "trace"),
         Column("spans", "spans", "count"),
         *(Column(kind, kind, "count") for kind in sorted({k for s in stats for k in s.kinds})),
         Column("depth", "depth", "count"),
         Column("errors", "errors", "count", "spans with status error"),
-        Column("reported", "tokens\ntold", "count", "as LLM spans report them"),
+        Column("reported", "tokens\ntold", "count", "as spans state them, each once"),
+        *([cost] if any(s.cost is not None for s in stats) else []),
         Column("tokens", "tokens", "count", "estimated, every repetition counted"),
         Column("condensed", "condensed", "count"),
         Column("ratio", "ratio", "share"),
     )
     rows = tuple(cells_of(s, columns, **s.kinds) for s in stats)
-    notes = ["Tokens are estimated, every repetition counted; told: as LLM spans report them."]
+    notes = ["Tokens are estimated, every repetition counted; told: as spans state them."]
     if len(stats) == 1:
         return (Table("traces", "1 trace", columns, rows, tuple(notes)),)
     kinds: Counter[str] = Counter()
@@ -238,6 +245,7 @@ def stats_tables(stats: Sequence[TraceStats]) -> tuple[Table, ...]:
         depth=max(s.depth for s in stats),
         errors=sum(s.errors for s in stats),
         reported=_sum(s.reported for s in stats),
+        cost=_sum(s.cost for s in stats),
         tokens=sum(s.tokens for s in stats),
         condensed=sum(s.condensed for s in stats),
     )

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from agenteval.analysis.scores import run_names
 from agenteval.errors import InputError
 from agenteval.readers.view import ViewTurn, split_trajectory
+from agenteval.records import Finding, Findings
 from agenteval.store import Store
-from agenteval.store.labels import LabelQueue
+from agenteval.store.labels import HumanLabel, LabelQueue, Labels
+from agenteval.traces.evaluator import load_outlines
 
 MOST_LEVELS = 9  # that have a key
 
@@ -87,3 +89,25 @@ def label_criteria(store: Store, queue: LabelQueue) -> list[LabelCriterion]:
     if not criteria:
         raise InputError("no criterion of this queue has levels to choose from", queue.name)
     return criteria
+
+
+def trace_findings(store: Store) -> dict[str, dict[str, HumanLabel]]:
+    """Return the label that counts of every trace (key) and rater; its findings are in order."""
+    given: dict[str, dict[str, HumanLabel]] = {}
+    for label in Labels(store).newest():
+        if not label.criterion_key:
+            given.setdefault(label.item_key, {})[label.rater] = label
+    return given
+
+
+def findings_of_raters(store: Store) -> dict[str, list[Findings]]:
+    """Return what every rater found, by name, a `Findings` for each trace that they examined."""
+    names = {key: shown.trace for key, shown in load_outlines(store).items()}
+    by_rater: dict[str, list[Findings]] = {}
+    for key, raters in trace_findings(store).items():
+        for rater, label in raters.items():
+            found = tuple(
+                Finding.model_validate({**entry, "source": rater}) for entry in label.findings
+            )
+            by_rater.setdefault(rater, []).append(Findings(trace=names[key], findings=found))
+    return by_rater

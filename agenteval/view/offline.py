@@ -41,10 +41,7 @@ def label_page(store: Store, queue: LabelQueue) -> str:
     folder = files("agenteval.view")
     style = asset("page.css") + folder.joinpath("label.css").read_text("utf-8")
     script = folder.joinpath("label.js").read_text("utf-8")
-    macros = folder.joinpath("label_form.html").read_text("utf-8")
-    template = environment().from_string(
-        macros + folder.joinpath("offline.html").read_text("utf-8")
-    )
+    template = environment("agenteval.view").get_template("offline.html")
     page: str = template.render(
         queue=queue,
         entries=items,
@@ -55,7 +52,7 @@ def label_page(store: Store, queue: LabelQueue) -> str:
         # "<" is the only character that could end the element
         about=markup(json.dumps(about).replace("<", "\\u003c")),
     )
-    return page.lstrip()
+    return page
 
 
 def label_rows(labelled: LabelledQueue) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from agenteval.records import Record
 from agenteval.workflows.conditions import Condition
 
 Shape = Literal["start", "reply", "call"]  # (Start), >call a tool], and any other shape
-RemarkKind = Literal["doubled", "no_label", "no_start", "no_arrow_head", "skipped"]
+RemarkKind = Literal["doubled", "no_label", "no_start", "no_arrow_head", "subgraph", "skipped"]
 WORD = re.compile(r"\w+")
 _FIELD = re.compile(r"\.\w")
 

@@ -49,7 +49,7 @@ def chart_defects(chart: Chart, tools: Sequence[WorkflowTool]) -> tuple[Defect, 
     """
     defects = [*_shape(chart), *(_call_nodes(chart, tools) if tools else ())]
     for remark in chart.remarks:
-        severity: Severity = "note" if remark.kind == "skipped" else "warning"
+        severity: Severity = "note" if remark.kind in ("skipped", "subgraph") else "warning"
         defects.append(Defect(severity=severity, **dict(remark)))
     for edge in chart.edges if tools else ():
         for comparison in edge.condition.comparisons if edge.condition else ():

@@ -12,8 +12,10 @@ front changes all that follow; the values inside by the rules for parameters
 from __future__ import annotations
 
 import json
+import marshal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from pydantic import Field, JsonValue
@@ -116,10 +118,12 @@ def gold_state(
     make_backend: Callable[[], StatefulBackend],
     *,
     recorded: bool = False,
+    base: JsonValue = None,
 ) -> Gold:
     """Execute the profile's gold calls on a fresh backend and return the state that they lead to.
     In a `recorded` task, whose gold others wrote, a call that the backend refuses (ValueError)
-    changes nothing, and is named in `refused`.
+    changes nothing, and is named in `refused`. Parts of the state that equal those of `base` are
+    taken from it.
 
     Raises InputError naming the profile and the call that does not fit the tool's schema, is
     refused, raises, or returns no JSON object where its tool has to; and for a backend that cannot
@@ -128,7 +132,7 @@ def gold_state(
     tools = {tool.name: tool for tool in role.tools_of(profile.scenarios)}
     where = f"{role.id}, profile {profile.id}"
     backend = fresh_backend(make_backend)
-    begin = state = as_json(backend.state, f"{where}: the state")
+    begin = state = as_json(backend.state, f"{where}: the state", base)
     refused: list[str] = []
     executed = []
     for goal in profile.goals:
@@ -141,7 +145,7 @@ def gold_state(
                     raise
                 refused.append(str(error))
                 continue
-            after = as_json(backend.state, f"{where}: the state")
+            after = as_json(backend.state, f"{where}: the state", state)
             calls.append((action, result, [path for path, _, _ in _differing(state, after)]))
             state = after
         executed.append((calls, tuple(path for path, _, _ in _differing(before, state))))
@@ -314,10 +318,11 @@ def same(left: Any, right: Any) -> bool:
 
 def _differing(left: Any, right: Any, path: Path = ()) -> Iterator[tuple[Path, Any, Any]]:
     """Yield where two JSON values differ, in order of paths: (path, left value, right value)."""
-    if left is right or (left == right and repr(left) == repr(right)):  # 1 == True, but not here
+    if left is right or _identical(left, right):
         return
     if isinstance(left, dict) and isinstance(right, dict):
-        for key in sorted({*left, *right}):
+        keys = {*left, *right}
+        for key in sorted(k for k in keys if left.get(k, _ABSENT) is not right.get(k, _ABSENT)):
             yield from _differing(left.get(key, _ABSENT), right.get(key, _ABSENT), (*path, key))
     elif isinstance(left, list) and isinstance(right, list):
         for at in range(max(len(left), len(right))):
@@ -346,10 +351,39 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
 
 
-def as_json(value: object, where: str) -> JsonValue:
-    """Return a copy as JSON. Raises InputError."""
+def as_json(value: object, where: str, base: JsonValue = None) -> JsonValue:
+    """Return a copy as JSON. Parts that equal those of `base`, which is JSON, are not copied but
+    taken from it. Raises InputError."""
+    if isinstance(value, dict) and isinstance(base, dict) and all(type(k) is str for k in value):
+        return _as_object(value, where, base)
+    if isinstance(value, list) and isinstance(base, list):
+        parts = zip_longest(value, base[: len(value)])
+        return [as_json(part, where, like) for part, like in parts]
     try:
         copy: JsonValue = json.loads(json.dumps(value, ensure_ascii=False, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"is no JSON ({error})", where) from error
     return copy
+
+
+def _as_object(
+    value: dict[str, Any], where: str, base: dict[str, JsonValue]
+) -> dict[str, JsonValue]:
+    if _identical(value, base):
+        return base
+    shared = {key: base[key] for key, part in value.items() if key in base and part == base[key]}
+    if not _identical([value[key] for key in shared], list(shared.values())):  # 1 == True, say
+        shared = {}
+    return {
+        key: shared[key] if key in shared else as_json(part, where, base.get(key))
+        for key, part in value.items()
+    }
+
+
+def _identical(value: Any, base: Any) -> bool:
+    """Return whether two values are the same JSON: of the same types (1 == True, but not here),
+    with the keys in the same order."""
+    try:
+        return value == base and marshal.dumps(value, 2) == marshal.dumps(base, 2)
+    except (ValueError, RecursionError):  # values that are not plain, or nested too deeply
+        return False

@@ -80,7 +80,7 @@ async def aflow_import(
     variant = AgentVariant(System(agent, _no_agent, {"adapter": "recorded"}), RECORDED, {})
 
     async def replay(case: Any, _: AgentVariant, number: int) -> SessionLog | SessionFailure:
-        log = replayed(*numbered[case.key, number])
+        log = replayed(*numbered[case.key, number], begin=golds[0].begin if golds else None)
         if isinstance(log, SessionFailure):
             watch.warn(f"no session: {log.message}")
         return log

@@ -28,6 +28,7 @@ from agenteval.errors import InputError
 from agenteval.readers.strict_yaml import load_yaml
 from agenteval.workflows.chart import Chart, Edge, Node, Remark, RemarkKind, Shape, reached
 from agenteval.workflows.conditions import ConditionError, split_label
+from agenteval.workflows.subgraphs import Subgraphs
 
 _IGNORED = re.compile(r"(?:[\s;]|%%\{(?:[^%]|%(?!%))*\}%%|%%[^\n]*)*")
 _FENCE = re.compile(r"^[ \t]*(```|~~~|:::)[ \t]*\{?\.?mermaid\b[^\n]*\n(.*?)^[ \t]*\1", re.M | re.S)
@@ -66,7 +67,7 @@ _LABELLED = "".join(
 )
 _LINK = re.compile(
     r"(?:(?P<edge>\w[\w.]*)@(?=[<xo]?[-=~]))?(?P<tail>[<xo](?=--|==|-\.))?(?:"
-    r'-\.(?![.-])(?P<label2>\s*"[^"]*"\s*(?=\.)|(?:[^.]|\.++(?!-))*+)(?P<close2>\.+-(?:>|[xo](?=\s)|(?=\s)))'
+    r'-\.(?![.-])(?P<label2>\s*"[^"]*"\s*(?=\.)|(?:[^.]|\.++(?!-))*+)(?P<close2>\.+-(?:[>xo]|(?![.-])))'
     + _LABELLED
     + r"|(?P<line>--+[->xo]|==+[=>xo]|-\.+-[>xo]?|~~~+)[ \t\u00a0\u3000]*+"
     r'(?:\|(?P<piped>\s*"[^"]*"\s*(?=\|)|[^|]*)\||(?!\|)))',
@@ -159,8 +160,7 @@ class _Parser:
         self._round: set[str] = set()  # ids of round nodes
         self._edges: list[Edge] = []
         self._mentioned: dict[str, int] = {}  # id → offset of its first mention
-        self._groups: set[str] = set()  # ids of subgraphs
-        self._open: list[int] = []  # offsets of subgraphs that are not closed
+        self._groups = Subgraphs()
         self._edge_ids: set[str] = set()
         self._remarks: list[Remark] = []
         self._skipped: dict[str, list[int]] = {}  # what was skipped → its lines
@@ -175,14 +175,17 @@ class _Parser:
             if not self._appearance():
                 self._statement()
             self._end()
+        if self._groups.unclosed is not None:
+            self._fail(
+                "this subgraph is not closed: a line `end` is missing", self._groups.unclosed
+            )
+        self._finish_groups()
         if not self._mentioned:
             self._fail(f"the chart has no nodes; write {_FORMS}")
-        if self._open:
-            self._fail("this subgraph is not closed: a line `end` is missing", self._open[-1])
         self._finish_nodes()
         begins = self._finish_starts()
         for what, lines in self._skipped.items():
-            listed = ", ".join(map(str, lines[:20])) + (", …" if len(lines) > 20 else "")
+            listed = _listed(lines)
             if what == _HEADLESS:
                 self._remark("no_arrow_head", f"{what}: lines {listed}", lines[0])
             else:
@@ -234,13 +237,12 @@ class _Parser:
         """Read a statement that says nothing about the steps and their order, if there is one."""
         start = self._at
         if group := self._take(_SUBGRAPH):
-            self._open.append(start)
-            self._groups |= {group["id"]} - {None}
+            self._groups.begin(start, group["id"])
             self._skip("subgraph", start)
         elif self._take(_CLOSED):
-            if not self._open:
+            if self._groups.unclosed is None:
                 self._fail("`end` closes no subgraph", start)
-            self._open.pop()
+            self._groups.end()
         elif style := self._take(_APPEARANCE):
             self._skip(style["what"] or style["access"], start)
         return self._at > start
@@ -277,6 +279,7 @@ class _Parser:
         if id not in self._mentioned and len(self._mentioned) >= _MOST_NODES:
             self._fail(f"more than {_MOST_NODES:,} nodes", start)
         self._mentioned.setdefault(id, start)
+        self._groups.mention(id)
         opened = self._at
         if (opener := self._text[opened : opened + 1]) in _CLOSERS:
             self._declare(id, self._label(id), opener, start, opened)
@@ -422,11 +425,30 @@ class _Parser:
             for s, t in ends
         ]
 
+    def _finish_groups(self) -> None:
+        """Have the arrows to and from subgraphs join nodes; a subgraph is not a step."""
+        groups = self._groups.nodes.keys() & self._mentioned.keys()
+        if not groups:
+            return
+        lines = sorted({e.line for e in self._edges if groups & {e.source, e.target}})
+        self._edges, left_out = self._groups.resolved(self._edges, _MOST_EDGES)
+        if len(self._edges) > _MOST_EDGES:
+            self._fail(f"more than {_MOST_EDGES:,} edges")
+        for id in groups:
+            for known in (self._mentioned, self._nodes):
+                known.pop(id, None)
+        self._round -= groups
+        message = (
+            "arrows to a subgraph lead to the nodes where it begins, arrows from one leave the "
+            f"nodes where it ends: lines {_listed(lines)}"
+        )
+        if left_out:
+            missing = _listed(sorted({edge.line for edge in left_out}))
+            message += f"; left out, as no such node was found: lines {missing}"
+        self._remark("subgraph", message, lines[0] if lines else 0)
+
     def _finish_nodes(self) -> None:
         """Give nodes without a label their id as text."""
-        for id, at in self._mentioned.items():
-            if id in self._groups:
-                self._fail(f"{id} is a subgraph, which is no step: name a node in it", at)
         unlabelled = [id for id in self._mentioned if id not in self._nodes]
         for id in unlabelled:
             line = self._line(self._mentioned[id])
@@ -490,6 +512,10 @@ class _Parser:
         at = self._at if at is None else at
         column = at - self._text.rfind("\n", 0, at)
         raise InputError(problem, f"{self._where}, line {self._line(at)}, column {column}")
+
+
+def _listed(lines: list[int]) -> str:
+    return ", ".join(map(str, lines[:20])) + (", …" if len(lines) > 20 else "")
 
 
 def _closing(text: str, opened: int, closer: str) -> int:

@@ -236,8 +236,9 @@ class Verdicts:
             return None
         key = case.info.id, case.info.version
         if key not in self._gold:
+            begin = next((gold.begin for gold in self._gold.values()), None)
             self._gold[key] = gold_state(
-                case.of.role, case.profile, case.of.backend, recorded=case.recorded
+                case.of.role, case.profile, case.of.backend, recorded=case.recorded, base=begin
             )
         return self._gold[key]
 

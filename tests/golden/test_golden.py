@@ -18,6 +18,7 @@ from tests.golden.freeze import differences, frozen, run
 NOT_FROZEN = {
     "demo": "`tests/cli/test_recorded.py` runs it",
     "label": "`tests/view/test_offline.py` runs what it calls",
+    "view": "serves until it is interrupted; `tests/view` asks for its pages",
     "doctor": "tells about the machine; its exit code for bad input is frozen",
 }
 

@@ -96,7 +96,7 @@ def test_the_script(tmp_path: Path) -> None:
         sdk.close()
     assert stats["statuses"] == {"200": 7, "429": 1, "503": 2}
     told = {
-        name for row in table("What happened: /stats") for name in re.findall(r"`(\w+)`", row[0])
+        name for row in table("Statistics: /stats") for name in re.findall(r"`(\w+)`", row[0])
     }
     assert told == set(stats)
 

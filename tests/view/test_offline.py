@@ -17,25 +17,7 @@ from agenteval.store.labels import HumanLabel, Labels
 from tests.reporting import making
 from tests.reporting.making import HOSTILE, Shape
 from tests.support.browser import Open
-
-MATH = Path(__file__).parents[2] / "tasks" / "math"
-
-
-@pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("view") / "judged.db"
-    with ThreadPoolExecutor(1) as pool:  # playwright keeps a loop running in this thread
-        pool.submit(
-            agenteval.quantify, MATH / "runs.jsonl", task=str(MATH), judge="recorded", store=path
-        ).result()
-    return path
-
-
-@pytest.fixture
-def store(judged: Path, tmp_path: Path) -> Path:
-    path = tmp_path / "s.db"
-    path.write_bytes(judged.read_bytes())
-    return path
+from tests.view.conftest import MATH
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agenteval.errors import InputError
 from agenteval.workflows.cases import open_role
-from agenteval.workflows.final_state import changes_of, restored
+from agenteval.workflows.final_state import as_json, changes_of, restored
 from agenteval.workflows.session import SessionFailure, SessionLog
 from agenteval.workflows.trajectories import TrajectoryFiles, case_of, read_trajectories, replayed
 
@@ -266,3 +266,33 @@ def test_changes_lead_from_one_state_to_the_other(begin: Any, end: Any) -> None:
         end, sort_keys=True
     )
     assert json.dumps(begin) == before
+
+
+@pytest.mark.parametrize("state", ["{'a': [1], 'b': {}}", "defaultdict(list, {'a': [1], 'b': {}})"])
+def test_a_refused_call_leaves_the_state_as_a_deep_copy_of_it_would(
+    tmp_path: Path, state: str
+) -> None:
+    """Lists that are at two places of the state stay one list, also after a refusal."""
+    (tmp_path / "policy.md").write_text("Count.", encoding="utf-8")
+    (tmp_path / "backend.py").write_text(
+        f"from collections import defaultdict\nstate = {state}\n\n"
+        "def share() -> None:\n    state['b']['too'] = state['a']\n\n"
+        "def add(n: int) -> None:\n    state['a'].append(n)\n"
+        "    if n > 5:\n        raise ValueError('too many')\n",
+        encoding="utf-8",
+    )
+    calls = [("add", {"n": 2}), ("share", {}), ("add", {"n": 9}), ("add", {"n": 3})]
+    messages = [call(name, arguments, str(i)) for i, (name, arguments) in enumerate(calls)]
+    (one,) = read(tmp_path, record(HELLO, *messages)).trajectories
+    log = replayed(case_of(open_role(tmp_path), one), one)
+    assert isinstance(log, SessionLog)
+    assert [c.status for c in log.calls] == ["ok", "ok", "bad_arguments", "ok"]
+    end = {"a": [1, 2, 3], "b": {"too": [1, 2, 3]}}
+    assert restored({"a": [1], "b": {}}, log.changes or ()) == end
+
+
+@given(value=JSON | st.just((1,)) | st.floats(allow_nan=False), base=JSON)
+def test_a_copy_that_shares_parts_is_the_copy(value: Any, base: Any) -> None:
+    for pair in ((value, base), ({"a": value, "b": 1}, {"a": base, "b": True})):
+        copied = as_json(pair[0], "", pair[1])
+        assert repr(copied) == repr(json.loads(json.dumps(pair[0])))

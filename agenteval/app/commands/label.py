@@ -22,7 +22,8 @@ def label(
         Path,
         typer.Option(
             help=".html: a page to be mailed to a rater, who sends back a file for `agree "
-            "--labels`; .jsonl or .csv: the labels that the store has."
+            "--labels`; .jsonl or .csv: the labels that the store has; a folder: "
+            "findings in traces."
         ),
     ],
     queue: Annotated[

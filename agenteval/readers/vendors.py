@@ -1,0 +1,192 @@
+"""Attributes and events of other tools, unpacked into those of OpenTelemetry's GenAI.
+
+Names: Vercel's AI SDK (`ai.*`), Google ADK (`gcp.vertex.agent.*`), MLflow (`mlflow.*`, JSON in
+every value), Langfuse's SDK (`langfuse.observation.*`), pydantic-ai (`events`, `all_messages`),
+Monocle (`entity.N.*`, events `data.input`, `data.output` and `metadata`). Names that only stand for
+others are in the lists of `conventions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from agenteval.readers.chat_forms import first_of, to_messages
+from agenteval.readers.loose_json import json_or_none
+from agenteval.records import SpanEvent
+
+_Attributes = dict[str, Any]
+_SENT, _ANSWERED = "gen_ai.input.messages", "gen_ai.output.messages"
+_PROMPT, _COMPLETION = "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"
+_MODEL, _FINISH, _COST = "gen_ai.request.model", "gen_ai.response.finish_reason", "operation.cost"
+_TOTAL = "gen_ai.usage.total_tokens"
+
+
+def unpacked(
+    single: _Attributes, events: list[SpanEvent]
+) -> tuple[list[SpanEvent], dict[str, list[_Attributes]]]:
+    """Return the events that remain, and messages by the attribute of GenAI that would hold them.
+
+    Figures and names move to their names in GenAI within `single`, which loses what was unpacked.
+    """
+    messages: dict[str, list[_Attributes]] = {}
+    for mark, unpack in _UNPACK.items():
+        if mark in single:
+            unpack(single, messages)
+    if "span.type" in single and any(e.name in _MONOCLE_EVENTS for e in events):
+        _monocle(single, events, messages)
+        events = [event for event in events if event.name not in _MONOCLE_EVENTS]
+    return events, {key: rows for key, rows in messages.items() if rows}
+
+
+def _json(single: _Attributes, name: str) -> Any:
+    """Take an attribute of JSON text; a value that is not JSON stays, and None is returned."""
+    value = single.get(name)
+    decoded = json_or_none(value) if isinstance(value, str) else value
+    if decoded is not None:
+        del single[name]
+    return decoded
+
+
+def _state(single: _Attributes, figures: Iterable[tuple[str, Any]]) -> None:
+    """Add figures under names that are not there yet."""
+    for name, value in figures:
+        if value is not None:
+            single.setdefault(name, value)
+
+
+def _usage(single: _Attributes, usage: Any) -> None:
+    prompt = first_of(usage, "input_tokens", "prompt_tokens", "input", "prompt_token_count")
+    completion = first_of(usage, "output_tokens", "completion_tokens", "output")
+    completion = first_of(usage, "candidates_token_count") if completion is None else completion
+    figures = [(_PROMPT, prompt), (_COMPLETION, completion)]
+    if prompt is None and completion is None:
+        figures = [(_TOTAL, first_of(usage, "total_tokens", "total", "total_token_count"))]
+    _state(single, figures)
+
+
+def _vercel(single: _Attributes, messages: dict[str, list[_Attributes]]) -> None:
+    asked = next((n for n in ("ai.prompt.messages", "ai.prompt") if n in single), None)
+    if asked is not None:
+        messages[_SENT] = to_messages(single.pop(asked), "user")
+    text = single.pop("ai.response.text", None) or single.pop("ai.response.object", None)
+    calls = _json(single, "ai.response.toolCalls")
+    content: list[Any] = [{"type": "text", "text": text}] if text else []
+    for call in calls if isinstance(calls, list) else ():
+        content.append({"type": "tool-call", **call} if isinstance(call, dict) else call)
+    if content:
+        messages[_ANSWERED] = to_messages({"role": "assistant", "content": content}, "assistant")
+
+
+def _adk(single: _Attributes, messages: dict[str, list[_Attributes]]) -> None:
+    request = _json(single, "gcp.vertex.agent.llm_request")
+    reply = _json(single, "gcp.vertex.agent.llm_response")
+    system = first_of(first_of(request, "config"), "system_instruction")
+    rows = to_messages({"role": "system", "content": system}, "system") if system else []
+    messages[_SENT] = rows + to_messages(first_of(request, "contents"), "user")
+    messages[_ANSWERED] = to_messages(first_of(reply, "content"), "assistant")
+    _usage(single, first_of(reply, "usage_metadata"))
+
+
+def _mlflow(single: _Attributes, messages: dict[str, list[_Attributes]]) -> None:
+    usage, cost = _json(single, "mlflow.chat.tokenUsage"), _json(single, "mlflow.llm.cost")
+    _usage(single, usage)
+    _state(single, [(_COST, first_of(cost, "total_cost", "total"))])
+    for name in ("mlflow.llm.model", "mlflow.spanInputs", "mlflow.spanOutputs"):
+        decoded = json_or_none(single[name]) if isinstance(single.get(name), str) else None
+        if isinstance(decoded, str):
+            single[name] = decoded
+    if str(single.get("mlflow.spanType")).strip('"') in ("CHAT_MODEL", "LLM"):
+        _exchange(single, messages, "mlflow.spanInputs", "mlflow.spanOutputs")
+
+
+def _langfuse(single: _Attributes, messages: dict[str, list[_Attributes]]) -> None:
+    kind = "langfuse.observation."
+    _usage(single, _json(single, f"{kind}usage_details"))
+    _state(single, [(_COST, first_of(_json(single, f"{kind}cost_details"), "total"))])
+    if str(single.get(f"{kind}type")).lower() == "generation":
+        _exchange(single, messages, f"{kind}input", f"{kind}output")
+
+
+def _exchange(
+    single: _Attributes, messages: dict[str, list[_Attributes]], sent: str, answered: str
+) -> None:
+    for name, key, role in ((sent, _SENT, "user"), (answered, _ANSWERED, "assistant")):
+        if rows := to_messages(single.get(name), role):
+            messages[key] = rows
+            del single[name]
+
+
+def _pydantic(single: _Attributes, messages: dict[str, list[_Attributes]]) -> None:
+    """Read messages as a list of events, or of parts; an agent's list holds its replies too."""
+    name = next(n for n in _PYDANTIC if n in single)
+    rows = _json(single, name)
+    for row in rows if isinstance(rows, list) else ():
+        event = row.get("event.name", "") if isinstance(row, dict) else ""
+        choice = event == "gen_ai.choice"
+        inner = row.get("message", row) if choice else row
+        role = event.removeprefix("gen_ai.").removesuffix(".message") or "user"
+        default = "assistant" if choice else role
+        if isinstance(inner, dict):
+            inner = {"role": default, **inner}
+        messages.setdefault(_ANSWERED if choice else _SENT, []).extend(to_messages(inner, default))
+
+
+_PYDANTIC = ("events", "all_messages_events", "pydantic_ai.all_messages")
+_UNPACK: dict[str, Callable[[_Attributes, dict[str, list[_Attributes]]], None]] = {
+    **dict.fromkeys(("ai.operationId", "ai.model.id"), _vercel),
+    "gcp.vertex.agent.llm_request": _adk,
+    "mlflow.spanType": _mlflow,
+    "langfuse.observation.type": _langfuse,
+    **dict.fromkeys(_PYDANTIC, _pydantic),
+}
+
+
+# ---- Monocle -------------------------------------------------------------------------------------
+
+_MONOCLE_EVENTS = ("data.input", "data.output", "metadata")
+
+
+def _monocle(
+    single: _Attributes, events: list[SpanEvent], messages: dict[str, list[_Attributes]]
+) -> None:
+    """Read the events of a span: lists of JSON texts `{"user": "words"}`, or plain texts."""
+    of_model = str(single["span.type"]).startswith("inference")
+    for event in events:
+        held = event.attributes
+        if event.name == "metadata":
+            _usage(single, held)
+            _state(single, [(_FINISH, first_of(held, "finish_reason"))])
+        elif event.name in _MONOCLE_EVENTS:
+            asked = event.name == "data.input"
+            value = first_of(held, *(("input", "query") if asked else ("response", "output")))
+            error = None if asked else first_of(held, "error_code")
+            if of_model:
+                key, role = (_SENT, "user") if asked else (_ANSWERED, "assistant")
+                messages[key] = [row for item in _items(value) for row in _spoken(item, role)]
+            else:
+                _state(single, [(event.name, "\n".join(map(str, _items(value))) or None)])
+            _state(single, [("error.type", error)])
+    named = {
+        str(single.get(f"entity.{n}.type", "")).split(".")[0]: single.get(f"entity.{n}.name")
+        for n in (3, 2, 1)
+    }
+    if of_model:
+        _state(single, [(_MODEL, named.get("model"))])
+    elif "tool" in str(single["span.type"]):
+        _state(single, [("gen_ai.tool.name", named.get("tool"))])
+    elif str(single["span.type"]) == "agentic.invocation":
+        _state(single, [("gen_ai.agent.name", named.get("agent"))])
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _spoken(item: Any, role: str) -> list[_Attributes]:
+    """Return the messages of an object of one role and its words, or of any other form."""
+    value = json_or_none(item) if isinstance(item, str) and item.startswith("{") else item
+    if isinstance(value, dict) and len(value) == 1:
+        who, text = next(iter(value.items()))
+        return to_messages({"role": who, "content": text}, role) if text is not None else []
+    return to_messages(value, role)

@@ -1,0 +1,186 @@
+"""What a rater does in the viewer: take the next item, save it, undo it, and see what it says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from agenteval.analysis.agreement import AgreeOptions
+from agenteval.analysis.agreement import agree as agreement_of
+from agenteval.analysis.agreement_tables import JudgeAndRater, agreement_tables
+from agenteval.analysis.disagreement import disagreement_table, disagreements
+from agenteval.analysis.human_labels import labelled_queue
+from agenteval.analysis.label_tables import LabelledBy, label_tables
+from agenteval.analysis.labelled_means import calibrations, labelled_means
+from agenteval.analysis.panel import agreement_among
+from agenteval.errors import InputError
+from agenteval.records import Failure
+from agenteval.records.table import Table
+from agenteval.stats.scores import ORIGINAL
+from agenteval.store import Store
+from agenteval.store.labels import HumanLabel, LabelQueue, Labels
+from agenteval.view.label_items import LabelCriterion, LabelItem, label_criteria, label_items
+
+_ACTIONS = {"skip": "skipped", "decline": "declined"}
+_MOST_EVIDENCE = 10_000  # characters
+
+
+@dataclass(frozen=True)
+class LabelScreen:
+    """One item for a rater: `given` are the rater's labels so far by criterion (content hash);
+    `done` of `total` items are finished."""
+
+    item: LabelItem
+    criteria: Sequence[LabelCriterion]
+    given: Mapping[str, str]
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Revealed:
+    """What the rater and the judge say of an item on one criterion, shown after saving."""
+
+    criterion: str
+    label: str
+    judge: str
+    equal: bool
+
+
+def screen(store: Store, queue: LabelQueue, rater: str, key: str) -> LabelScreen:
+    """Return an item of the queue as this rater sees it. Raises InputError for another item."""
+    if key not in queue.items:
+        raise InputError("is not in this queue", key[:12])
+    (item,) = label_items(store, queue, [key])
+    labels = Labels(store)
+    given = {
+        label.criterion_key: label.label or ""
+        for label in labels.history(key)  # what was undone is still chosen
+        if label.rater == rater and label.status in ("scored", "not_applicable")
+    }
+    done = sum(states.get(rater) == "done" for states in labels.progress(queue).values())
+    return LabelScreen(item, label_criteria(store, queue), given, done, len(queue.items))
+
+
+def save_form(
+    store: Store, queue: LabelQueue, rater: str, key: str, form: Mapping[str, str]
+) -> None:
+    """Save what a rater sent of an item: a level of every criterion, or that it is skipped or
+    declined.
+
+    All labels are one transaction. Raises InputError for a criterion without a level, or a level
+    that the criterion no longer has; nothing is saved then.
+    """
+    if key not in queue.items:
+        raise InputError("is not in this queue", key[:12])
+    action = form.get("action", "save")
+    criteria = store.criteria_of(queue.source_key)
+    seconds = _seconds(form.get("seconds", ""))
+    labels = []
+    for shown in label_criteria(store, queue):
+        evidence = form.get(f"evidence.{shown.key}", "")[:_MOST_EVIDENCE]
+        make = partial(
+            HumanLabel, rater=rater, item_key=key, criterion_key=shown.key, seconds=seconds
+        )
+        if action in _ACTIONS:
+            labels.append(make(status=_ACTIONS[action]))
+            continue
+        level = form.get(f"level.{shown.key}")
+        if level == "" and shown.allow_na:
+            labels.append(make(status="not_applicable", evidence=evidence))
+        elif level is None or level not in shown.levels:
+            problem = "choose a level" if not level else f"there is no level {level!r}"
+            raise InputError(f"{problem}; the levels are: {', '.join(shown.levels)}", shown.name)
+        else:
+            value = criteria[shown.key].value_of(level)
+            labels.append(make(label=level, value=value, evidence=evidence))
+    Labels(store).add(labels)
+
+
+def undo(store: Store, queue: LabelQueue, rater: str) -> str | None:
+    """Take back what the rater saved last in this queue, and return the item; None if there is
+    nothing. What was said before of the same item counts again."""
+    labels = Labels(store)
+    mine = [x for x in labels.newest(rater=rater, items=queue.items) if x.criterion_key]
+    if not mine:
+        return None
+    key = mine[-1].item_key
+    history = [x for x in labels.history(key) if x.rater == rater]
+    taken_back = []
+    for label in (x for x in mine if x.item_key == key):
+        before = [x for x in history if x.criterion_key == label.criterion_key][:-1]
+        earlier = before[-1] if before and before[-1].status != "withdrawn" else None
+        taken_back.append(
+            earlier
+            or label.model_copy(update={"status": "withdrawn", "label": None, "value": None})
+        )
+    labels.add(taken_back)
+    return key
+
+
+def revealed(store: Store, queue: LabelQueue, rater: str, key: str) -> list[Revealed]:
+    """Return the rater's labels of an item beside the levels of the judge's repeats."""
+    levels: dict[str, Counter[str]] = {}
+    for result in store.results(queue.source_key, variant=ORIGINAL, item=key):
+        word = result.status if isinstance(result, Failure) else (result.label or result.status)
+        levels.setdefault(result.key.criterion, Counter())[word] += 1
+    names = {c.key: c.name for c in label_criteria(store, queue)}
+    rows = []
+    for label in Labels(store).newest(rater=rater, items=[key]):
+        if label.status not in ("scored", "not_applicable") or label.criterion_key not in names:
+            continue
+        level = label.label or "not applicable"
+        judged = levels.get(label.criterion_key, Counter())
+        words = ", ".join(w if n == 1 else f"{w} ({n} times)" for w, n in judged.most_common())
+        rows.append(
+            Revealed(
+                names[label.criterion_key], level, words or "not judged", set(judged) == {level}
+            )
+        )
+    return rows
+
+
+def label_results(store: Store, name: str) -> tuple[list[Table], list[str]]:
+    """Return the tables of a queue's labels (agreement with the judge and among raters, corrected
+    means, where repeats, judge and people differ most) and what could not be used.
+
+    Without labels there are no tables.
+    """
+    labelled = labelled_queue(store, name)
+    judge, people, criteria = labelled.ratings, labelled.people, labelled.criteria
+    model = labelled.judge.source.model
+    if not people:
+        return [], list(labelled.notes)
+    names = {c.id: c.name for c in criteria}
+    pairs = [
+        JudgeAndRater(model, rater, tuple(agreement_of(judge, table, criteria, AgreeOptions())))
+        for rater, table in people.items()
+    ]
+    among = agreement_among(people, criteria) if len(people) > 1 else []
+    by_rater = [
+        LabelledBy(
+            model,
+            rater,
+            tuple(labelled_means(judge, table, criteria, labelled.sample)),
+            tuple(calibrations(judge, table, criteria)),
+        )
+        for rater, table in people.items()
+    ]
+    tables = [
+        *agreement_tables(pairs, among, [], [], names, confusion=False),
+        *label_tables(by_rater, [], names),
+        disagreement_table(
+            disagreements({model: judge, **people}), names, "repeats, judge and people"
+        ),
+    ]
+    return tables, list(labelled.notes)
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        seconds = float(text)
+    except ValueError:
+        return None
+    return seconds if 0 <= seconds < 1e6 else None

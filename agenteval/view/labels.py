@@ -1,0 +1,180 @@
+"""Pages of the viewer on which people label runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast, get_args
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from agenteval.analysis.human_labels import QueuePlan, drawn_queue
+from agenteval.analysis.rating_sources import StoredJudge
+from agenteval.analysis.sampling import By
+from agenteval.errors import InputError
+from agenteval.reporting.page import Page, PageSection, Text
+from agenteval.store.labels import LabelQueue, Labels
+from agenteval.view.labelling import label_results, revealed, save_form, screen, undo
+from agenteval.view.server import FormFunction, PageFunction, Viewer, respond
+
+_LONGEST_NAME = 200
+
+
+@dataclass(frozen=True)
+class _QueueCard:
+    queue: LabelQueue
+    done: Mapping[str, int]
+    results: str
+
+
+def queues_page(viewer: Viewer, request: Request) -> Response:
+    """The queues with who labelled how much, and a form for a new one."""
+    labels = Labels(viewer.store)
+    cards = []
+    for queue in reversed(labels.queues().values()):
+        states = labels.progress(queue)
+        raters = dict.fromkeys(name for by_rater in states.values() for name in by_rater)
+        done = {r: sum(s.get(r) == "done" for s in states.values()) for r in sorted(raters)}
+        cards.append(_QueueCard(queue, done, _path("/label/results", queue=queue.name)))
+    judges = [(key, f"{source.model} {key[:8]}") for key, source in viewer.store.sources()]
+    return respond(
+        request,
+        "queues.html",
+        queues=cards,
+        judges=list(reversed(judges)),
+        proposal=f"queue {len(cards) + 1}",
+    )
+
+
+def item_page(viewer: Viewer, request: Request) -> Page | Response:
+    """The next item for a rater, or the one that is named, with what was said of the one before."""
+    if not viewer.labelling:
+        raise InputError("this viewer only reads; start it with --label", "label")
+    queue, rater = _queue(viewer, request.query_params), rater_in(request.query_params)
+    after = request.query_params.get("after")
+    key = request.query_params.get("item")
+    if key is None:
+        key = Labels(viewer.store).next_item(queue, rater, after)
+    if key is None:
+        where = _path("/label/results", queue=queue.name, rater=rater)
+        return RedirectResponse(where, 303)
+    before = revealed(viewer.store, queue, rater, after) if after else []
+    return respond(
+        request,
+        "label.html",
+        queue=queue,
+        rater=rater,
+        screen=screen(viewer.store, queue, rater, key),
+        before=before,
+        problem="",
+        results=_path("/label/results", queue=queue.name, rater=rater),
+    )
+
+
+def results_page(viewer: Viewer, request: Request) -> Page:
+    """What the labels of a queue say about the judge."""
+    queue = _queue(viewer, request.query_params)
+    tables, notes = label_results(viewer.store, queue.name)
+    first = [table for table in tables if not table.detail]
+    details = [table for table in tables if table.detail and (table.rows or table.notes)]
+    nothing = [] if tables else [Text("Nobody has labelled a run of this queue yet.")]
+    return Page(
+        "view",
+        f"Labels of {queue.name}",
+        "Agreement of the judge with every rater, and its means corrected by the labels.",
+        [
+            PageSection("summary", "", [*nothing, *(Text(n, "warning") for n in notes), *first]),
+            PageSection("details", "Details", details),
+        ],
+        facts=[("The same in the terminal", f"agenteval agree --queue {queue.name!r}")],
+    )
+
+
+def save(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
+    """Save the labels of an item, and go on to the next."""
+    queue, rater, key = _queue(viewer, form), rater_in(form), form.get("item", "")
+    try:
+        save_form(viewer.store, queue, rater, key, form)
+    except InputError as error:
+        if key not in queue.items:
+            raise
+        return respond(
+            request,
+            "label.html",
+            422,
+            queue=queue,
+            rater=rater,
+            screen=screen(viewer.store, queue, rater, key),
+            before=[],
+            problem=str(error),
+            results=_path("/label/results", queue=queue.name, rater=rater),
+        )
+    where = _path("/label/item", queue=queue.name, rater=rater, after=key)
+    return RedirectResponse(where, 303)
+
+
+def take_back(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
+    """Undo what the rater saved last, and show the item again."""
+    queue, rater = _queue(viewer, form), rater_in(form)
+    key = undo(viewer.store, queue, rater)
+    item = {} if key is None else {"item": key}
+    return RedirectResponse(_path("/label/item", queue=queue.name, rater=rater, **item), 303)
+
+
+def make_queue(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
+    """Draw a new queue, and show all of them."""
+    name, by = form.get("name", "").strip()[:_LONGEST_NAME], form.get("by", "random")
+    if not name:
+        raise InputError("a queue needs a name", "name")
+    if by not in get_args(By):
+        raise InputError(f"{by!r} is none of: {', '.join(get_args(By))}", "by")
+    n, seed = _number(form, "n", 1), _number(form, "seed", 0)
+    per_item = _number(form, "per_item", 1) if form.get("per_item") else None
+    judge = StoredJudge.find(viewer.store, form.get("judge") or None, form.get("task") or None)
+    queue = drawn_queue(judge, QueuePlan(name, (), per_item), n, by=cast("By", by), seed=seed)
+    Labels(viewer.store).add_queue(queue)
+    return RedirectResponse("/label", 303)
+
+
+def _number(form: Mapping[str, str], name: str, least: int) -> int:
+    try:
+        number = int(form.get(name, ""))
+    except ValueError:
+        number = least - 1
+    if not least <= number < 2**31:
+        raise InputError(f"{form.get(name, '')!r} is not a whole number from {least}", name)
+    return number
+
+
+def _queue(viewer: Viewer, values: Mapping[str, str]) -> LabelQueue:
+    queues = Labels(viewer.store).queues()
+    name = values.get("queue", "")
+    if name not in queues:
+        raise InputError(f"there is no queue {name!r}", "queue")
+    return queues[name]
+
+
+def rater_in(values: Mapping[str, str]) -> str:
+    """Return the name of the rater in a query or form. Raises InputError without one."""
+    name = values.get("rater", "").strip()[:_LONGEST_NAME]
+    if not name:
+        raise InputError("enter your name, so that your labels are known as yours", "rater")
+    return name
+
+
+def _path(path: str, **query: str) -> str:
+    return f"{path}?{urlencode(query)}"
+
+
+PAGES: dict[str, PageFunction] = {
+    "/label": queues_page,
+    "/label/item": item_page,
+    "/label/results": results_page,
+}
+FORMS: dict[str, FormFunction] = {
+    "/label/save": save,
+    "/label/undo": take_back,
+    "/label/queue": make_queue,
+}

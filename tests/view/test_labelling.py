@@ -1,0 +1,149 @@
+"""Labelling in the viewer: blind until saved, undone, shared by raters, and used by `agree`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import agenteval
+from agenteval.store import Store
+from agenteval.store.labels import Labels
+from tests.view.conftest import Browser, Open
+
+QUEUE = {"name": "q", "n": "4", "by": "random", "seed": "1"}
+
+
+@pytest.fixture
+def rater(browser: Open) -> Browser:
+    client = browser(labelling=True, rater="ann")
+    client.send("/label/queue", **QUEUE)
+    return client
+
+
+def levels(page: str, at: int) -> dict[str, str]:
+    """A level for every criterion of the form: that at this place, as far as there are so many."""
+    by_name: dict[str, list[str]] = {}
+    for name, value in re.findall(r'type="radio" name="(level\.\w+)" value="([^"]+)"', page):
+        by_name.setdefault(name, []).append(value)
+    return {name: values[min(at, len(values) - 1)] for name, values in by_name.items()}
+
+
+def item_of(page: str) -> str:
+    (key,) = re.findall(r'name="item" value="(\w+)"', page)
+    return str(key)
+
+
+def label(client: Browser, name: str, at: int, **more: str) -> str:
+    """Label the next item; return the page that comes then."""
+    page = client.get("/label/item", queue="q", rater=name).text
+    form = {"queue": "q", "rater": name, "item": item_of(page), **levels(page, at), **more}
+    return str(client.send("/label/save", **form).text)
+
+
+def test_the_judge_is_shown_only_after_saving(rater: Browser) -> None:
+    first = rater.get("/label/item", queue="q", rater="ann").text
+    assert "the judge" not in first
+    assert len(levels(first, 0)) == 9
+    second = label(rater, "ann", 0)
+    assert "1 of 4 runs labelled" in second
+    assert "you and the judge say the same on" in second
+    assert item_of(second) != item_of(first)
+
+
+def test_the_labels_correct_the_judge_at_once(rater: Browser, store: Path) -> None:
+    for _ in range(4):
+        page = label(rater, "ann", 1, seconds="2.5")
+    assert "Means: the judge" in page  # nothing is left: the results
+    report = agenteval.agree(store=store)
+    assert {a.compared for a in report.criteria.values()} == {4}
+    with Store(store) as opened:
+        assert {x.seconds for x in Labels(opened).newest()} == {2.5}
+    assert "agenteval agree --queue" in page
+
+
+def test_undo_takes_back_the_last_item_and_shows_what_was_chosen(
+    rater: Browser, store: Path
+) -> None:
+    label(rater, "ann", 0)
+    label(rater, "ann", 1)
+    page = rater.send("/label/undo", queue="q", rater="ann").text
+    assert "1 of 4 runs labelled" in page
+    assert page.count(" checked") == 9
+    with Store(store) as opened:
+        assert Labels(opened).raters() == {"ann": 9}
+
+
+def test_a_label_is_replaced_and_undo_brings_the_former_back(rater: Browser, store: Path) -> None:
+    page = rater.get("/label/item", queue="q", rater="ann").text
+    for at in (0, 1):
+        form = {"queue": "q", "rater": "ann", "item": item_of(page), **levels(page, at)}
+        rater.send("/label/save", **form)
+    chosen = [set(levels(page, at).values()) for at in (0, 1)]
+    with Store(store) as opened:
+        labels = Labels(opened)
+        assert {x.label for x in labels.newest()} == chosen[1]
+        rater.send("/label/undo", queue="q", rater="ann")
+        assert {x.label for x in labels.newest()} == chosen[0]
+        assert len(labels.history(item_of(page))) == 27
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"missing": "yes"}, "choose a level"),
+        ({"other": "superb"}, "there is no level &#39;superb&#39;"),
+    ],
+)
+def test_a_form_without_all_levels_saves_nothing(
+    rater: Browser, store: Path, change: dict[str, str], said: str
+) -> None:
+    page = rater.get("/label/item", queue="q", rater="ann").text
+    chosen = levels(page, 0)
+    name = next(iter(chosen))
+    if "missing" in change:
+        del chosen[name]
+    else:
+        chosen[name] = change["other"]
+    form = {"queue": "q", "rater": "ann", "item": item_of(page), **chosen}
+    answer = rater.send("/label/save", **form)
+    assert (answer.status_code, said in answer.text) == (422, True)
+    with Store(store) as opened:
+        assert Labels(opened).newest() == []
+
+
+def test_skipped_runs_come_back_and_declined_ones_do_not(rater: Browser) -> None:
+    first = item_of(rater.get("/label/item", queue="q", rater="ann").text)
+    label(rater, "ann", 0, action="skip")
+    declined = item_of(rater.get("/label/item", queue="q", rater="ann").text)
+    label(rater, "ann", 0, action="decline")
+    shown = [item_of(rater.get("/label/item", queue="q", rater="ann").text)]
+    label(rater, "ann", 0)
+    label(rater, "ann", 0)
+    shown.append(item_of(rater.get("/label/item", queue="q", rater="ann").text))
+    assert declined not in shown
+    assert shown[1] == first
+
+
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        ("/label/item", {"queue": "none", "rater": "ann"}),
+        ("/label/item", {"queue": "q", "rater": " "}),
+        ("/label/item", {"queue": "q", "rater": "ann", "item": "f" * 64}),
+        ("/label/results", {"queue": "none"}),
+    ],
+)
+def test_what_is_not_there_has_a_page_with_one_line(
+    rater: Browser, path: str, query: dict[str, str]
+) -> None:
+    answer = rater.get(path, **query)
+    assert answer.status_code == 404
+    assert "Cannot be shown" in answer.text
+
+
+@pytest.mark.parametrize("change", [{"name": " "}, {"n": "0"}, {"n": "x"}, {"by": "luck"}])
+def test_a_queue_that_cannot_be_made_is_refused(rater: Browser, change: dict[str, str]) -> None:
+    assert rater.send("/label/queue", **{**QUEUE, "name": "r", **change}).status_code == 422
+    assert rater.send("/label/queue", **QUEUE).status_code == 422  # the name is taken
