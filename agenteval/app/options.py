@@ -49,6 +49,7 @@ class AgreementOptions:
         convert=to_tuple,
         help="Ratings to examine instead of the store's; may be given often.",
         show_default=False,
+        rich_help_panel="Runs",
     )
     judges: str | Sequence[str] = option(
         (),
@@ -65,30 +66,56 @@ class AgreementOptions:
         help="Runs that give case and success. Default: runs.jsonl by the labels.",
     )
     cut: float | None = option(
-        None, help="A run is good from this value on (0 to 1), for the corrected rate."
+        None,
+        help="A run is good from this value on (0 to 1), for the corrected rate.",
+        rich_help_panel="Checks",
     )
-    min_runs: int = option(30, help="Warn below this many runs rated by both.", min=2)
+    min_runs: int = option(
+        30,
+        help="Warn below this many runs rated by both.",
+        min=2,
+        rich_help_panel="Checks",
+    )
     confusion: bool = option(
-        False, "--confusion", help="Print labels × judge levels per criterion."
+        False,
+        "--confusion",
+        help="Print labels × judge levels per criterion.",
+        rich_help_panel="Checks",
     )
     audit: bool = option(
-        False, "--audit", help="List runs whose success label the judge contradicts."
+        False,
+        "--audit",
+        help="List runs whose success label the judge contradicts.",
+        rich_help_panel="Checks",
     )
     sample: str | Path | None = option(
         None,
         type=Path | None,
         help="File of `agree sample` that says what was drawn. Default: the labels' own.",
+        rich_help_panel="Checks",
     )
     queue: str | None = option(
-        None, help="Labels of the store: those of this queue of the viewer. Default: the newest."
+        None,
+        help="Labels of the store: those of this queue of the viewer. Default: the newest.",
+        rich_help_panel="Checks",
     )
     random_labels: bool = option(
-        False, "--random-labels", help="The labels were drawn at random, by other means."
+        False,
+        "--random-labels",
+        help="The labels were drawn at random, by other means.",
+        rich_help_panel="Checks",
     )
     alt_test: bool = option(
-        False, "--alt-test", help="May the judge stand in for one of at least 3 raters?"
+        False,
+        "--alt-test",
+        help="May the judge stand in for one of at least 3 raters?",
+        rich_help_panel="Checks",
     )
-    epsilon: float = option(0.2, help="With --alt-test: what a person costs more, .1 to .3.")
+    epsilon: float = option(
+        0.2,
+        help="With --alt-test: what a person costs more, .1 to .3.",
+        rich_help_panel="Checks",
+    )
     gate: bool = option(False, "--gate", help="Exit 4 when a criterion has fewer than --min-runs.")
     seed: int = with_default(CommonOptions, "seed", 0)
 

@@ -46,19 +46,39 @@ Concurrency = Annotated[
     int, typer.Option("-j", "--concurrency", help="Requests in flight at most.", min=1, max=512)
 ]
 MaxCalls = Annotated[
-    int | None, typer.Option(help="Stop before this many requests, earlier ones included.", min=1)
+    int | None,
+    typer.Option(
+        rich_help_panel="Limits",
+        help="Stop before this many requests, earlier ones included.",
+        min=1,
+    ),
 ]
 MaxCost = Annotated[
     float | None, typer.Option(help="Stop before this much money is spent.", min=0.0)
 ]
-PriceIn = Annotated[float | None, typer.Option(help="Price of a million prompt tokens.", min=0.0)]
-PriceOut = Annotated[float | None, typer.Option(help="Price of a million reply tokens.", min=0.0)]
+PriceIn = Annotated[
+    float | None,
+    typer.Option(rich_help_panel="Limits", help="Price of a million prompt tokens.", min=0.0),
+]
+PriceOut = Annotated[
+    float | None,
+    typer.Option(rich_help_panel="Limits", help="Price of a million reply tokens.", min=0.0),
+]
 Temperature = Annotated[float | None, flag(EndpointOptions, "temperature")]
-Timeout = Annotated[float, typer.Option(help="Seconds for one request.", min=1.0)]
+Timeout = Annotated[
+    float, typer.Option(rich_help_panel="Limits", help="Seconds for one request.", min=1.0)
+]
 DryRun = Annotated[bool, flag(RunOptions, "dry_run")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Only results and errors.")]
-ShowAll = Annotated[bool, typer.Option("--all", help="Every table, not only the first ones.")]
+AsJson = Annotated[
+    bool, typer.Option("--json", rich_help_panel="Output", help="Print JSON instead of tables.")
+]
+Quiet = Annotated[
+    bool, typer.Option("-q", "--quiet", rich_help_panel="Output", help="Only results and errors.")
+]
+ShowAll = Annotated[
+    bool,
+    typer.Option("--all", rich_help_panel="Output", help="Every table, not only the first ones."),
+]
 FirstRuns = Annotated[int | None, flag(CommonOptions, "limit")]
 
 
@@ -78,6 +98,7 @@ class RequestOptions:
     header: Annotated[
         list[str] | None,
         typer.Option(
+            rich_help_panel="Model",
             help="NAME=VALUE of a header that every request carries, e.g. for a gateway; may be "
             "given often. Also AGENTEVAL_HEADERS, one a line.",
             show_default=False,
@@ -86,11 +107,16 @@ class RequestOptions:
 
     reasoning_effort: Annotated[
         str | None,
-        typer.Option(help="How long the model thinks: low, medium, high.", show_default=False),
+        typer.Option(
+            rich_help_panel="Model",
+            help="How long the model thinks: low, medium, high.",
+            show_default=False,
+        ),
     ] = None
     param: Annotated[
         list[str] | None,
         typer.Option(
+            rich_help_panel="Model",
             metavar="KEY=JSON",
             help="A further parameter of every request, e.g. top_p=0.9; may be given often.",
             show_default=False,
@@ -127,6 +153,7 @@ class ReplyOptions(RequestOptions):
     max_tokens: Annotated[
         str | None,
         typer.Option(
+            rich_help_panel="Model",
             metavar="N|none",
             help="Tokens of one reply at most; none: as many as the model can write. Default: "
             "enough for the criteria, none for models that are known to reason.",
@@ -192,6 +219,7 @@ class CopyOptions:
         list[str] | None,
         typer.Option(
             "--perturb",
+            rich_help_panel="Perturbations",
             help="Perturbation, may be given often: drop_sentences, drop_words, drop_middle, "
             "truncate, shuffle_sentences, swap_numbers, pad, whitespace, formatting. "
             "Default: five of them, see docs/verify.md.",
@@ -203,6 +231,7 @@ class CopyOptions:
         typer.Option(
             "--share",
             "--drop",
+            rich_help_panel="Perturbations",
             help="Share of a text that a perturbation changes. `--drop` is its former name.",
             min=0.01,
             max=0.9,

@@ -112,19 +112,31 @@ class AgentOptions:
     model: Model = with_default(SuiteOptions, "model", None)
     base_url: str | None = with_default(EndpointOptions, "base_url", None)
     temperature: float | None = with_default(EndpointOptions, "temperature", 0.0)
-    max_tokens: int | None = option(None, help="Tokens of one reply of the agent's model.", min=1)
-    turns: int = option(50, help="Turns of the agent for one case.", min=1)
+    max_tokens: int | None = option(
+        None,
+        help="Tokens of one reply of the agent's model.",
+        min=1,
+        rich_help_panel="Agent",
+    )
+    turns: int = option(
+        50,
+        help="Turns of the agent for one case.",
+        min=1,
+        rich_help_panel="Agent",
+    )
     strict: bool = option(
         False,
         "--strict",
         help="Any call that could not be carried out fails the case, and attempts before a restart "
         "count as well.",
+        rich_help_panel="Agent",
     )
     log_order: bool = option(
         False,
         "--log-order",
         help="Calls made at once count in the order of the log, as in the paper; else there is no "
         "order between them.",
+        rich_help_panel="Agent",
     )
     store: StorePath = with_default(RunOptions, "store", None)
     dry_run: bool = with_default(RunOptions, "dry_run", False)
@@ -187,7 +199,12 @@ class DissectionOptions(AgentOptions):
 
     tries: int = option(3, "-k", "--tries", help="Tries of a stage.", min=1)
     full: bool = option(False, "--full", help="Run all stages, also after a success.")
-    literal: bool = option(False, "--paper-literal", help="The algorithm as printed.")
+    literal: bool = option(
+        False,
+        "--paper-literal",
+        help="The algorithm as printed.",
+        rich_help_panel="Agent",
+    )
     limit: int | None = option(100, help="Only so many of the failed cases.", min=1)
     seed: int = with_default(CommonOptions, "seed", 0)
     lexicon: str | Path | None = with_default(PlanTestOptions, "lexicon", None)

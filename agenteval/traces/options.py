@@ -39,29 +39,47 @@ class LocateOptions(RunOptions, EndpointOptions, ExecutorOptions):
         None, "--taxonomy", type=Path | None, help="Your own kinds of errors (JSON or YAML)."
     )
     mode: Literal["areas", "broad"] = option(
-        "broad", help="One question for each area of errors, or one for all."
+        "broad",
+        help="One question for each area of errors, or one for all.",
+        rich_help_panel="Model",
     )
     context: int | None = option(
         None,
         help="Tokens that the model takes, prompt and reply together. Default: the window of "
         "a well-known model, else 8192.",
         min=512,
+        rich_help_panel="Model",
     )
-    reply_tokens: int = option(1536, help="Tokens kept for a reply.", min=64)
+    reply_tokens: int = option(
+        1536,
+        help="Tokens kept for a reply.",
+        min=64,
+        rich_help_panel="Model",
+    )
     repeats: int = option(1, help="How often each part is judged.", min=1)
     budget: int = option(
-        100_000, help="Tokens of a condensed trace; longer texts are cut.", min=256
+        100_000,
+        help="Tokens of a condensed trace; longer texts are cut.",
+        min=256,
+        rich_help_panel="Model",
     )
     quotes: QuoteCheck = option(
         "step",
         type=Literal["span", "step", "off"],
         help="Where quoted words must stand: in the span, in its step, anywhere.",
+        rich_help_panel="Model",
     )
     hints: bool = option(
-        True, "--hints/--no-hints", help="Tell the judge what rules have found, or not."
+        True,
+        "--hints/--no-hints",
+        help="Tell the judge what rules have found, or not.",
+        rich_help_panel="Model",
     )
     with_reference: bool = option(
-        False, "--with-reference", help="Show the judge gold answers that stand in spans."
+        False,
+        "--with-reference",
+        help="Show the judge gold answers that stand in spans.",
+        rich_help_panel="Model",
     )
     seed: int = with_default(CommonOptions, "seed", 0)
     limit: int | None = option(None, help="Only the first N traces.", min=1)

@@ -96,21 +96,30 @@ class ExaminationOptions:
     """What is examined besides the ratings of runs and copies, and the gate."""
 
     scores: Path | None = option(
-        None, help="Examine ratings made elsewhere instead: a table or a log."
+        None,
+        help="Examine ratings made elsewhere instead: a table or a log.",
+        rich_help_panel="Checks",
     )
     labels: Path | None = option(
         None, help="Labels of these runs by people, as for `agree`: do people agree?"
     )
-    min_cases: int = option(20, help="Below this many cases nothing is decided.", min=2)
+    min_cases: int = option(
+        20,
+        help="Below this many cases nothing is decided.",
+        min=2,
+        rich_help_panel="Checks",
+    )
     deterministic: bool = option(
         False,
         "--deterministic",
         help="The judge of --scores is a function: it needs no repeats to agree with itself.",
+        rich_help_panel="Checks",
     )
     sequential: bool = option(
         False,
         "--sequential",
         help="Cases in random order, a look after 20, 40, 80, ...; stop when no verdict is open.",
+        rich_help_panel="Checks",
     )
     output: Path | None = option(
         None, "-o", "--output", help="Where the criteria go, with what was found."
@@ -119,9 +128,13 @@ class ExaminationOptions:
         False,
         "--probes",
         help="Also ask in other ways and with attacks in the text: what sways the judge?",
+        rich_help_panel="Checks",
     )
     attacked: int | None = option(
-        None, help="Most runs that --probes put an attack in. Default: 80.", min=1
+        None,
+        help="Most runs that --probes put an attack in. Default: 80.",
+        min=1,
+        rich_help_panel="Checks",
     )
     gate: bool = option(
         False,
@@ -129,7 +142,9 @@ class ExaminationOptions:
         help="Exit 4 (not enough data) or 5 (not trustworthy, or a criterion is refuted).",
     )
     allow_criterion: list[str] | None = option(
-        None, help="A refuted criterion that --gate lets pass. Repeatable."
+        None,
+        help="A refuted criterion that --gate lets pass. Repeatable.",
+        rich_help_panel="Checks",
     )
 
 

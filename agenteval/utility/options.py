@@ -44,23 +44,31 @@ class JudgeOptions(RunOptions, EndpointOptions, ExecutorOptions):
     version: str | None = python_only()  # of a judge that is a function
     task: str | Task | None = with_default(CommonOptions, "task", None)
     with_reference: bool = option(
-        False, "--with-reference", help="Show the judge the reference answer."
+        False,
+        "--with-reference",
+        help="Show the judge the reference answer.",
+        rich_help_panel="Model",
     )
     mapping: Mapping[str, str] | None = with_default(CommonOptions, "mapping", None)
     system: str | None = option(
         None,
         help="Name of the system of runs that name none, e.g. bot-v2; their ids become NAME/ID.",
         show_default=False,
+        rich_help_panel="Runs",
     )
     repeats: int = option(1, help="How often each text is judged.", min=1)
     seed: int = with_default(CommonOptions, "seed", 0)
     one_per_call: bool = option(
-        False, "--one-per-call", help="One criterion per request: less halo, n × cost."
+        False,
+        "--one-per-call",
+        help="One criterion per request: less halo, n × cost.",
+        rich_help_panel="Model",
     )
     probabilities: bool = option(
         False,
         "--probabilities",
         help="A probability for each level, from the log-probabilities of a chat model.",
+        rich_help_panel="Model",
     )
     limit: int | None = with_default(CommonOptions, "limit", None)
 
@@ -102,20 +110,35 @@ class ProposeOptions(RunOptions, EndpointOptions):
     seeds: int = option(5, help="How many critics, each with its own seed.", min=1)
     seed: int = with_default(CommonOptions, "seed", 0)
     tau: float | None = option(
-        None, help="Cosine from which two criteria merge; 1: only equal names.", min=0, max=1
+        None,
+        help="Cosine from which two criteria merge; 1: only equal names.",
+        min=0,
+        max=1,
+        rich_help_panel="Merging",
     )
     embedder: str | None = option(
-        None, help="sentence-transformers name or path, or endpoint:NAME."
+        None,
+        help="sentence-transformers name or path, or endpoint:NAME.",
+        rich_help_panel="Merging",
     )
     examples: bool = option(
         True,
         "--examples/--no-examples",
         help="Show the critic examples; without (task-based), the description only.",
+        rich_help_panel="Critic",
     )
     sub_criteria: bool = option(
-        False, "--sub-criteria", help="Have a second agent divide the criteria."
+        False,
+        "--sub-criteria",
+        help="Have a second agent divide the criteria.",
+        rich_help_panel="Critic",
     )
-    bank: bool = option(False, "--bank", help="Show the critic the nearest entries of the bank.")
+    bank: bool = option(
+        False,
+        "--bank",
+        help="Show the critic the nearest entries of the bank.",
+        rich_help_panel="Critic",
+    )
     kinds: Sequence[str] = option(
         (),
         "--kind",
@@ -123,13 +146,20 @@ class ProposeOptions(RunOptions, EndpointOptions):
         convert=to_tuple,
         help="Kind of task, for what comes from the bank; default: guessed, and told.",
         show_default=False,
+        rich_help_panel="Critic",
     )
     consolidate: bool = option(
         True,
         "--consolidate/--no-consolidate",
         help="Ask the critic which names are the same; without, merge by embedding alone.",
+        rich_help_panel="Merging",
     )
-    min_seeds: int = option(1, help="Keep what at least so many seeds proposed.", min=1)
+    min_seeds: int = option(
+        1,
+        help="Keep what at least so many seeds proposed.",
+        min=1,
+        rich_help_panel="Merging",
+    )
     output: str | Path | None = option(
         None, "-o", "--output", type=Path | None, help="Default: criteria/TASK.json."
     )
