@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cached_property
 from inspect import get_annotations
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, get_type_hints
 
 import typer
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from agenteval.cli.options import CommandOption
     from agenteval.reporting.report import Report
 
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 # Sections of the help after "Options", which has the options that most people need. An option names
 # its section (`rich_help_panel`).
@@ -71,7 +73,7 @@ class CommandApp(typer.Typer):
     def __init__(self, **settings: Any) -> None:
         super().__init__(cls=_Group, add_completion=False, rich_markup_mode=None, **settings)
 
-    def command(self, name: str | None = None, **settings: Any) -> Any:
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[_Function], _Function]:
         """Return a decorator that adds a function as a command."""
         return super().command(name, cls=_Command, **settings)
 

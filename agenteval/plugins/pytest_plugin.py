@@ -63,7 +63,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     name = f".{file_path.name}"
     if not name.endswith((".eval.yaml", ".eval.yml")) or not parent.session.isinitpath(file_path):
         return None
-    from agenteval.plugins.pytest_evaluation import EvaluationModule
+    from agenteval.app.pytest_evaluation import EvaluationModule
 
     return EvaluationModule.from_parent(parent, path=file_path)
 

@@ -95,9 +95,7 @@ def test_the_script(tmp_path: Path) -> None:
         stats = child.stats()
         sdk.close()
     assert stats["statuses"] == {"200": 7, "429": 1, "503": 2}
-    told = {
-        name for row in table("Statistics: /stats") for name in re.findall(r"`(\w+)`", row[0])
-    }
+    told = {name for row in table("Statistics: /stats") for name in re.findall(r"`(\w+)`", row[0])}
     assert told == set(stats)
 
 
