@@ -143,30 +143,42 @@ def store_info(store: str | Path | Store | None = None) -> Report:
 
 
 def results(
-    run: str, store: str | Path | Store | None = None, *, source: str | None = None
+    run: str,
+    store: str | Path | Store | None = None,
+    *,
+    source: str | None = None,
+    system: str | None = None,
 ) -> Report:
-    """All that one source (default: the latest) says of one run, with its explanations, and the
-    text that it was shown.
+    """Return all that one source (default: the latest) says of one run, and the text of the run.
 
-    Raises InputError for an unknown run or source, StoreError for a store that cannot be read.
+    If several systems, or several texts, have the id `run`, it is the one stored last; `system`
+    chooses. Raises InputError for an unknown run or source, StoreError for a store that cannot be
+    read.
     """
     with opened(store, create=False) as known, known.snapshot():
         key, _ = latest_source(known, source)
-        every = load_ratings(known, key)
-        ratings = [r for r in every if r.run_id == run]
+        every = [r for r in load_ratings(known, key) if system in (None, r.system)]
+        ratings = [r for r in every if run in (r.run_id, r.run_id.removeprefix(f"{r.system}/"))]
         if not ratings:
-            shared = sorted({r.run_id for r in every if r.run_id == f"{r.system}/{run}"})
-            which = f"; several systems have it, choose {' or '.join(shared)}" if shared else ""
-            raise InputError(f"no scores of run {run!r} by this judge{which}", "--run")
-        keys = {r.run_key for r in ratings}
+            by = f" of {system!r}" if system else ""
+            raise InputError(f"no scores of run {run!r}{by} by this judge", "--run")
+        order = {run_key: number for number, run_key in enumerate(known.runs())}
+        newest = max(ratings, key=lambda r: order[r.run_key])
+        systems = sorted({r.system or "unnamed" for r in ratings})
+        ratings = [r for r in ratings if r.run_key == newest.run_key]
         stored = {
             (r.criterion_id, r.key.repeat): r
             for r in known.results(key, variant="original")
-            if r.key.run in keys
+            if r.key.run == newest.run_key
         }
-        flags = stored_flags(known, {run}, key)
+        flags = stored_flags(known, {newest.run_id}, key)
         unfinished = [open_.line for open_ in unfinished_of(known, [key])]
-        bodies = [body for _, body in known.bodies(keys)]
+        bodies = [body for _, body in known.bodies({newest.run_key})]
+    notes = [f"its text seems to talk to the judge: {', '.join(f.signs)}" for f in flags.found]
+    if len(systems) > 1:
+        notes.append(
+            f"run {run!r} of {len(systems)} systems, {', '.join(systems)}: --system chooses"
+        )
     ended = {True: "success", False: "failed", None: "success unknown"}[ratings[0].success]
     rows = [
         {
@@ -199,9 +211,7 @@ def results(
     return Report(
         title=f"{run}  system {ratings[0].system}  {ended}",
         tables=(_texts(bodies), table),
-        notes=tuple(
-            f"its text seems to talk to the judge: {', '.join(flag.signs)}" for flag in flags.found
-        ),
+        notes=tuple(notes),
         unfinished=tuple(unfinished),
         data={"run": run, "system": ratings[0].system, "success": ratings[0].success},
     )

@@ -28,13 +28,18 @@ def print_table(table: Table, console: Console) -> None:
     """
     if table.title:
         console.print(Text(visible_line(table.title), "bold"))
-    for number, part in enumerate(_parts(table, console.width)):
+    for number, part in enumerate(rich_tables(table, console)):
         if number:
             console.print(Text("continued", "italic"))
-        console.print(_rich(table, part, console))
+        console.print(part)
     for note in table.notes:
         console.print(Text(visible_line(note), "dim"))
     console.print()
+
+
+def rich_tables(table: Table, console: Console) -> list[RichTable]:
+    """Return the parts of a table that fit the console, one below the other."""
+    return [_rich(table, part, console) for part in _parts(table, console.width)]
 
 
 def _parts(table: Table, width: int) -> list[list[Column]]:
