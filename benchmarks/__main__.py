@@ -52,6 +52,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "flows": Benchmark("quality", ("--sessions", "40")),
     "detectors": Benchmark("quality", ()),
     "flow_import": Benchmark("speed"),
+    "view": Benchmark("speed"),
 }
 GROUPS = tuple(dict.fromkeys(b.group for b in BENCHMARKS.values()))
 

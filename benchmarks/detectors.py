@@ -1,6 +1,6 @@
 """The rule `failed-code` against people's annotations: is it better than chance?
 
-    python -m benchmarks.detectors [--data FOLDER]
+    python -m benchmarks.detectors [--data FOLDER] [--held-out]
 
 Needs TRAIL's traces with annotations (github.com/patronus-ai/trail-benchmark; folders `traces` and
 `gold` in each folder of --data), which are not in the repository. A flag is a hit where an
@@ -8,8 +8,13 @@ annotation marks the same span with the same category; each pair counts once. Ch
 flags on random spans of the same trace, of the kinds that people mark with this category; `p` is
 the exact probability of as many hits (a sum of hypergeometric numbers, one for each trace).
 Intervals resample traces. The rule counts as better than chance if it made ten flags or more and p
-is below .05. Leave-one-trace-out, this is decided on all traces but one and counted on that one;
-the precision of those flags is the rule's confidence (`failed_code.CONFIDENCE`).
+is below .05. Leave-one-trace-out, this and the better placement (the next request, or the one that
+wrote the code) are decided on all traces but one and counted on that one. The rule's confidence
+(`failed_code.CONFIDENCE`) is what it then got right in a trace, averaged over the traces with
+flags: of all flags together, two traces have a third.
+
+The rule was made with the 40 traces named in `trail_dev.txt`, so their figures are too good.
+`--held-out` measures all traces of --data but these.
 """
 
 from __future__ import annotations
@@ -17,7 +22,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +33,7 @@ from rich.table import Table
 from agenteval.readers.traces import read_traces
 from agenteval.records import Findings, Run
 from agenteval.stats.bootstrap import Bootstrap, bootstrap_sums
+from agenteval.stats.interval import Interval
 from agenteval.traces.annotations import Annotation, pair_up, read_folder
 from agenteval.traces.detectors import DETECTORS, detect
 from agenteval.traces.failed_code import CONFIDENCE, failed_steps
@@ -38,6 +44,7 @@ from benchmarks.outcome import Row, finish
 DATA = ROOT.parent / "shared" / "reference" / "traces" / "trail_dev"
 NAME = "failed-code"
 CATEGORY = next(d.category for d in DETECTORS if d.name == NAME)
+DEVELOPMENT = Path(__file__).with_name("trail_dev.txt")  # names of the traces the rule is made with
 LEAST, LEVEL = 10, 0.05
 Marks = frozenset[tuple[str, str]]  # (span, category)
 
@@ -76,19 +83,31 @@ class Measured:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Flags and hits on traces that were left out, and in how many the reader was preferred."""
+    """Flags and hits on each trace with flags that was left out, and in how many of all traces the
+    reader was preferred."""
 
-    flags: int
-    hits: int
+    flags: tuple[int, ...]
+    hits: tuple[int, ...]
     folds: int
 
+    @property
+    def share(self) -> Interval:
+        """The share of right flags in a trace, averaged over traces."""
+        shares = [[hits / flags, 1.0] for hits, flags in zip(self.hits, self.flags, strict=True)]
+        return bootstrap_sums(
+            np.array(shares),
+            lambda sums: sums[:, 0] / sums[:, 1],
+            how=Bootstrap(np.random.default_rng(0), 2000),
+        )
 
-def read_cases(data: Path) -> list[Case]:
-    """All traces whose annotation can be read, in the order of their names."""
+
+def read_cases(data: Path, without: Collection[str] = ()) -> list[Case]:
+    """All traces whose annotation can be read, in the order of their names, but those named."""
     cases = []
     for folder in sorted(path.parent for path in data.glob("*/traces")):
         gold = read_folder(folder / "gold", built_in())
-        for path in sorted((folder / "traces").glob("*.json")):
+        paths = (p for p in (folder / "traces").glob("*.json") if p.stem not in without)
+        for path in sorted(paths):
             for run in read_traces(path).runs:
                 name = Annotation(path.stem, Findings(trace=run.id), "")
                 for truth, match in pair_up(gold, [name]).pairs:
@@ -151,15 +170,16 @@ def left_out(cases: Sequence[Case]) -> LeftOut:
 
     Both placements compete: where the other traces prefer `written`, that one is counted.
     """
-    names, totals = (NAME, "written"), np.zeros(3, int)
+    names, counts, folds = (NAME, "written"), list[tuple[int, int]](), 0
     for i, case in enumerate(cases):
         rest = [*cases[:i], *cases[i + 1 :]]
         tried = {one: measure(rest, CATEGORY, [one]) for one in names}
         best = max(names, key=lambda one: tried[one].hits)
         if tried[best].better:
             flags = case.flags[best]
-            totals += (len(flags), len(flags & case.gold), best == NAME)
-    return LeftOut(*(int(total) for total in totals))
+            counts += [(len(flags), len(flags & case.gold))] if flags else []
+            folds += best == NAME
+    return LeftOut(tuple(f for f, _ in counts), tuple(h for _, h in counts), folds)
 
 
 def precision(cases: Sequence[Case], category: str, rules: Sequence[str]) -> str:
@@ -176,8 +196,12 @@ def precision(cases: Sequence[Case], category: str, rules: Sequence[str]) -> str
         lambda t: t[:, 0] / t[:, 1],
         how=Bootstrap(np.random.default_rng(0), 2000),
     )
-    ends = "" if mean.low is None or mean.high is None else f" [{mean.low:.2f}, {mean.high:.2f}]"
-    return f"{sum(hits for hits, _ in sums) / sum(flags for _, flags in sums):.2f}{ends}"
+    return f"{sum(hits for hits, _ in sums) / sum(flags for _, flags in sums):.2f}{_ends(mean)}"
+
+
+def _ends(mean: Interval) -> str:
+    low, high = mean.low, mean.high
+    return "" if low is None or high is None else f" [{low:.2f}, {high:.2f}]"
 
 
 def reading_nothing(cases: Sequence[Case]) -> dict[str, float]:
@@ -230,23 +254,34 @@ def main() -> int:
     """Measure and print; 1 when the rule is not better than chance or CONFIDENCE is another."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--held-out", action="store_true")
     options = parser.parse_args()
-    cases = read_cases(options.data) if options.data.is_dir() else []
+    without = DEVELOPMENT.read_text().split() if options.held_out else ()
+    cases = read_cases(options.data, without) if options.data.is_dir() else []
     if not cases:
         print(f"no annotated traces in {options.data}: nothing measured")
         return finish("detectors", [])
     show(cases)
-    got, out = measure(cases, CATEGORY, [NAME]), left_out(cases)
-    precision = round(out.hits / out.flags, 2) if out.flags else None
-    figures = (
-        f"{out.hits} of {out.flags} right left out (placed so in {out.folds} of {len(cases)}), "
-        f"{got.chance:.1f} by chance, p {got.p:.2g}"
-    )
-    rows = [
-        Row("confidence, as in the code", str(precision), str(CONFIDENCE), precision == CONFIDENCE),
-        Row(f"{NAME} ({CATEGORY})", figures),
-    ]
+    got = measure(cases, CATEGORY, [NAME])
+    figures = f"{got.hits} of {got.flags} right, {got.chance:.1f} by chance, p {got.p:.2g}"
+    rows = [Row(f"{NAME} ({CATEGORY})", figures)]
+    if not options.held_out:
+        rows += left_out_rows(left_out(cases), len(cases))
     return finish("detectors", rows)
+
+
+def left_out_rows(out: LeftOut, cases: int) -> list[Row]:
+    """The figures of traces that were left out, and whether the code has them."""
+    share = out.share
+    value = None if share.mean is None else round(share.mean, 2)
+    figures = (
+        f"{sum(out.hits)} of {sum(out.flags)} right (placed so in {out.folds} of {cases}), "
+        f"{value}{_ends(share)} of those of a trace, over {len(out.flags)} traces"
+    )
+    return [
+        Row("confidence, as in the code", str(value), str(CONFIDENCE), value == CONFIDENCE),
+        Row("each trace left out", figures),
+    ]
 
 
 if __name__ == "__main__":

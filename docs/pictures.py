@@ -1,4 +1,6 @@
-"""Make the pictures of the README: `agenteval verify` in a terminal, and its page.
+"""Make the pictures of the README and of the tutorial on labels.
+
+`agenteval verify` in a terminal, its page, and the viewer while somebody labels.
 
 Run as `python docs/pictures.py` (`make pictures`). The judge is the recorded one of the task math.
 The page needs Chromium (`make browser`).
@@ -8,10 +10,12 @@ from __future__ import annotations
 
 import io
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 from rich.console import Console
 
 import agenteval
@@ -23,7 +27,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 def main() -> None:
-    """Write demo.svg and report.png beside this file. Raises FileNotFoundError without Chromium."""
+    """Write demo.svg, report.png and label.png here. Raises FileNotFoundError without Chromium."""
     browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     if browser is None:
         raise FileNotFoundError("no Chromium: `make browser` installs it")
@@ -40,7 +44,35 @@ def main() -> None:
             view = chromium.new_page(viewport={"width": 1280, "height": 1130})
             view.goto(page.as_uri())
             view.screenshot(path=DOCS / "report.png")
+            draw_label(chromium, store)
             chromium.close()
+
+
+def draw_label(chromium: Browser, store: Path) -> None:
+    """Write label.png: the second run of a queue, after the first was labelled by keys."""
+    command = [sys.executable, "-m", "agenteval", "view", store, "--label", "--rater", "ann"]
+    server = subprocess.Popen(  # noqa: S603  our own command
+        [*command, "--no-open"], stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert server.stderr is not None
+        line = server.stderr.readline()
+        view = chromium.new_page(viewport={"width": 1280, "height": 860})
+        view.goto(line[line.index("http") :].strip())
+        view.get_by_label("Name", exact=True).fill("Thirty runs")
+        view.get_by_role("button", name="Make the queue").click()
+        view.get_by_role("button", name="Label", exact=True).click()
+        view.wait_for_selector("fieldset.current")
+        for key in "222222222n":
+            view.keyboard.press(key)
+        view.wait_for_url("**after=**")
+        view.wait_for_selector("fieldset.current")
+        for key in "43":
+            view.keyboard.press(key)
+        view.screenshot(path=DOCS / "label.png")
+    finally:
+        server.terminate()
+        server.wait()
 
 
 if __name__ == "__main__":

@@ -11,54 +11,125 @@ from agenteval.analysis.agreement import Agreement
 from agenteval.analysis.label_audit import AUC, Suspect, WithAndWithout
 from agenteval.analysis.panel import Panel, RaterAgreement
 from agenteval.analysis.table_parts import (
-    CRITERION,
-    JUDGE,
-    PAIR,
-    RATER,
+    CriterionColumns,
+    JudgeColumn,
+    JudgeCriterionColumns,
+    PairColumns,
     criterion_cells,
     criterion_lines,
     pair_cells,
-    table_of,
 )
-from agenteval.records.table import Cell, Column, Table, cells_of
+from agenteval.records.table import Cell, Column, Table, column, table_of
+from agenteval.stats import Interval
+from agenteval.stats.correction import Corrected
 
-_RUNS = Column("n", "runs", "count", "runs that the figures are over")
-_EXACT = Column("exact", "equal levels", "share")
-_ALPHA = Column("alpha", "alpha", "number", "Krippendorff's, at the level of measurement")
-_SUSPECTS = (
-    JUDGE,
-    Column("run", "run"),
-    Column("case", "case", hidden=True),
-    Column("system", "system", hidden=True),
-    Column("success", "label\nsuccess", hint="whether the label says success"),
-    Column("unanimous", "against", "count", "criteria that are unanimous against it"),
-    Column("witnesses", "of", "count", "criteria that tell success from failure"),
-    Column("outlying", "beyond", "share"),
-    Column("against", "criteria unanimous against it"),
-)
-_AREAS = (
-    JUDGE,
-    *CRITERION,
-    Column("all_runs", "all runs", "number"),
-    Column("without", "without", "number"),
-)
-_WITNESSES = (
-    JUDGE,
-    Column("run", "run"),
-    Column("criterion_id", "criterion"),
-    Column("auc", "AUC", "number", "success against failure, without the run's case"),
-    Column("low", "lowest", "number"),
-    Column("mean", "mean", "number"),
-    Column("high", "highest", "number"),
-    Column("rated", "rated", "count", "repeats"),
-    Column("asked", "of", "count"),
-    Column("unanimous", "unanimous"),
-    Column("outlying", "beyond", "share"),
-)
 _PANEL_NOTE = (
     "the panel is the mean of the judges, on runs that all of them rated; change is what its error "
     "grows by without this judge, so above 0 it helps"
 )
+
+
+_RUNS = "runs that the figures are over"
+_ALPHA = "Krippendorff's, at the level of measurement"
+
+
+@dataclass(frozen=True)
+class _AgreementColumns(PairColumns):
+    n: int = column("runs", "count", _RUNS)
+    exact: Interval = column("equal levels", "share")
+    alpha: Interval = column("alpha", "number", _ALPHA)
+
+
+@dataclass(frozen=True)
+class _RaterColumns(CriterionColumns):
+    n: int = column("runs", "count", _RUNS)
+    exact: Interval = column("equal levels", "share")
+    alpha: Interval = column("alpha", "number", _ALPHA)
+
+
+@dataclass(frozen=True)
+class _CoefficientColumns(PairColumns):
+    kappa: Interval = column("kappa", "number", "Cohen's")
+    weighted: Interval = column("weighted kappa", "number", "with quadratic weights")
+    spearman: Interval = column("Spearman", "number", "of the means over repeats")
+    judge_mean: Interval = column("judge", "number", "mean of the judge, 0 worst, 1 best")
+    label_mean: Interval = column("labels", "number", "mean of the labels")
+    bias: Interval = column("judge − labels", "signed", "paired by run")
+    n: int = column("runs", "count", "runs rated by both")
+    cases: int = column("cases", "count")
+    tied: int = column("ties", "count", "runs with several levels equally common")
+    measure: str = column("level of measurement", hidden=True)
+
+
+@dataclass(frozen=True)
+class _LeftOutColumns(PairColumns):
+    what: str = column("what")
+    reason: str = column("reason")
+    n: int = column("number", "count")
+
+
+@dataclass(frozen=True)
+class _CorrectedColumns(PairColumns):
+    n: int = column("runs", "count", "runs without a label")
+    apparent: Interval | None = column("by the\njudge", "share")
+    rate: Interval = column("corrected", "share", "for the judge's errors on labelled runs")
+    specificity: Interval = column("right on\nbad", "share")
+    n_bad: int = column("bad", "count")
+    sensitivity: Interval = column("right on\ngood", "share")
+    n_good: int = column("good", "count")
+    reason: str = column("why not")
+
+
+@dataclass(frozen=True)
+class _ConfusionColumns(JudgeColumn):
+    rater: str = column("rater", hidden=True)
+    criterion_id: str = column("criterion id", hidden=True)
+    level: str = column("labels \\ judge")
+
+
+@dataclass(frozen=True)
+class _PanelColumns:
+    group: str = column("criterion")
+    rater: str = column("rater", hidden=True)
+    criterion_id: str = column("criterion id", hidden=True)
+    judge: str = column("judge")
+    n: int = column("runs", "count", "runs that all judges and the labels rate")
+    spearman: Interval = column("Spearman", "number")
+    error: Interval = column("error", "number", "mean distance from the label")
+    change: Interval = column("change", "signed", "of the panel's error without this judge")
+    without: Interval = column("error without", "number")
+
+
+@dataclass(frozen=True)
+class _SuspectColumns(JudgeColumn):
+    run: str = column("run")
+    case: str = column("case", hidden=True)
+    system: str = column("system", hidden=True)
+    success: bool = column("label\nsuccess", hint="whether the label says success")
+    unanimous: int = column("against", "count", "criteria that are unanimous against it")
+    witnesses: int = column("of", "count", "criteria that tell success from failure")
+    outlying: float = column("beyond", "share")
+    against: str = column("criteria unanimous against it")
+
+
+@dataclass(frozen=True)
+class _AreaColumns(JudgeCriterionColumns):
+    all_runs: Interval = column("all runs", "number")
+    without: Interval = column("without", "number")
+
+
+@dataclass(frozen=True)
+class _WitnessColumns(JudgeColumn):
+    run: str = column("run")
+    criterion_id: str = column("criterion")
+    auc: float = column("AUC", "number", "success against failure, without the run's case")
+    low: float = column("lowest", "number")
+    mean: float = column("mean", "number")
+    high: float = column("highest", "number")
+    rated: int = column("rated", "count", "repeats")
+    asked: int = column("of", "count")
+    unanimous: bool = column("unanimous")
+    outlying: float = column("beyond", "share")
 
 
 @dataclass(frozen=True)
@@ -121,82 +192,57 @@ def _pair_tables(pairs: Sequence[JudgeAndRater], names: Mapping[str, str]) -> It
     one, all by judge and rater."""
 
     def table(
+        kind: type,
         key: str,
         title: str,
-        columns: tuple[Column, ...],
-        rows_of: Callable[[Agreement], Iterable[Mapping[str, Any]]],
+        rows_of: Callable[[Agreement], Iterable[tuple[object, Mapping[str, Any]]]],
         notes: tuple[str, ...] = (),
     ) -> Table:
-        rows = tuple(
-            pair_cells(pair.judge, pair.rater, a.criterion_id, names)
-            | cells_of(a, columns, **cells)
+        rows = [
+            (value, {**pair_cells(pair.judge, pair.rater, a.criterion_id, names), **cells})
             for pair in pairs
             for a in pair.criteria
-            for cells in rows_of(a)
-        )
+            for value, cells in rows_of(a)
+        ]
         detail = key != "agreement"
-        return Table(key, title, (*PAIR, *columns), rows, notes, group="pair", detail=detail)
+        return table_of(kind, key, title, rows, notes=notes, group="pair", detail=detail)
 
-    warnings = _remarks(pairs, names, lambda a: a.warnings)
-    columns = (_RUNS, _EXACT, _ALPHA)
     yield table(
-        "agreement", "Judges against people", columns, lambda a: [{"n": a.compared}], warnings
+        _AgreementColumns,
+        "agreement",
+        "Judges against people",
+        lambda a: [(a, {"n": a.compared})],
+        _remarks(pairs, names, lambda a: a.warnings),
     )
     yield table(
+        _CoefficientColumns,
         "coefficients",
         "Further coefficients, and means",
-        (
-            Column("kappa", "kappa", "number", "Cohen's"),
-            Column("weighted", "weighted kappa", "number", "with quadratic weights"),
-            Column("spearman", "Spearman", "number", "of the means over repeats"),
-            Column("judge_mean", "judge", "number", "mean of the judge, 0 worst, 1 best"),
-            Column("label_mean", "labels", "number", "mean of the labels"),
-            Column("bias", "judge − labels", "signed", "paired by run"),
-            Column("n", "runs", "count", "runs rated by both"),
-            Column("cases", "cases", "count"),
-            Column("tied", "ties", "count", "runs with several levels equally common"),
-            Column("measure", "level of measurement", hidden=True),
-        ),
-        lambda _: [{}],
+        lambda a: [(a, {})],
         _remarks(pairs, names, _why_missing),
     )
     yield table(
+        _LeftOutColumns,
         "left_out",
         "Left out",
-        (Column("what", "what"), Column("reason", "reason"), Column("n", "number", "count")),
         lambda a: [
-            {"what": what, "reason": reason, "n": n}
+            (None, {"what": what, "reason": reason, "n": n})
             for what, counts in (("runs", a.left_out), ("ratings without a level", a.failures))
             for reason, n in counts.items()
         ],
     )
     if any(a.corrected is not None for pair in pairs for a in pair.criteria):
-        figures = (
-            Column("n", "runs", "count", "runs without a label"),
-            Column("apparent", "by the\njudge", "share"),
-            Column("rate", "corrected", "share", "for the judge's errors on labelled runs"),
-            Column("specificity", "right on\nbad", "share"),
-            Column("n_bad", "bad", "count"),
-            Column("sensitivity", "right on\ngood", "share"),
-            Column("n_good", "good", "count"),
-            Column("reason", "why not"),
-        )
         yield table(
+            _CorrectedColumns,
             "corrected",
             "Good among the runs without a label",
-            figures,
-            lambda a: [
-                cells_of(
-                    c,
-                    figures,
-                    n=c.rate.n,
-                    reason=c.rate.reason
-                    or ("no runs without a label" if c.apparent is None else ""),
-                )
-                for c in [a.corrected]
-                if c is not None
-            ],
+            lambda a: [(c, _corrected_cells(c)) for c in [a.corrected] if c is not None],
         )
+
+
+def _corrected_cells(corrected: Corrected) -> dict[str, Cell]:
+    none = "no runs without a label" if corrected.apparent is None else ""
+    return {"n": corrected.rate.n, "reason": corrected.rate.reason or none}
 
 
 def _why_missing(agreement: Agreement) -> list[str]:
@@ -213,18 +259,12 @@ def _confusion(
     pair: JudgeAndRater, a: Agreement, names: Mapping[str, str], number: int, *, detail: bool
 ) -> Table:
     levels = tuple(enumerate(a.levels, 1))
-    return Table(
+    return table_of(
+        _ConfusionColumns,
         f"confusion_{number}",
         f"{names.get(a.criterion_id, a.criterion_id)}: runs by level, worst first "
         f"(judge {pair.judge}, labels of {pair.rater})",
-        (
-            JUDGE,
-            RATER,
-            CRITERION[0],
-            Column("level", "labels \\ judge"),
-            *(Column(str(i), str(i), "count", level) for i, level in levels),
-        ),
-        tuple(
+        [
             {
                 "judge": pair.judge,
                 "rater": pair.rater,
@@ -233,8 +273,9 @@ def _confusion(
                 **{str(j): n for j, n in enumerate(a.confusion[i - 1], 1)},
             }
             for i, level in levels
-        ),
+        ],
         detail=detail,
+        more=[Column(str(i), str(i), "count", level) for i, level in levels],
     )
 
 
@@ -242,22 +283,11 @@ def _raters(raters: Sequence[RaterAgreement], names: Mapping[str, str]) -> Table
     who = ", ".join(dict.fromkeys(name for a in raters for name in a.raters))
     title = f"raters among themselves ({who}): what a judge could reach"
     rows = ((a, criterion_cells(a.criterion_id, names)) for a in raters)
-    return table_of("raters", title, (*CRITERION, _RUNS, _EXACT, _ALPHA), rows)
+    return table_of(_RaterColumns, "raters", title, rows, detail=True)
 
 
 def _panel(panels: Sequence[PanelOf], names: Mapping[str, str]) -> Table:
     """One line per criterion for the panel, then one per judge."""
-    columns = (
-        Column("group", "criterion"),
-        RATER,
-        CRITERION[0],
-        Column("judge", "judge"),
-        Column("n", "runs", "count", "runs that all judges and the labels rate"),
-        Column("spearman", "Spearman", "number"),
-        Column("error", "error", "number", "mean distance from the label"),
-        Column("change", "change", "signed", "of the panel's error without this judge"),
-        Column("without", "error without", "number"),
-    )
     rows: list[tuple[object, dict[str, Cell]]] = []
     for of_rater, panel in [(panel_of, p) for panel_of in panels for p in panel_of.criteria]:
         common: dict[str, Cell] = {
@@ -270,44 +300,46 @@ def _panel(panels: Sequence[PanelOf], names: Mapping[str, str]) -> Table:
         rows.append((panel, {**common, "judge": "panel"}))
         rows += [(member, {**common, "judge": member.name}) for member in panel.members]
     title = f"panel against labels of {', '.join(of_rater.rater for of_rater in panels)}"
-    return table_of("panel", title, columns, rows, (_PANEL_NOTE,), group="group")
+    notes = [_PANEL_NOTE]
+    return table_of(_PanelColumns, "panel", title, rows, notes=notes, group="group", detail=True)
 
 
 def _audit(audit: AuditBy, names: Mapping[str, str]) -> list[Table]:
     judge: dict[str, Cell] = {"judge": audit.judge}
+    suspects = [
+        (
+            s,
+            {
+                **judge,
+                "unanimous": len(s.against),
+                "witnesses": len(s.witnesses),
+                "against": ", ".join(s.against),
+            },
+        )
+        for s in audit.suspects
+    ]
+    areas = ((a, judge | criterion_cells(a.criterion_id, names)) for a in audit.auc)
+    witnesses = ((w, {**judge, "run": s.run}) for s in audit.suspects for w in s.witnesses)
+    title = (
+        f"label audit by {audit.judge}: success labels that the judge contradicts, for a person to "
+        "look at"
+    )
     return [
+        table_of(_SuspectColumns, "audit", title, suspects, notes=[_audit_note(audit)]),
         table_of(
-            "audit",
-            f"label audit by {audit.judge}: success labels that the judge contradicts, for a "
-            "person to look at",
-            _SUSPECTS,
-            (
-                (
-                    s,
-                    {
-                        **judge,
-                        "unanimous": len(s.against),
-                        "witnesses": len(s.witnesses),
-                        "against": ", ".join(s.against),
-                    },
-                )
-                for s in audit.suspects
-            ),
-            (_audit_note(audit),),
-            detail=False,
-        ),
-        table_of(
+            _AreaColumns,
             "auc",
             f"AUC of {audit.judge} with all labels, and without the contradicted runs",
-            _AREAS,
-            ((a, {**judge, **criterion_cells(a.criterion_id, names)}) for a in audit.auc),
-            ("without them it must rise: it shows how much hangs on these labels",),
+            areas,
+            notes=["without them it must rise: it shows how much hangs on these labels"],
+            detail=True,
         ),
         table_of(
+            _WitnessColumns,
             "witnesses",
             f"What each criterion says of these runs, by {audit.judge}",
-            _WITNESSES,
-            ((w, {**judge, "run": s.run}) for s in audit.suspects for w in s.witnesses),
+            witnesses,
+            detail=True,
         ),
     ]
 

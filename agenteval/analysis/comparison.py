@@ -417,42 +417,45 @@ def _judged(rows: Sequence[ComparisonRow], how: CompareOptions) -> Iterator[Comp
     plain = adjust([r.p if r.testable else None for r in rows]).adjusted
     against = adjust([r.p_regression if r.testable else None for r in rows]).adjusted
     for row, p, q in zip(rows, plain, against, strict=True):
-        corrected = replace(row, p_holm=p, p_regression_holm=q)
-        verdict, reason, cases = _verdict(corrected, how)
-        yield replace(corrected, verdict=verdict, reason=reason, cases_to_decide=cases)
+        yield _decided(replace(row, p_holm=p, p_regression_holm=q), how)
 
 
-def _verdict(row: ComparisonRow, how: CompareOptions) -> tuple[Verdict, str, int | None]:
-    """identical: no pair differs. better or worse: interval without 0 and Holm's p. no difference:
+def _decided(row: ComparisonRow, how: CompareOptions) -> ComparisonRow:
+    """The row with its verdict and the reason for it.
+
+    identical: no pair differs. better or worse: interval without 0 and Holm's p. no difference:
     interval within the margin. Else cannot tell, with the cases that would."""
     mean, low, high = row.difference.mean, row.difference.low, row.difference.high
     if row.undecidable or mean is None or low is None or high is None or row.p is None:
         why = row.undecidable or row.difference.reason or "nothing to test"
-        return "cannot tell", why, None
+        return replace(row, verdict="cannot tell", reason=why)
     if how.planned is not None and row.hopeless and not (low > 0 or high < 0):
         why = f"not even all {how.planned} planned cases would tell (chance below 1%)"
-        return "cannot tell", why, None
+        return replace(row, verdict="cannot tell", reason=why)
     span, size = f"[{low:+.3f}, {high:+.3f}]", max(abs(low), abs(high))
     if not row.differing:
-        return "identical", f"all {row.n} pairs; a difference beyond {size:.3f} is excluded", None
+        why = f"all {row.n} pairs; a difference beyond {size:.3f} is excluded"
+        return replace(row, verdict="identical", reason=why)
     apart = low > 0 or high < 0
     if row.differs:
         small = f", and by no more than {size:.3f}" if size <= how.margin else ""
         if row.surely_worse:
             small = f", surely by more than {how.margin:g}"
-        return "better" if low > 0 else "worse", f"by {abs(mean):.3f} {span}{small}", None
+        why = f"by {abs(mean):.3f} {span}{small}"
+        return replace(row, verdict="better" if low > 0 else "worse", reason=why)
     if low >= -how.margin and high <= how.margin:
         why = f"any beyond {size:.3f} is excluded {span}, and up to {how.margin:g} does not matter"
-        return "no difference", why, None
+        return replace(row, verdict="no difference", reason=why)
     if apart and row.p_holm is not None and row.p <= row.alpha:
         why = f"p = {row.p:.3g} alone, {row.p_holm:.3g} after correction for several criteria"
-        return "cannot tell", why, None
+        return replace(row, verdict="cannot tell", reason=why)
     cases = _cases_to_decide(row, mean, how)
     if apart:
         why = f"the interval {span} leaves out 0, but the test does not: p = {row.p:.3g}"
     else:
         why = f"the difference may be anything in {span}"
-    return "cannot tell", f"{why}{would_decide(cases)}", cases
+    why += would_decide(cases)
+    return replace(row, verdict="cannot tell", reason=why, cases_to_decide=cases)
 
 
 def _cases_to_decide(row: ComparisonRow, mean: float, how: CompareOptions) -> int | None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agenteval.analysis.table_parts import CRITERION, criterion_cells
-from agenteval.records.table import Cell, Column, Table
+from agenteval.analysis.table_parts import criterion_cells
+from agenteval.records.table import Table, column, columns_headed, table_of
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.text import plural
 
@@ -27,6 +27,15 @@ class Disagreement:
     spread: float
     n: int
     said: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class _DisagreementColumns:
+    run: str = column("run")
+    case: str = column("case", hidden=True)
+    criterion_id: str = column("criterion id", hidden=True)
+    criterion: str = column("criterion")
+    spread: float = column("differ\nby", "number", "largest difference, as a share of the scale")
 
 
 def disagreements(raters: Mapping[str, ScoreTable]) -> list[Disagreement]:
@@ -63,24 +72,14 @@ def disagreement_table(
 ) -> Table:
     """The widest as a table; `names` by criterion id, `among` says whose ratings they are."""
     raters = list(dict.fromkeys(rater for one in found for rater in one.said))
-    columns = (
-        Column("run", "run"),
-        Column("case", "case", hidden=True),
-        *CRITERION,
-        Column("spread", "differ\nby", "number", "largest difference, as a share of the scale"),
-        *(
-            Column(f"said_{i}", rater if len(raters) > 1 else "ratings, worst first")
-            for i, rater in enumerate(raters)
-        ),
-    )
-    rows: list[dict[str, Cell]] = [
-        {
-            "run": d.run,
-            "case": d.case,
-            "spread": d.spread,
-            **criterion_cells(d.criterion_id, names),
-            **{f"said_{i}": d.said.get(rater, "") for i, rater in enumerate(raters)},
-        }
+    heads = raters if len(raters) > 1 else ["ratings, worst first"] * len(raters)
+    said = {f"said_{i}": head for i, head in enumerate(heads)}
+    rows = [
+        (
+            d,
+            criterion_cells(d.criterion_id, names)
+            | {key: d.said.get(rater, "") for key, rater in zip(said, raters, strict=True)},
+        )
         for d in found[:MOST]
     ]
     more = len(found) - MOST
@@ -88,4 +87,12 @@ def disagreement_table(
         (f"{plural(more, 'pair')} of run and criterion more differ by less",) if more > 0 else ()
     )
     title = f"Where {among} disagree most"
-    return Table("disagreement", title, columns, tuple(rows), notes, detail=detail)
+    return table_of(
+        _DisagreementColumns,
+        "disagreement",
+        title,
+        rows,
+        notes=notes,
+        detail=detail,
+        more=columns_headed(said),
+    )

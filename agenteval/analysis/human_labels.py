@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agenteval.analysis.rating_sources import StoredJudge
-from agenteval.analysis.sampling import By, Sample, draw, sample_parts
+from agenteval.analysis.sampling import By, Sample, draw, named_sample
 from agenteval.analysis.scores import run_names
 from agenteval.errors import InputError
 from agenteval.records import Criterion
@@ -124,8 +124,7 @@ def sample_of(queue: LabelQueue, names: Mapping[str, str]) -> Sample | None:
     if queue.weights is None or queue.sample is None:
         return None
     weights = {names.get(k, k): w for k, w in zip(queue.items, queue.weights, strict=True)}
-    by, total, seed = sample_parts(queue.sample, queue.name)
-    return Sample(weights, by, total, seed)
+    return named_sample(queue.sample, weights, queue.name)
 
 
 def _criterion_keys(judge: StoredJudge, ids: Sequence[str]) -> tuple[str, ...]:

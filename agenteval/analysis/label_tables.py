@@ -9,42 +9,70 @@ from dataclasses import dataclass
 
 from agenteval.analysis.labelled_means import Calibration, LabelledMean
 from agenteval.analysis.table_parts import (
-    CRITERION,
-    JUDGE,
-    PAIR,
+    JudgeCriterionColumns,
+    PairColumns,
     criterion_cells,
     criterion_lines,
     pair_cells,
-    table_of,
 )
-from agenteval.records.table import Cell, Column, Estimate, Table, cells_of
+from agenteval.records.table import Cell, Table, column, table_of
+from agenteval.stats import Interval
 from agenteval.stats.alttest import AltTest
 from agenteval.text import plural
 
 ALL = "all criteria"
 
 _ADVANTAGE = "runs on which the judge agrees with the others as well as the one left out"
-_CALIBRATION = (
-    Column(
-        "error",
+
+
+@dataclass(frozen=True)
+class _LabelledMeanColumns(PairColumns):
+    judge_mean: Interval = column("by the judge", "number", "mean of all runs that it rated")
+    people_mean: Interval = column("by people", "number", "mean of the labels alone")
+    corrected: Interval = column("both: corrected", "number", "the judge's mean without its bias")
+    labelled: int = column("labels", "count", "runs with a label and a rating")
+    n: int = column("of runs", "count", "runs that the judge rated")
+    worth: int | None = column("worth\nlabels", "count", "labels alone that would say as much")
+    power: float = column("weight of\nthe judge", "number", hidden=True)
+
+
+@dataclass(frozen=True)
+class _CalibrationColumns(PairColumns):
+    error: Interval = column(
         "calibration\nerror",
         "number",
         "expected: mean distance of the labels' mean from the judge's value",
-    ),
-    Column(
-        "squared", "squared error", "number", "mean; the Brier score where labels are yes or no"
-    ),
-    Column("n", "runs", "count"),
-)
-_PROBABILITIES = (
-    Column("brier", "Brier score", "number", "of the levels' probabilities, 0 to 2"),
-    Column(
-        "level_error",
+    )
+    squared: Interval = column(
+        "squared error", "number", "mean; the Brier score where labels are yes or no"
+    )
+    n: int = column("runs", "count")
+    brier: Interval | None = column("Brier score", "number", "of the levels' probabilities, 0 to 2")
+    level_error: Interval | None = column(
         "error of the\nprobability",
         "number",
         "how far that of the likeliest level is from how often it is the label",
-    ),
-)
+    )
+
+
+@dataclass(frozen=True)
+class _BinColumns(PairColumns):
+    judge_value: Interval = column("judge", "number", "mean value of the judge")
+    label: Interval = column("labels", "number", "mean of the labels of these runs")
+
+
+@dataclass(frozen=True)
+class _BiasColumns(PairColumns):
+    system: str = column("system")
+    bias: Interval = column("judge − labels", "signed", "above 0 the judge is kinder than people")
+
+
+@dataclass(frozen=True)
+class _TestColumns(JudgeCriterionColumns):
+    verdict: str = column("may replace\na person")
+    winning_rate: Interval = column("raters\nbeaten", "share", "adjusted p up to .05; half must be")
+    mean_advantage: Interval = column("agrees at\nleast as well", "share", _ADVANTAGE)
+    raters: str = column("runs shared, by rater")
 
 
 @dataclass(frozen=True)
@@ -83,16 +111,6 @@ def label_tables(
 
 
 def _means(labelled: Sequence[LabelledBy], names: Mapping[str, str]) -> Table:
-    columns = (
-        *PAIR,
-        Column("judge_mean", "by the judge", "number", "mean of all runs that it rated"),
-        Column("people_mean", "by people", "number", "mean of the labels alone"),
-        Column("corrected", "both: corrected", "number", "the judge's mean without its bias"),
-        Column("labelled", "labels", "count", "runs with a label and a rating"),
-        Column("n", "of runs", "count", "runs that the judge rated"),
-        Column("worth", "worth\nlabels", "count", "labels alone that would say as much"),
-        Column("power", "weight of\nthe judge", "number", hidden=True),
-    )
     rows, remarks = [], defaultdict[str, list[str]](list)
     for pair, row in [(labels, mean) for labels in labelled for mean in labels.means]:
         name = names.get(row.criterion_id, row.criterion_id)
@@ -102,13 +120,13 @@ def _means(labelled: Sequence[LabelledBy], names: Mapping[str, str]) -> Table:
             continue
         cells = {
             **pair.cells(row.criterion_id, names),
-            "judge_mean": Estimate.of(mean.judge),
-            "people_mean": Estimate.of(mean.people),
-            "corrected": Estimate.of(mean.corrected),
+            "judge_mean": mean.judge,
+            "people_mean": mean.people,
+            "corrected": mean.corrected,
             "worth": None if mean.worth is None else round(mean.worth),
             "power": mean.power,
         }
-        rows.append(cells_of(row, columns, **cells))
+        rows.append((row, cells))
         if mean.corrected.reason:
             remarks[mean.corrected.reason].append(name)
         elif not mean.power and row.labelled < row.n:
@@ -122,7 +140,7 @@ def _means(labelled: Sequence[LabelledBy], names: Mapping[str, str]) -> Table:
             remarks[without].append(name)
     notes = criterion_lines(remarks, len(names), at_least=4)
     title = "Means: the judge's, people's, and both together"
-    return Table("means", title, columns, tuple(rows), notes, group="pair")
+    return table_of(_LabelledMeanColumns, "means", title, rows, notes=notes, group="pair")
 
 
 def _calibration(labelled: Sequence[LabelledBy], names: Mapping[str, str]) -> Iterator[Table]:
@@ -132,50 +150,38 @@ def _calibration(labelled: Sequence[LabelledBy], names: Mapping[str, str]) -> It
     ]
 
     yield table_of(
+        _CalibrationColumns,
         "calibration",
         "Calibration: can the judge's value be read as what people say?",
-        (*PAIR, *_CALIBRATION, *(_PROBABILITIES if any(c.brier for c, _ in calibrations) else ())),
         calibrations,
         group="pair",
+        detail=True,
+        drop_empty=("brier", "level_error"),
     )
     yield table_of(
+        _BinColumns,
         "reliability",
         "Reliability: labels by the judge's value",
-        (
-            *PAIR,
-            Column("judge_value", "judge", "number", "mean value of the judge"),
-            Column("label", "labels", "number", "mean of the labels of these runs"),
-        ),
         [(b, {**cells, "judge_value": b.judge}) for c, cells in calibrations for b in c.bins],
         group="pair",
+        detail=True,
     )
     yield table_of(
+        _BiasColumns,
         "bias",
         "Bias by system: does the judge favour one?",
-        (
-            *PAIR,
-            Column("system", "system"),
-            Column("bias", "judge − labels", "signed", "above 0 the judge is kinder than people"),
-        ),
         [
-            (None, {**cells, "system": system, "bias": Estimate.of(bias)})
+            {**cells, "system": system, "bias": bias}
             for c, cells in calibrations
             if len(c.systems) > 1
             for system, bias in c.systems
         ],
         group="pair",
+        detail=True,
     )
 
 
 def _tests(replacing: Sequence[Replacing], names: Mapping[str, str]) -> Table:
-    columns = (
-        JUDGE,
-        *CRITERION,
-        Column("verdict", "may replace\na person"),
-        Column("winning_rate", "raters\nbeaten", "share", "adjusted p up to .05; half must be"),
-        Column("mean_advantage", "agrees at\nleast as well", "share", _ADVANTAGE),
-        Column("raters", "runs shared, by rater"),
-    )
     rows, remarks = [], defaultdict[str, list[str]](list)
     for of_judge in replacing:
         for criterion, test in of_judge.tests.items():
@@ -186,10 +192,10 @@ def _tests(replacing: Sequence[Replacing], names: Mapping[str, str]) -> Table:
                 "verdict": {None: "cannot tell", True: "yes", False: "no"}[test.passes],
                 "raters": ", ".join(f"{rater} {n}" for rater, n in shared),
             }
-            rows.append(cells_of(test, columns, **cells))
+            rows.append((test, cells))
             if test.reason:
                 remarks[test.reason].append(names.get(criterion, criterion))
     title = "Alternative annotator test: may the judge stand in for one of these people?"
     judges = ", ".join(dict.fromkeys(of_judge.judge for of_judge in replacing))
     notes = criterion_lines(remarks, len({*names, ALL}), at_least=4)
-    return Table("alternative", f"{title} ({judges})", columns, tuple(rows), notes)
+    return table_of(_TestColumns, "alternative", f"{title} ({judges})", rows, notes=notes)

@@ -115,8 +115,7 @@ def read_sample(path: Path) -> Sample | None:
     if len(names) > 1:
         raise InputError(f"the rows are of several samples: {', '.join(sorted(names))}", str(path))
     (name,) = names
-    by, total, seed = sample_parts(name, str(path))
-    sample = Sample(weights, by, total, seed)
+    sample = named_sample(name, weights, str(path))
     if sample.name != name:
         raise InputError(
             f"runs or weights are not those that were drawn ({name}): the sample was edited, or "
@@ -136,14 +135,14 @@ def _weight(row: Mapping[str, Any], where: str) -> float:
     return weight
 
 
-def sample_parts(name: str, where: str) -> tuple[str, int, int]:
-    """Return how a sample of this name was drawn, from how many runs, and the seed.
+def named_sample(name: str, weights: Mapping[str, float], where: str) -> Sample:
+    """Return the sample of this name, which says how it was drawn, with these weights.
 
     Raises InputError for another name.
     """
     words: Sequence[str] = name.replace(",", "").split()
     try:
         by, _, _, total, _, seed, _ = words
-        return by, int(total), int(seed)
+        return Sample(weights, by, int(total), int(seed))
     except ValueError:
         raise InputError(f"{name!r} is no sample that `agree sample` drew", where) from None

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from agenteval.analysis.table_parts import CRITERION, criterion_cells, criterion_lines
+from agenteval.analysis.table_parts import CriterionColumns, criterion_cells, criterion_lines
 from agenteval.records import Criterion
-from agenteval.records.table import Cell, Column, Estimate, Table
+from agenteval.records.table import Cell, Table, column, table_of
 from agenteval.stats.interval import Interval
 from agenteval.stats.reliability import icc
 from agenteval.stats.sample_size import smallest_difference
@@ -112,42 +112,46 @@ def spread_line(found: Sequence[Spread]) -> str | None:
     return f"{text}; what repeats would buy is not known from one"
 
 
+@dataclass(frozen=True)
+class _SpreadColumns(CriterionColumns):
+    case: float | None = column("cases", "number", "standard deviation between cases")
+    system: float | None = column("systems", "number", "between systems")
+    case_system: float | None = column("system\non a case", "number", "what is special to both")
+    repeat: float | None = column("repeats", "number", "between repeats of the same")
+    reliability: Interval = column("ICC", "number", "ICC(1,1) of single ratings")
+    now: float = column("± now", "precise", "half of a system's 95% interval")
+    more_cases: float = column(f"{MORE_CASES} more\ncases", "precise")
+    more_repeats: float | None = column("2 more\nrepeats", "precise")
+
+
 def spread_table(found: Sequence[Spread], names: Mapping[str, str]) -> Table:
     """Standard deviations by source, reliability, and the half-widths."""
-    columns = (
-        *CRITERION,
-        Column("case", "cases", "number", "standard deviation between cases"),
-        Column("system", "systems", "number", "between systems"),
-        Column("case_system", "system\non a case", "number", "what is special to both"),
-        Column("repeat", "repeats", "number", "between repeats of the same"),
-        Column("reliability", "ICC", "number", "ICC(1,1) of single ratings"),
-        Column("now", "± now", "precise", "half of a system's 95% interval"),
-        Column("more_cases", f"{MORE_CASES} more\ncases", "precise"),
-        Column("more_repeats", "2 more\nrepeats", "precise"),
-    )
-    rows: list[dict[str, Cell]] = []
+    rows: list[tuple[Spread, dict[str, Cell]]] = []
     notes = defaultdict[str, list[str]](list)
-    for one in found:
-        parts = one.components
-        deviations = {
-            name: None if (v := getattr(parts, name)) is None else math.sqrt(v)
+    for spread in found:
+        deviations: dict[str, Cell] = {
+            name: None if (v := getattr(spread.components, name)) is None else math.sqrt(v)
             for name in ("case", "system", "case_system", "repeat")
         }
-        rows.append(
-            {
-                **criterion_cells(one.criterion_id, names),
-                **deviations,
-                "reliability": Estimate.of(one.reliability),
-                "now": one.now,
-                "more_cases": one.more_cases,
-                "more_repeats": one.more_repeats,
-            }
-        )
-        if parts.reason:
-            notes[parts.reason].append(str(rows[-1]["criterion"]))
+        criterion = criterion_cells(spread.criterion_id, names)
+        rows.append((spread, criterion | deviations))
+        if spread.components.reason:
+            notes[spread.components.reason].append(str(criterion["criterion"]))
     lines = criterion_lines(notes, len(found))
     title = "Where the spread comes from (standard deviations), and what more would buy"
-    return Table("spread", title, columns, tuple(rows), lines, detail=True)
+    return table_of(_SpreadColumns, "spread", title, rows, notes=lines, detail=True)
+
+
+@dataclass(frozen=True)
+class _Design:
+    cases: int = column("cases", "count")
+    repeats: int = column("repeats", "count")
+    calls: int = column("calls", "count", "a call judges all criteria of a run")
+    cost: float | None = column("cost", "money")
+    half: float = column("±", "precise", "half of the 95% interval of a system's mean")
+    difference: float | None = column(
+        "difference\nthat shows", "precise", "of two systems, power .8"
+    )
 
 
 def design_table(  # noqa: PLR0913  each is a number of the design
@@ -163,33 +167,20 @@ def design_table(  # noqa: PLR0913  each is a number of the design
     """What numbers of cases and repeats cost and give: calls, money, half-width of a mean and,
     where `apart`, the variance of the difference of two systems over cases, is known, the
     difference that shows with 80% power."""
-    columns = (
-        Column("cases", "cases", "count"),
-        Column("repeats", "repeats", "count"),
-        Column("calls", "calls", "count", "a call judges all criteria of a run"),
-        *((Column("cost", "cost", "money"),) if price is not None else ()),
-        Column("half", "±", "precise", "half of the 95% interval of a system's mean"),
-        *(
-            (Column("difference", "difference\nthat shows", "precise", "of two systems, power .8"),)
-            if apart is not None
-            else ()
-        ),
-    )
-    rows: list[dict[str, Cell]] = []
-    for n in cases:
-        for k in repeats:
-            row: dict[str, Cell] = {
-                "cases": n,
-                "repeats": k,
-                "calls": n * k * systems,
-                "half": half_width(between, within, n, k),
-            }
-            if price is not None:
-                row["cost"] = n * k * systems * price
-            if apart is not None:
-                row["difference"] = smallest_difference(apart, within, k, n)
-            rows.append(row)
-    return Table("design", "Cases × repeats → width", columns, tuple(rows))
+    rows = [
+        _Design(
+            cases=n,
+            repeats=k,
+            calls=n * k * systems,
+            cost=None if price is None else n * k * systems * price,
+            half=half_width(between, within, n, k),
+            difference=None if apart is None else smallest_difference(apart, within, k, n),
+        )
+        for n in cases
+        for k in repeats
+    ]
+    title, optional = "Cases × repeats → width", ("cost", "difference")
+    return table_of(_Design, "design", title, rows, drop_empty=optional)
 
 
 def cases_for_width(width: float, between: float, within: float, repeats: int) -> int:

@@ -10,7 +10,8 @@ import numpy as np
 from agenteval.analysis.comparison import CompareOptions, Comparison, compare
 from agenteval.errors import InputError
 from agenteval.records import Criterion
-from agenteval.records.table import Cell, Column, Estimate, Table
+from agenteval.records.table import Table, column, table_of
+from agenteval.stats.interval import Interval
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.stats.sequential import confidence_sequence
 from agenteval.text import plural
@@ -26,6 +27,23 @@ class InterimAnalysis:
     stop: bool
     reason: str
     table: Table
+
+
+@dataclass(frozen=True)
+class _MeanSoFar:
+    criterion: str = column("criterion")
+    system: str = column("system")
+    mean: Interval = column("mean [95%]", "number", "holds however often one looks")
+    cases: int = column("cases", "count")
+
+
+@dataclass(frozen=True)
+class _DifferenceSoFar:
+    criterion: str = column("criterion")
+    difference: Interval = column("B − A", "signed", "holds at every look up to the last case")
+    n: int = column("cases", "count")
+    verdict: str = column("verdict\non B")
+    reason: str = column("why")
 
 
 @dataclass(frozen=True)
@@ -77,7 +95,7 @@ class Until:
         self, rated: ScoreTable, criteria: Sequence[Criterion], order: Sequence[str], width: float
     ) -> InterimAnalysis:
         place = {case: i for i, case in enumerate(order)}
-        rows: list[dict[str, Cell]] = []
+        rows: list[_MeanSoFar] = []
         widest, where, seen = 0.0, "", 0
         for criterion in criteria:
             for system in rated.present("system") or [""]:
@@ -87,30 +105,17 @@ class Until:
                     continue
                 interval = confidence_sequence(values)
                 seen = max(seen, len(values))
-                rows.append(
-                    {
-                        "criterion": criterion.name,
-                        "system": system,
-                        "cases": len(values),
-                        "mean": Estimate.of(interval),
-                    }
-                )
+                rows.append(_MeanSoFar(criterion.name, system, interval, len(values)))
                 wide = (interval.high or 1.0) - (interval.low or 0.0)
                 if wide > widest:
                     widest, where = wide, f"{criterion.name}, {system}".rstrip(", ")
         stop = bool(rows) and widest <= width
         reason = f"the widest always-valid interval is {widest:.3f} ({where}), asked for {width:g}"
-        columns = (
-            Column("criterion", "criterion"),
-            Column("system", "system"),
-            Column("mean", "mean [95%]", "number", "holds however often one looks"),
-            Column("cases", "cases", "count"),
-        )
         title = "Intervals that hold however often one looks"
         return InterimAnalysis(
             stop,
             reason if rows else "nothing is rated",
-            Table("stopping", title, columns, tuple(rows)),
+            table_of(_MeanSoFar, "stopping", title, rows),
         )
 
     def _told_apart(
@@ -139,25 +144,12 @@ class Until:
 def _told_table(
     comparison: Comparison | None, names: dict[str, str], systems: Sequence[str]
 ) -> Table:
-    columns = (
-        Column("criterion", "criterion"),
-        Column("difference", "B − A", "signed", "holds at every look up to the last case"),
-        Column("n", "cases", "count"),
-        Column("verdict", "verdict\non B"),
-        Column("reason", "why"),
-    )
-    rows: list[dict[str, Cell]] = [
-        {
-            "criterion": names[r.criterion],
-            "difference": Estimate.of(r.difference),
-            "n": r.n,
-            "verdict": r.verdict,
-            "reason": r.reason,
-        }
-        for r in (comparison.rows if comparison else ())
+    rows = [
+        (row, {"criterion": names[row.criterion]})
+        for row in (comparison.rows if comparison else ())
     ]
     title = f"A = {systems[0]}, B = {systems[1]}" if len(systems) == 2 else "Two systems"
-    return Table("stopping", title, columns, tuple(rows))
+    return table_of(_DifferenceSoFar, "stopping", title, rows)
 
 
 def _case_means(table: ScoreTable, place: dict[str, int]) -> list[float]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from agenteval.stats import Interval, adjust
 from agenteval.stats.bounded import bounded_interval
+from agenteval.stats.paired import PairedTest
 from agenteval.stats.vectors import Floats
 
 
@@ -20,8 +21,8 @@ class _OfSystem(Protocol):
 
 
 _T = TypeVar("_T", bound=_OfSystem)
-# Of differences, one per task, and whether each task came once on both sides: p, method, reason.
-Test = Callable[[Floats, bool], tuple[float | None, str, str | None]]
+# Of differences, one per task, and whether each task came once on both sides.
+Test = Callable[[Floats, bool], PairedTest]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ def pairs(
         common = [task for task in a if task in b]
         if common:
             apart = np.array([np.mean(a[task]) - np.mean(b[task]) for task in common])
-            p, method, reason = test(apart, all(len(a[t]) == len(b[t]) == 1 for t in common))
+            tested = test(apart, all(len(a[t]) == len(b[t]) == 1 for t in common))
             made.append(
                 Pair(
                     first,
@@ -73,10 +74,10 @@ def pairs(
                     len(common),
                     len(set(a) ^ set(b)),
                     bounded_interval(apart, (-1.0, 1.0)),
-                    p,
+                    tested.p,
                     None,
-                    reason,
-                    method,
+                    tested.reason,
+                    tested.method,
                     int((apart > 0).sum()),
                     int((apart < 0).sum()),
                     agent,

@@ -2,26 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from agenteval.records.table import Cell, Column, Table, cells_of
+from agenteval.records.table import Cell, column
 
-CRITERION = (
-    Column("criterion_id", "criterion id", hidden=True),
-    Column("criterion", "criterion"),
-)
-JUDGE = Column("judge", "judge", hidden=True)
-RATER = Column("rater", "rater", hidden=True)
-PAIR = (Column("pair", "judge / rater"), JUDGE, RATER, *CRITERION)
+
+@dataclass(frozen=True)
+class CriterionColumns:
+    """The criterion of a row."""
+
+    criterion_id: str = column("criterion id", hidden=True)
+    criterion: str = column("criterion")
+
+
+@dataclass(frozen=True)
+class JudgeColumn:
+    """The judge of all rows."""
+
+    judge: str = column("judge", hidden=True)
+
+
+@dataclass(frozen=True)
+class JudgeCriterionColumns(JudgeColumn):
+    """The judge of all rows, and the criterion of a row."""
+
+    criterion_id: str = column("criterion id", hidden=True)
+    criterion: str = column("criterion")
+
+
+@dataclass(frozen=True)
+class PairColumns:
+    """Judge, rater and criterion of a row."""
+
+    pair: str = column("judge / rater")
+    judge: str = column("judge", hidden=True)
+    rater: str = column("rater", hidden=True)
+    criterion_id: str = column("criterion id", hidden=True)
+    criterion: str = column("criterion")
 
 
 def criterion_cells(criterion: str, names: Mapping[str, str]) -> dict[str, Cell]:
-    """Cells of the columns `CRITERION`; `names` by criterion id."""
+    """Cells of `CriterionColumns`; `names` by criterion id."""
     return {"criterion_id": criterion, "criterion": names.get(criterion, criterion)}
 
 
 def pair_cells(judge: str, rater: str, criterion: str, names: Mapping[str, str]) -> dict[str, Cell]:
-    """Cells of the columns `PAIR`."""
+    """Cells of `PairColumns`."""
     pair = f"{judge} / {rater}"
     return {"pair": pair, "judge": judge, "rater": rater, **criterion_cells(criterion, names)}
 
@@ -37,18 +64,3 @@ def criterion_lines(
         every = len(names) >= max(total, at_least)
         lines.append(f"{'all criteria' if every else ', '.join(names)}: {remark}")
     return tuple(lines)
-
-
-def table_of(  # noqa: PLR0913  as a Table
-    key: str,
-    title: str,
-    columns: tuple[Column, ...],
-    rows: Iterable[tuple[object, Mapping[str, Cell]]],
-    notes: tuple[str, ...] = (),
-    *,
-    group: str | None = None,
-    detail: bool = True,
-) -> Table:
-    """A table whose rows are the attributes of an object, and the cells that it lacks."""
-    cells = tuple(cells_of(value, columns, **more) for value, more in rows)
-    return Table(key, title, columns, cells, notes, group=group, detail=detail)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from agenteval.analysis.means import Rating, ScoreRow, cases_answered_twice, summarize
 from agenteval.records import Criterion, Source, Usage
-from agenteval.records.table import Cell, Column, Estimate, Table
+from agenteval.records.table import Cell, Estimate, Table, column, columns_of, table_of
 from agenteval.stats import Interval
 from agenteval.text import plural
 
@@ -23,12 +23,55 @@ _EMBEDDED_NOTE = (
     "Any other criterion is unsupported, never scored"
 )
 
-_NAMES = (
-    Column("criterion_id", "criterion id", hidden=True),
-    Column("criterion", "criterion"),
-    Column("system", "system"),
-)
-_MEAN_OF_RUNS = "over runs that ended so"
+_MEAN_OF_RUNS = "mean over runs that ended so"
+
+
+@dataclass(frozen=True)
+class _NameColumns:
+    criterion_id: str = column("criterion id", hidden=True)
+    criterion: str = column("criterion")
+    system: str = column("system")
+
+
+@dataclass(frozen=True)
+class _MeanColumns(_NameColumns):
+    mean: Estimate = column("mean [95%]", "number")
+    success: float | None = column("success", "number", _MEAN_OF_RUNS)
+    failed: float | None = column("failed", "number", _MEAN_OF_RUNS)
+    ratings: int = column("ratings", "count")
+    cases: int = column("cases", "count")
+    missing: int = column("not\nrated", "count")
+
+
+@dataclass(frozen=True)
+class _OutcomeColumns(_NameColumns):
+    success: Estimate = column("success [95%]", "number", _MEAN_OF_RUNS)
+    success_ratings: int = column("ratings", "count")
+    success_cases: int = column("cases", "count")
+    failed: Estimate = column("failed [95%]", "number", _MEAN_OF_RUNS)
+    failed_ratings: int = column("ratings", "count")
+    failed_cases: int = column("cases", "count")
+
+
+@dataclass(frozen=True)
+class _LevelColumns(_NameColumns):
+    level: str = column("level")
+    ratings: int = column("ratings", "count")
+
+
+@dataclass(frozen=True)
+class _MissingColumns(_NameColumns):
+    status: str = column("status")
+    cells: int = column("cells", "count")
+
+
+@dataclass(frozen=True)
+class _BoundColumns(_NameColumns):
+    worst: float = column("mean if all\nmissing are worst", "number")
+    best: float = column("mean if all\nmissing are best", "number")
+    without: Estimate = column("mean without\ndegenerate", "number")
+    without_ratings: int = column("ratings", "count")
+    without_cases: int = column("cases", "count")
 
 
 def score_title(source: Source, criteria: Sequence[Criterion], ratings: Sequence[Rating]) -> str:
@@ -102,14 +145,6 @@ def _means(named: _Named, levels: bool, split: bool, notes: Sequence[str]) -> tu
     """Criteria with a mean, and those without one, whose reasons stand below the first table."""
     unit = "levels from 0" if levels else "0 worst, 1 best"
     sides = ("success", "failed") if split else ()
-    columns = (
-        *_NAMES,
-        Column("mean", "mean [95%]", "number", f"{unit}; interval over cases"),
-        *(Column(side, side, "number", f"mean {_MEAN_OF_RUNS}") for side in sides),
-        Column("ratings", "ratings", "count"),
-        Column("cases", "cases", "count"),
-        Column("missing", "not\nrated", "count"),
-    )
     lines: dict[bool, list[dict[str, Cell]]] = {True: [], False: []}
     rated = {row.criterion_id for row, _, _ in named if row.overall.n}
     for row, names, factor in named:
@@ -128,6 +163,11 @@ def _means(named: _Named, levels: bool, split: bool, notes: Sequence[str]) -> tu
             line[side] = None if mean is None else mean * factor
         lines[row.criterion_id in rated].append(line)
     group = "criterion" if len({row.system for row, _, _ in named}) > 1 else None
+    columns = tuple(
+        replace(c, hint=f"{unit}; interval over cases") if c.key == "mean" else c
+        for c in columns_of(_MeanColumns)
+        if split or c.key not in ("success", "failed")
+    )
     title = "criteria without a mean"
     return (
         Table("scores", "", columns, tuple(lines[True]), tuple(notes), group=group),
@@ -168,11 +208,6 @@ def _without_interval(named: _Named) -> list[str]:
 def _details(named: _Named) -> Iterator[Table]:
     """By outcome, levels given, what is missing, and what that could do to a mean."""
 
-    def table(
-        key: str, title: str, columns: Sequence[Column], rows: Sequence[dict[str, Cell]]
-    ) -> Table:
-        return Table(key, title, (*_NAMES, *columns), tuple(rows), group="criterion", detail=True)
-
     by_outcome: list[dict[str, Cell]] = []
     levels: list[dict[str, Cell]] = []
     missing: list[dict[str, Cell]] = []
@@ -201,37 +236,24 @@ def _details(named: _Named) -> Iterator[Table]:
             ends |= _mean("without", row.without_degenerate, factor)
         if ends:
             bounds.append({**names, **ends})
-    yield table(
-        "outcomes",
-        "by outcome of the run",
-        [
-            column
-            for side in ("success", "failed")
-            for column in (
-                Column(side, f"{side} [95%]", "number", f"mean {_MEAN_OF_RUNS}"),
-                Column(f"{side}_ratings", "ratings", "count"),
-                Column(f"{side}_cases", "cases", "count"),
-            )
-        ],
-        by_outcome,
+    tables = (
+        (_OutcomeColumns, "outcomes", "by outcome of the run", by_outcome),
+        (_LevelColumns, "levels", "levels given", levels),
+        (
+            _MissingColumns,
+            "missing",
+            "not rated, or at the worst level by rule (degenerate, failed_run)",
+            missing,
+        ),
+        (
+            _BoundColumns,
+            "bounds",
+            "what missing ratings could do to a mean, and what empty replies did",
+            bounds,
+        ),
     )
-    ratings = Column("ratings", "ratings", "count")
-    yield table("levels", "levels given", [Column("level", "level"), ratings], levels)
-    title = "not rated, or at the worst level by rule (degenerate, failed_run)"
-    counts = [Column("status", "status"), Column("cells", "cells", "count")]
-    yield table("missing", title, counts, missing)
-    yield table(
-        "bounds",
-        "what missing ratings could do to a mean, and what empty replies did",
-        [
-            Column("worst", "mean if all\nmissing are worst", "number"),
-            Column("best", "mean if all\nmissing are best", "number"),
-            Column("without", "mean without\ndegenerate", "number"),
-            Column("without_ratings", "ratings", "count"),
-            Column("without_cases", "cases", "count"),
-        ],
-        bounds,
-    )
+    for kind, key, title, rows in tables:
+        yield table_of(kind, key, title, rows, group="criterion", detail=True)
 
 
 def _remarks(

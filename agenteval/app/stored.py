@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,7 +19,7 @@ from agenteval.files import write_atomically
 from agenteval.readers import make_view, read_runs
 from agenteval.readers.scores import read_scores
 from agenteval.records import Source
-from agenteval.records.table import Cell, Column, Table
+from agenteval.records.table import Table, column, table_of
 from agenteval.reporting.report import Report
 from agenteval.store import Store
 from agenteval.store.copying import counts
@@ -33,6 +33,40 @@ from agenteval.utility.reports import ScoreReport, score_report
 from agenteval.utility.verify.options import VerifyOptions
 
 _SHOWN = 4000  # characters of a run's text that `results` shows
+
+
+@dataclass(frozen=True)
+class _SourceRow:
+    key: str = column("source")
+    source: str = column("hash", hidden=True)
+    model: str = column("model")
+    evaluator: str = column("evaluator")
+    seed: int | None = column("seed", "count")
+    requests: int = column("requests", "count")
+    way: str = column("asked in this way")
+
+
+@dataclass(frozen=True)
+class _TableRow:
+    table: str = column("table")
+    rows: int = column("rows", "count")
+
+
+@dataclass(frozen=True)
+class _ResultRow:
+    criterion_id: str = column("criterion")
+    repeat: int = column("repeat", "count")
+    value: float | None = column("value", "number")
+    shown: str = column("level")
+    level: str | None = column("level", hidden=True)
+    status: str = column("status", hidden=True)
+    explanation: str = column("explanation")
+
+
+@dataclass(frozen=True)
+class _TextRow:
+    part: str = column("run")
+    text: str = column("text")
 
 
 def scores(
@@ -86,16 +120,16 @@ def sources(store: str | Path | Store | None = None) -> Report:
     """Who gave results, judges, agents and finders: a row for each, oldest first."""
     with opened(store, create=False) as known, known.snapshot():
         everyone = known.sources(trials=True)
-        rows: list[dict[str, Cell]] = [
-            {
-                "key": key[:12],
-                "source": key,
-                "model": source.model,
-                "evaluator": source.evaluator,
-                "seed": source.seed,
-                "way": way_of(source),
-                "requests": known.usage(key).requests,
-            }
+        rows = [
+            _SourceRow(
+                key=key[:12],
+                source=key,
+                model=source.model,
+                evaluator=source.evaluator,
+                seed=source.seed,
+                requests=known.usage(key).requests,
+                way=way_of(source),
+            )
             for key, source in everyone
         ]
         unfinished = [
@@ -103,23 +137,9 @@ def sources(store: str | Path | Store | None = None) -> Report:
             for key, source in everyone
             for open_ in unfinished_of(known, [key])
         ]
-    table = Table(
-        "sources",
-        "",
-        (
-            Column("key", "source"),
-            Column("source", "hash", hidden=True),
-            Column("model", "model"),
-            Column("evaluator", "evaluator"),
-            Column("seed", "seed", "count"),
-            Column("requests", "requests", "count"),
-            Column("way", "asked in this way"),
-        ),
-        tuple(rows),
-    )
     return Report(
         title="",
-        tables=(table,),
+        tables=(table_of(_SourceRow, "sources", "", rows),),
         unfinished=tuple(f"{s.model} ({key[:12]}): {open_.line}" for s, key, open_ in unfinished),
         data={"unfinished": [open_.json() for _, _, open_ in unfinished]},
     )
@@ -130,16 +150,10 @@ def store_info(store: str | Path | Store | None = None) -> Report:
     StoreError for one that is not there or cannot be read."""
     with opened(store, create=False) as known:
         with known.snapshot():
-            rows: list[dict[str, Cell]] = [
-                {"table": name, "rows": count} for name, count in counts(known).items()
-            ]
+            rows = [_TableRow(name, count) for name, count in counts(known).items()]
         whose = sources(known)
-        columns = Column("table", "table"), Column("rows", "rows", "count")
-        return replace(
-            whose,
-            title=known.shown,
-            tables=(Table("tables", "", columns, tuple(rows)), *whose.tables),
-        )
+        tables = (table_of(_TableRow, "tables", "", rows), *whose.tables)
+        return replace(whose, title=known.shown, tables=tables)
 
 
 def results(
@@ -181,33 +195,20 @@ def results(
         )
     ended = {True: "success", False: "failed", None: "success unknown"}[ratings[0].success]
     rows = [
-        {
-            "criterion_id": r.criterion_id,
-            "repeat": r.repeat,
-            "value": r.value,
-            "level": r.label,
-            "status": r.status,
-            "shown": r.label or r.status,
-            "explanation": r.message
+        _ResultRow(
+            criterion_id=r.criterion_id,
+            repeat=r.repeat,
+            value=r.value,
+            shown=r.label or r.status,
+            level=r.label,
+            status=r.status,
+            explanation=r.message
             or getattr(stored[r.criterion_id, r.repeat], "explanation", None)
             or "",
-        }
+        )
         for r in sorted(ratings, key=lambda r: (r.criterion_id, r.repeat))
     ]
-    table = Table(
-        "results",
-        "",
-        (
-            Column("criterion_id", "criterion"),
-            Column("repeat", "repeat", "count"),
-            Column("value", "value", "number"),
-            Column("shown", "level"),
-            Column("level", "level", hidden=True),
-            Column("status", "status", hidden=True),
-            Column("explanation", "explanation"),
-        ),
-        tuple(rows),
-    )
+    table = table_of(_ResultRow, "results", "", rows)
     return Report(
         title=f"{run}  system {ratings[0].system}  {ended}",
         tables=(_texts(bodies), table),
@@ -220,12 +221,12 @@ def results(
 def _texts(bodies: Sequence[Mapping[str, Any]]) -> Table:
     """What was put to the system, and what it did, as far as they are kept."""
     rows = [
-        {"part": name, "text": text if len(text) <= _SHOWN else text[:_SHOWN] + " …"}
+        _TextRow(name, text if len(text) <= _SHOWN else text[:_SHOWN] + " …")
         for body in bodies
         for name, text in (("input", body.get("problem")), ("done", body.get("trajectory")))
         if text
     ]
-    return Table("texts", "", (Column("part", "run"), Column("text", "text")), tuple(rows))
+    return table_of(_TextRow, "texts", "", rows)
 
 
 def export(

@@ -86,7 +86,7 @@ def planning_page(
     answer = Answer("Planning of", listed(systems, 5), headlines(trials) or ["There is no trial."])
     tables = [table for table in planning_tables(trials, labelled) if table.rows]
     wrong = wrong_plans(trials)
-    items = [_foldout(a, lexicon or built_in()) for a in wrong[:MAX_WRONG]]
+    items = [plan_item(a, lexicon or built_in()) for a in wrong[:MAX_WRONG]]
     lost = [
         Lost(a.system, f"{a.case.id}, trial {a.trial}", a.log.status, a.log.message)
         for a in trials
@@ -190,10 +190,10 @@ def wrong_plans(attempts: Sequence[Attempt]) -> list[Attempt]:
     return round_robin(queues)
 
 
-def _foldout(attempt: Attempt, lexicon: Lexicon) -> Foldout:
-    """Everything about a wrong plan; its id is the same on every page."""
+def plan_item(attempt: Attempt, lexicon: Lexicon) -> Foldout:
+    """Return everything about a plan that has a verdict; its id is the same on every page."""
     verdict, case = attempt.verdict, attempt.case
-    assert verdict is not None  # `wrong_plans` takes no others
+    assert verdict is not None
     violated = {s for v in verdict.violated for s in v.rule.sentences}
     output = attempt.log.output if isinstance(attempt.log, AgentLog) else ""
     steps = [
@@ -209,7 +209,7 @@ def _foldout(attempt: Attempt, lexicon: Lexicon) -> Foldout:
         f"plan-{content_hash([case.id, attempt.system, attempt.trial])[:12]}",
         f"{case.id} · {attempt.system} · trial {attempt.trial}",
         blocks,
-        [badge(attempt.outcome.replace("_", " "), "drop")],
+        [badge(attempt.outcome.replace("_", " "), "keep" if verdict.passed else "drop")],
         f"{plural(case.n, 'action')}, {case.topic or 'no topic'}",
         kind="plan",
     )

@@ -21,6 +21,7 @@ from agenteval.planning.oracle import OUTCOMES
 from agenteval.records import Usage
 from agenteval.records.table import column
 from agenteval.stats import Interval, mean_interval, pass_rate, proportion_interval, sign_test
+from agenteval.stats.paired import PairedTest
 from agenteval.stats.vectors import Floats, normal_quantile, t_quantile
 
 ERRORS = OUTCOMES[1:]  # in order of precedence
@@ -318,9 +319,8 @@ def system_pairs(attempts: Iterable[Attempt]) -> list[Pair]:
         if attempt.verdict is not None:
             by_case.setdefault(attempt.case.id, []).append(float(attempt.outcome == "pass"))
 
-    def exact(apart: Floats, single: bool) -> tuple[float | None, str, str | None]:
-        test = sign_test(apart)  # of single outcomes this is McNemar's exact test
+    def exact(apart: Floats, single: bool) -> PairedTest:
         name = "McNemar, exact" if single else "sign test over cases, exact"
-        return test.p, name, test.reason
+        return replace(sign_test(apart), method=name)  # of single outcomes the two are the same
 
     return holm(pairs(hits, exact))

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from agenteval.planning import rates
 from agenteval.planning.capability import THRESHOLD, Bound, bounds
 from agenteval.planning.dissect import STAGES, Dissection
 from agenteval.planning.evaluator import Attempt
 from agenteval.planning.rates import CaseLabel, LabelShare, SuccessRate
-from agenteval.records.table import Cell, Column, Estimate, Table, cells_of, columns_of, table_of
+from agenteval.records.table import (
+    Cell,
+    Column,
+    Table,
+    cells_of,
+    column,
+    columns_headed,
+    columns_of,
+    table_of,
+)
+from agenteval.stats.interval import Interval
 
 EXTENDED = " (extended)"
-_SYSTEM = Column("system", "system")
 _INTERVALS = (
     "Intervals of 95% are Wilson's, over cases: repeated trials of a case do not add to their n."
 )
@@ -70,20 +79,31 @@ def planning_tables(
     return tuple(table for table in tables if table.rows or table.key in always)
 
 
+@dataclass(frozen=True)
+class _DissectionColumns:
+    case: str = column("case")
+    system: str = column("system")
+    cause: str = column("cause")
+    also: str = column("also seen", hint="other stages in which the agent succeeded")
+
+
+@dataclass(frozen=True)
+class _TryColumns:
+    unknown: int = column("no verdict", "count", "tries without a verdict")
+    runs: int = column("runs", "count", "runs of the agent")
+
+
 def dissection_tables(dissections: Sequence[Dissection]) -> tuple[Table, ...]:
     """Return the causes of failures with their shares, and the stages of each case."""
     if not dissections:
         return ()
     causes = rates.cause_shares([CaseLabel(d.case, d.system, d.label) for d in dissections])
     title = "Causes of failures, as shares of the dissected cases"
+    stages_hint = "successes of the tries with a verdict"
     columns = (
-        Column("case", "case"),
-        _SYSTEM,
-        Column("cause", "cause"),
-        Column("also", "also seen", hint="other stages in which the agent succeeded"),
-        *(Column(name, name, hint="successes of the tries with a verdict") for name in STAGES),
-        Column("unknown", "no verdict", "count", "tries without a verdict"),
-        Column("runs", "runs", "count", "runs of the agent"),
+        *columns_of(_DissectionColumns),
+        *columns_headed({name: name for name in STAGES}, hint=stages_hint),
+        *columns_of(_TryColumns),
     )
     rows = []
     for dissection in dissections:
@@ -135,48 +155,49 @@ def _groups(name: str, groups: Sequence[SuccessRate]) -> Table:
     return Table(f"by-{name}", title, columns, rows, group="system", detail=True)
 
 
+@dataclass(frozen=True)
+class _SystemPairColumns:
+    first: str = column("first")
+    second: str = column("second")
+    difference: Interval = column("first less\nsecond", "signed", "of the shares of right plans")
+    only_first: int = column("only first\nright", "count")
+    only_second: int = column("only second\nright", "count")
+    cases: int = column("cases", "count", "with a verdict on both")
+    left_out: int = column("left out", "count", "cases with a verdict on one only")
+    p: float | None = column("p", "p")
+    p_holm: float | None = column("p\ncorrected", "p", "Holm, over all pairs")
+    test: str = column("test")
+
+
 def _pairs(attempts: Sequence[Attempt]) -> Table:
-    columns = (
-        Column("first", "first"),
-        Column("second", "second"),
-        Column("difference", "first less\nsecond", "signed", "of the shares of right plans"),
-        Column("only_first", "only first\nright", "count"),
-        Column("only_second", "only second\nright", "count"),
-        Column("cases", "cases", "count", "with a verdict on both"),
-        Column("left_out", "left out", "count", "cases with a verdict on one only"),
-        Column("p", "p", "p"),
-        Column("p_holm", "p\ncorrected", "p", "Holm, over all pairs"),
-        Column("test", "test"),
-    )
-    rows = tuple(
-        cells_of(
+    rows = [
+        (
             pair,
-            columns,
-            cases=pair.tasks,
-            p_holm=pair.corrected,
-            test=pair.method + (f"; {pair.reason}" if pair.reason else ""),
+            {
+                "cases": pair.tasks,
+                "p_holm": pair.corrected,
+                "test": pair.method + (f"; {pair.reason}" if pair.reason else ""),
+            },
         )
         for pair in rates.system_pairs(attempts)
-    )
-    return Table("pairs", "Two systems on the same cases", columns, rows, detail=True)
+    ]
+    return table_of(_SystemPairColumns, "pairs", "Two systems on the same cases", rows, detail=True)
+
+
+@dataclass(frozen=True)
+class _ShareColumns:
+    system: str = column("system")
+    count: int = column("count", "count")
+    share: Interval = column("share", "share")
+    cases: int = column("cases", "count", "different cases among all: the units of the interval")
 
 
 def _shares(label: str, title: str, shares: Sequence[LabelShare]) -> Table:
-    columns = (
-        Column(label, label),
-        _SYSTEM,
-        Column("count", "count", "count"),
-        Column("share", "share", "share"),
-        Column("cases", "cases", "count", "different cases among all: the units of the interval"),
-    )
+    columns = (Column(label, label), *columns_of(_ShareColumns))
     rows = tuple(
-        {
-            "system": row.system,
-            label: row.label.replace("_", " "),
-            "count": row.count,
-            "share": Estimate.of(row.share),
-            "cases": row.share.n_clusters,
-        }
+        cells_of(
+            row, columns, **{label: row.label.replace("_", " "), "cases": row.share.n_clusters}
+        )
         for row in shares
     )
     return Table(f"{label}s", title, columns, rows, (_EXCLUSIVE,), group="system", detail=True)

@@ -53,6 +53,20 @@ _CONDITION = re.compile(
     r"suppose|think|believe)\b[^.!?\n]*$",
     re.I,
 )
+# Right before a judgement these make it what is important, wished, possible or aimed at. Only the
+# words that govern it count: "it is important to know that the answer is wrong" is a verdict.
+_NOT_ASSERTED = re.compile(
+    r"(?:\b(?:critical|crucial|essential|imperative|important|key|mandatory|necessary|paramount|"
+    r"required|vital|desirable|preferable|best|possible|probable|plausible|conceivable|likely|"
+    r"unlikely|doubtful|uncertain|unclear|confident|convinced|importance|chances?|probability|"
+    r"likelihood|odds|possibility|risk|confidence|guarantee|assurance|goal|aim|objective|"
+    r"requirement|expectation|assumption|hypothesis|so|such|in order)[*_]*"
+    r"(?:\s+(?:for(?:\s+\w+){1,3}|to\s+(?:me|us|you|them|the\s+\w+)))?\s+that"
+    r"|\b(?:(?:want|need|require|expect|hope|wish|prefer|insist|demand|request|guarantee)"
+    r"(?:e?[sd]|ing)?|hoping|hopefully|make certain|provided|providing|in case|as long as),?"
+    r"(?:\s+that)?)\s*$",
+    re.I,
+)
 _GOLD_NAMES = "|".join(GOLD_NAMES)
 _GOLD_KEY = re.compile(rf"\b(?:{_GOLD_NAMES})\b[\"'`*]*\s*[:=]\s*\S", re.I)
 _QUOTED = "|".join((*VERDICT_NAMES, *GOLD_NAMES))
@@ -82,8 +96,9 @@ def find_leaks(run: Run, view: View) -> list[Leak]:
 
     - verdict: `is_correct` or `check_result` with a value; "verdict", "graded" or "correctness"
       with a word of judgement; "the (your, this) answer is (not) correct, wrong, ..." unless the
-      sentence makes it a condition or a task ("check whether ..."). A problem may speak of correct
-      answers, so there this last form is not searched.
+      sentence makes it a condition, a task ("check whether ...") or what is aimed at ("it is
+      critical that ..."). A problem may speak of correct answers, so there this last form is not
+      searched.
     - gold_key: a compound gold name (`correct_ans`, `ground_truth`, `expected_answer`, ...) with a
       value. Plain words such as "solution" or "target" are not flagged.
     - reference: an announcement ("expected answer: X", "the ground truth is X", "correct answer is
@@ -149,7 +164,8 @@ def _hits(segment: _Segment, reference: str | None) -> Iterator[_Hit]:
         yield from (_Hit("verdict", *match.span()) for match in pattern.finditer(text))
     yield from (_Hit("gold_key", *match.span()) for match in _GOLD_KEY.finditer(text))
     for match in _JUDGED.finditer(text) if segment.speaker != "problem" else ():
-        if not _CONDITION.search(text[max(0, match.start() - 200) : match.start()]):
+        before = text[max(0, match.start() - 200) : match.start()]
+        if not (_CONDITION.search(before) or _NOT_ASSERTED.search(before)):
             yield _Hit("verdict", *match.span())
     for match in _ANNOUNCED.finditer(text) if reference and _folded(reference) else ():
         size = len(reference or "")

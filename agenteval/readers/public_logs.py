@@ -281,13 +281,14 @@ def _deepeval(rows: Rows, _path: Path, _notes: Notes) -> Rows:
             yield str(i + 1), Item(record, f"{item.place}:testCases[{i}]", None)
 
 
-def _swe_agent(row: dict[str, Any], _place: str) -> dict[str, Any]:
-    """A trajectory of SWE-agent, or of mini-swe-agent, without demonstrations."""
+def swe_agent(row: dict[str, Any], _place: str) -> dict[str, Any]:
+    """Return the record of a trajectory of SWE-agent or mini-swe-agent, without demonstrations."""
     info = row["info"] if isinstance(row["info"], dict) else {}
-    messages = [
-        {**m, "role": "tool"} if m.get("message_type") == "observation" else m
-        for m in _dicts(row.get("messages") or row.get("history"))
-        if not m.get("is_demo")
+    rows = [m for m in _dicts(row.get("messages") or row.get("history")) if not m.get("is_demo")]
+    begun = next((i for i, m in enumerate(rows) if m.get("role") == "assistant"), len(rows))
+    messages = [  # what is observed before the agent begins is its task
+        {**m, "role": "tool"} if m.get("message_type") == "observation" and i > begun else m
+        for i, m in enumerate(rows)
     ]
     if not messages:
         steps, pairs = row.get("trajectory"), (("assistant", "response"), ("tool", "observation"))
@@ -341,8 +342,6 @@ def public_ratings(row: dict[str, Any]) -> list[dict[str, Any]]:
 # By the keys of the first row.
 _ANSWERS = frozenset(OUTPUT) | {"choices", "messages"}
 _WITHOUT_ANSWERS = {
-    "task_id,reward,traj": "results of tau-bench: `agenteval flow import ROLE FILE` reads them",
-    "simulations,tasks": "results of tau2-bench: write each of its simulations on a line (.jsonl)",
     "output_1,output_2": "preferences between two outputs (AlpacaEval): give each system's outputs",
     "question_id,judge,judgment": "judgments of MT-bench, no answers: they go to --scores, "
     "model_answer/ to runs",
@@ -364,6 +363,6 @@ _LOGS: dict[str, Callable[[Rows, Path, Notes], Rows]] = {
     "run_id,event_id,sample_id,type,data": _openai_evals,
     "testCases": _deepeval,
     "testRunData": _deepeval,
-    "trajectory,info": _each(_swe_agent),
-    "messages,info,trajectory_format": _each(_swe_agent),
+    "trajectory,info": _each(swe_agent),
+    "messages,info,trajectory_format": _each(swe_agent),
 }

@@ -20,6 +20,7 @@ from agenteval.readers.gold import note_withheld, withheld_from, without_gold
 from agenteval.readers.logs import logged_records
 from agenteval.readers.problems import first_problem
 from agenteval.readers.public_logs import Rows, public_records
+from agenteval.readers.sessions import SessionFormat, session_format, session_runs
 from agenteval.readers.source_files import (
     MOST_RUNS,
     ReadResult,
@@ -44,6 +45,7 @@ _TRACE_KEYS = re.compile(
 )
 # Words in the keys of every trace; an object without any of them need not be examined further.
 _OF_TRACES = ("span", "trace", "attributes", "batches", "context", "unixnano")
+_OF_TRACES_ELSEWHERE = ("observation", "run_type", "patch", "data")
 _OF_RECORDINGS = frozenset({"key", "run", "repeat", "attempt", "role", "reply", "text"})
 _PIPE = Path("-")
 
@@ -126,7 +128,10 @@ class _RunReader:
         first = next(items, None)
         if first is None:
             return "empty"
-        items = chain([first], items)
+        head = [first, *islice(items, 1)]  # decides the format
+        items = chain(head, items)
+        if (form := session_format([item.value for item in head], of_runs=True)) is not None:
+            return self._sessions(form, items, file)
         notes = self.notes if self.for_task else None
         check_mapping(first.value, self.mapping, first.place, notes)
         if not (_may_be_trace(first.value) and is_trace(first.value)):
@@ -135,6 +140,16 @@ class _RunReader:
         display = "standard input" if file.path == _PIPE else str(file.path)
         spans = traces.runs_of(items, file.name, display, self.task, self.notes)
         return self._add([_PlacedRun(run, display) for run in spans], "no spans")
+
+    def _sessions(self, form: SessionFormat, items: Iterator[Item], file: SourceFile) -> str | None:
+        """Read recorded sessions of another tool."""
+        try:
+            read = session_runs(form, items, file.name, self.task, self.notes)
+            if self._add([_PlacedRun(run, place) for run, place in read], "none") is None:
+                return None
+            raise InputError(f"no session in this file of {form.name}", str(file.path))
+        except InputError as error:
+            return self._reason(error)
 
     def _log(self, records: Iterator[Item], file: SourceFile) -> str | None:
         try:
@@ -249,7 +264,7 @@ def _may_be_trace(value: Any) -> bool:
     while isinstance(value, list) and value:
         value = value[0]
     return isinstance(value, dict) and any(
-        word in key.lower() for key in value for word in _OF_TRACES
+        word in key.lower() for key in value for word in (*_OF_TRACES, *_OF_TRACES_ELSEWHERE)
     )
 
 

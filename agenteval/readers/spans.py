@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from agenteval.readers.fields import MESSAGES, OUTPUT, Context, snake, words
 from agenteval.readers.loose_json import json_or_none
+from agenteval.readers.observations import is_observed, translated
 from agenteval.readers.strict_json import MOST_DEPTH
 from agenteval.records import SpanEvent
 
@@ -370,6 +371,8 @@ def is_trace(value: Any) -> bool:
     names = _plain_keys(value)
     if any(isinstance(names.get(key), list) for key in _GROUPS) or _is_span(names):
         return True
+    if is_observed(value):
+        return True
     spans = names.get("spans")
     if isinstance(spans, list):
         has_answer = any(snake(key) in _EVIDENCE for key in value if len(key) <= _LONGEST_KEY)
@@ -430,6 +433,7 @@ class Walker:
             if isinstance(item, list):
                 stack.extend((inner, around) for inner in reversed(item))
                 continue
+            item = translated(item) if isinstance(item, dict) else item
             names = _plain_keys(item) if isinstance(item, dict) else {}
             inside = _inside(names, around)
             if not inside and names and not _is_span(names) and _is_named(item):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from agenteval.readers.fields import Context
 from agenteval.readers.gold import WITHHELD, GoldFilter, note_withheld
 from agenteval.readers.loose_json import LooseDecoder
 from agenteval.readers.problems import first_problem
+from agenteval.readers.sessions import session_format, session_runs
 from agenteval.readers.source_files import (
     MOST_RUNS,
     ReadResult,
@@ -105,10 +106,15 @@ def trace_runs(
     with opened(file.path, name) as stream:
         rows = read_items(stream, name, notes, lines=lines, by=decoder.decode, most_line=LARGEST)
         items = (item for item in rows if item.value != [])
-        first = next(items, None)
+        head = list(islice(items, 2))  # decides the format
+        first = head[0] if head else None
+        all_items = chain(head, items)
         runs: list[Run] = []
-        if first is not None and (sure or is_trace(first.value)):
-            all_items = chain([first], items)
+        form = None if first is None or is_trace(first.value) else session_format(_values(head))
+        if form is not None:
+            sessions = session_runs(form, all_items, file.name, task, notes, with_gold=with_gold)
+            runs = _distinct(sessions)
+        elif first is not None and (sure or is_trace(first.value)):
             for run in runs_of(all_items, file.name, name, task, notes, with_gold=with_gold):
                 if len(runs) >= MOST_RUNS:
                     raise InputError(f"more than {MOST_RUNS:,} runs", name)
@@ -119,6 +125,20 @@ def trace_runs(
         if not runs and sure:
             raise InputError(reason, name)
         return runs or reason
+
+
+def _values(items: Iterable[Item]) -> list[Any]:
+    return [item.value for item in items]
+
+
+def _distinct(sessions: Iterable[tuple[Run, str]]) -> list[Run]:
+    """Return runs of different ids. Raises InputError for an id that is used twice."""
+    runs: dict[str, Run] = {}
+    for run, place in sessions:
+        if run.id in runs:
+            raise InputError(f"the id {run.id!r} is used twice", place)
+        runs[run.id] = run
+    return list(runs.values())
 
 
 @dataclass

@@ -174,6 +174,13 @@ def columns_of(kind: type) -> tuple[Column, ...]:
     )
 
 
+def columns_headed(
+    heads: Mapping[str, str], form: Form = "text", hint: str = ""
+) -> tuple[Column, ...]:
+    """Return columns that depend on the data, alike but for their keys and heads."""
+    return tuple(Column(key, head, form, hint) for key, head in heads.items())
+
+
 def table_of(  # noqa: PLR0913  the parts of a table
     kind: type,
     key: str,
@@ -184,29 +191,34 @@ def table_of(  # noqa: PLR0913  the parts of a table
     group: str | None = None,
     detail: bool = False,
     drop_empty: Iterable[str] = (),
+    more: Iterable[Column] = (),
 ) -> Table:
-    """Return the table of some rows, whose columns are the fields of `kind` (see `column`).
+    """Return the table of some rows, whose columns are the fields of `kind` (see `column`) and,
+    behind them, `more`.
 
-    Rows are of `kind`, or other objects with such attributes. Intervals become estimates. Columns
-    in `drop_empty` are left out when no row has a value.
+    A row is an object with such attributes (of `kind`, or any other), a mapping of cells, or a
+    tuple of an object and cells that come before its attributes. Intervals become estimates.
+    Columns in `drop_empty` are left out when no row has a value.
     """
-    columns = columns_of(kind)
-    made = [cells_of(row, columns) for row in rows]
+    columns = (*columns_of(kind), *more)
+    made = []
+    for row in rows:
+        value, cells_before = row if type(row) is tuple else (row, {})
+        if isinstance(value, Mapping):
+            value, cells_before = None, value
+        made.append(cells_of(value, columns, **cells_before))
     empty = {k for k in drop_empty if all(row.get(k) is None for row in made)}
     columns = tuple(c for c in columns if c.key not in empty)
     cells = tuple({k: cell for k, cell in row.items() if k not in empty} for row in made)
     return Table(key, title, columns, cells, tuple(notes), group, detail)
 
 
-def cells_of(value: object, columns: Iterable[Column], **more: Cell) -> dict[str, Cell]:
-    """A row: the attributes of `value` that go by the keys of columns, and `more` cells. An
+def cells_of(value: object, columns: Iterable[Column], **more: Any) -> dict[str, Cell]:
+    """A row: `more` cells, and the attributes of `value` that go by the keys of other columns. An
     interval becomes an estimate."""
-    row: dict[str, Cell] = {}
-    for column in columns:
-        if column.key not in more and hasattr(value, column.key):
-            cell = getattr(value, column.key)
-            row[column.key] = Estimate.of(cell) if hasattr(cell, "n_clusters") else cell
-    return row | more
+    keys = [c.key for c in columns if c.key not in more and hasattr(value, c.key)]
+    cells = {key: getattr(value, key) for key in keys} | more
+    return {k: Estimate.of(v) if hasattr(v, "n_clusters") else v for k, v in cells.items()}
 
 
 def shown(cell: Cell, form: Form = "text") -> str:

@@ -85,15 +85,14 @@ def _looks(series: Iterable[Series]) -> dict[str, tuple[Series, SeriesStyle]]:
     return {name: (entry, entry.look or free[name]) for name, entry in once.items()}
 
 
-def _arrays(values: Sequence[Value]) -> tuple[Floats, Floats, Floats]:
-    """Return means, lower and upper ends, (n,) each; NaN for what is unknown."""
+def _arrays(values: Sequence[Value]) -> Floats:
+    """Return means, lower and upper ends as rows, (3, n); NaN for what is unknown."""
     rows = []
     for value in values:
         mean = value.value if isinstance(value, Estimate) else value.mean if value else None
         ends = (value.low, value.high) if value else (None, None)
         rows.append((mean, *ends) if None not in (mean, *ends) else (mean, None, None))
-    columns = np.array(rows, dtype=np.float64).reshape(-1, 3)
-    return columns[:, 0], columns[:, 1], columns[:, 2]
+    return np.array(rows, dtype=np.float64).reshape(-1, 3).T
 
 
 def _whiskers(

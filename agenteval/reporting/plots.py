@@ -7,7 +7,7 @@ stands in the legend. Every function raises InputError where there is nothing to
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -377,11 +377,11 @@ def perturbation_bars(
         dose = min(some, key=lambda s: (abs(s - aim), s)) if some else None
         copies = _copies(table, operator, dose)
         pairs = [_paired(before.of(criterion=c), copies.of(criterion=c)) for c in criteria]
-        cells = [pair[0] for pair in pairs]
+        cells = [pair.before for pair in pairs]
         cases = span((cell.n_clusters or cell.n for cell in cells if cell.n), "case")
         panels[f"{operator.replace('_', ' ')}{_per_cent(dose)}, {cases}"] = [
             Series("original", cells),
-            Series("copy", [pair[1] for pair in pairs], pale=True),
+            Series("copy", [pair.after for pair in pairs], pale=True),
         ]
     title = "Ratings of originals and of their perturbed copies"
     title += f": {next(iter(panels))}" if len(panels) == 1 else ""
@@ -400,7 +400,8 @@ def dose_lines(table: ScoreTable, *, ax: Axes | None = None) -> Figure:
     criteria, notes = drawn_criteria(before)
     changes = {
         (c, op): [
-            _paired(before.of(criterion=c), _copies(table, op, s).of(criterion=c))[2] for s in some
+            _paired(before.of(criterion=c), _copies(table, op, s).of(criterion=c)).change
+            for s in some
         ]
         for c in criteria
         for op, some in shares.items()
@@ -596,7 +597,14 @@ def _copies(table: ScoreTable, operator: str, share: float | None) -> ScoreTable
     return table.where(np.isin(table.variant.codes, [table.variant.code(n) for n in names]))
 
 
-def _paired(before: ScoreTable, after: ScoreTable) -> tuple[Interval, Interval, Interval]:
+@dataclass(frozen=True)
+class _Paired:
+    before: Interval
+    after: Interval
+    change: Interval
+
+
+def _paired(before: ScoreTable, after: ScoreTable) -> _Paired:
     """Means of originals and copies in [0, 1], and of the change in [-1, 1], with their intervals
     over cases.
 
@@ -611,7 +619,7 @@ def _paired(before: ScoreTable, after: ScoreTable) -> tuple[Interval, Interval, 
     def mean(values: NDArray[np.float64], low: float) -> Interval:
         return mean_interval(values[both].tolist(), cases[both].tolist(), bounds=(low, 1.0))
 
-    return mean(a, 0.0), mean(b, 0.0), mean(b - a, -1.0)
+    return _Paired(mean(a, 0.0), mean(b, 0.0), mean(b - a, -1.0))
 
 
 def _per_cent(share: float | None) -> str:

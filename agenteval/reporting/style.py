@@ -72,11 +72,10 @@ class SeriesStyle:
     marker: str
     hatch: str
 
-    def light(self, share: float = 0.62) -> tuple[float, float, float]:
+    def light(self, share: float = 0.62) -> str:
         """The colour mixed with white (`share` of white), for the pale one of a pair."""
         parts = (int(self.colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-        red, green, blue = (part + (1 - part) * share for part in parts)
-        return red, green, blue
+        return "#" + "".join(f"{round(255 * (p + (1 - p) * share)):02x}" for p in parts)
 
 
 # Okabe & Ito, "Color Universal Design" (2008); its yellow is too pale for lines on white.

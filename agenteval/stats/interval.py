@@ -74,8 +74,11 @@ def mean_interval(
         reason = "no variation between cases"
         return Interval(mean, mean, mean, 0.0, len(data), n_clusters, method, reason)
     half = t_quantile((1 + level) / 2, units - 1) * se
-    low, high, note = _clipped(mean - half, mean + half, bounds)
-    return Interval(mean, low, high, se, len(data), n_clusters, method + note)
+    low, high = mean - half, mean + half
+    if bounds is not None and not (bounds[0] <= low and high <= bounds[1]):
+        low, high = max(low, bounds[0]), min(high, bounds[1])
+        method += f", clipped to [{bounds[0]:g}, {bounds[1]:g}]"
+    return Interval(mean, low, high, se, len(data), n_clusters, method)
 
 
 def _check(
@@ -110,12 +113,3 @@ def _standard_error(data: list[float], groups: list[list[float]] | None, mean: f
         sums = [math.fsum(v - mean for v in group) for group in groups]
     units = len(sums)
     return math.sqrt(units / (units - 1) * math.fsum(s * s for s in sums)) / len(data)
-
-
-def _clipped(
-    low: float, high: float, bounds: tuple[float, float] | None
-) -> tuple[float, float, str]:
-    if bounds is None or (bounds[0] <= low and high <= bounds[1]):
-        return low, high, ""
-    note = f", clipped to [{bounds[0]:g}, {bounds[1]:g}]"
-    return max(low, bounds[0]), min(high, bounds[1]), note

@@ -103,28 +103,29 @@ def sign_flip_test(
     else:
         if rng is None or draws < 1:
             raise ValueError(f"{len(untied)} untied pairs: random flips need an rng and draws >= 1")
-        below, above, beyond = _random_flips(untied, draws, rng, slack)
-        hits = {"less": below, "greater": above, "two-sided": beyond}[alternative]
-        p = (hits + 1) / (draws + 1)
+        p = (_random_hits(untied, draws, rng, slack, alternative) + 1) / (draws + 1)
         name = f"sign flips, {draws} random"
     mean = float(math.fsum(untied) / len(data)) if len(data) else None
     return _result(data, p, mean, alternative, name)
 
 
-def _random_flips(
-    untied: Floats, draws: int, rng: np.random.Generator, slack: float
-) -> tuple[int, int, int]:
-    """How many random sums are <= the observed, >= it, and at least as far from zero."""
+def _random_hits(
+    untied: Floats, draws: int, rng: np.random.Generator, slack: float, alternative: Alternative
+) -> int:
+    """How many random sums are <= the observed, >= it, or at least as far from zero."""
     observed = float(untied.sum())
-    counts = np.zeros(3, dtype=np.int64)
+    hits = 0
     rows = max(1, _CHUNK // len(untied))
     for start in range(0, draws, rows):
         signs = rng.integers(0, 2, size=(min(rows, draws - start), len(untied))) * 2.0 - 1
         sums = signs @ untied
-        counts[0] += (sums <= observed + slack).sum()
-        counts[1] += (sums >= observed - slack).sum()
-        counts[2] += (np.abs(sums) >= abs(observed) - slack).sum()
-    return int(counts[0]), int(counts[1]), int(counts[2])
+        if alternative == "less":
+            hits += int((sums <= observed + slack).sum())
+        elif alternative == "greater":
+            hits += int((sums >= observed - slack).sum())
+        else:
+            hits += int((np.abs(sums) >= abs(observed) - slack).sum())
+    return hits
 
 
 def _result(

@@ -122,7 +122,9 @@ class GroupWriter:
         if not grouped:  # only waiters for what was written before
             return
         with writing(self._engine) as connection:
-            for (statement, columns), rows in sorted(grouped.items(), key=_rank):
+            for (statement, columns), rows in sorted(
+                grouped.items(), key=lambda group: _rank(group[0][0])
+            ):
                 sql, order, constants = _compiled(statement, columns, self._engine.dialect)
                 if order:
                     values: Any = [
@@ -137,10 +139,11 @@ class GroupWriter:
 _TABLES = [table.name for table in metadata.sorted_tables]
 
 
-def _rank(group: tuple[tuple[UpdateBase, tuple[str, ...]], Any]) -> tuple[bool, int, bool]:
-    statement: Any = group[0][0]
+def _rank(statement: Any) -> list[int]:
+    """Return what statements are sorted by: deletes first, then tables in their order of creation,
+    updates of a table behind its inserts."""
     place = _TABLES.index(statement.table.name)
-    return not statement.is_delete, place, bool(statement.is_update)
+    return [not statement.is_delete, place, bool(statement.is_update)]
 
 
 @cache

@@ -140,8 +140,7 @@ def _scripted(answers: list[Any]) -> Answer:
     return answer
 
 
-def _options(arguments: Sequence[str] | None) -> tuple[Settings, int, float]:
-    given = _parser().parse_args(arguments)
+def _settings(given: argparse.Namespace) -> Settings:
     settings = load_script(given.script) if given.script else Settings()
     extra: dict[str, Any] = {k: getattr(given, k) for k in ("seed", "ceiling")}
     extra["latency"] = parse_latency(given.latency) if given.latency else None
@@ -150,8 +149,7 @@ def _options(arguments: Sequence[str] | None) -> tuple[Settings, int, float]:
     rules = settings.faults + tuple(map(parse_fault, given.fault))
     if given.fault_rate:
         rules += (Rule(HEALING, given.fault_rate),)
-    settings = replace(settings, faults=rules, ignore=given.ignore_regex, record=0, **extra)
-    return settings, given.port, min(given.lifetime, 86_400.0)
+    return replace(settings, faults=rules, ignore=given.ignore_regex, record=0, **extra)
 
 
 async def _run_child(settings: Settings, port: int, lifetime: float) -> None:
@@ -181,7 +179,9 @@ async def _run_child(settings: Settings, port: int, lifetime: float) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run until stopped. Returns the exit code: 0, or 2 for a bad option or a port in use."""
     try:
-        asyncio.run(_run_child(*_options(arguments)))
+        given = _parser().parse_args(arguments)
+        lifetime = min(given.lifetime, 86_400.0)
+        asyncio.run(_run_child(_settings(given), given.port, lifetime))
     except (InputError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -237,7 +237,7 @@ class _Location:
         total, what = len(self.cases), "traces were not examined"
         lost = total - sum(row.findings.status is None for row in stored)
         gate = unscored_gate(total, lost, self.options.max_unscored, what)
-        report = _report(_finders(stored), self.taxonomy, self.watch, flags)
+        report = _report(by_finder(stored), self.taxonomy, self.watch, flags)
         unfinished, code = how_it_ended(ended, "traces not examined")
         notes = [] if stored else ["no trace has been examined"]
         for findings in (row.findings for row in stored):
@@ -341,7 +341,8 @@ def _as_json(findings: Findings, flags: Flags) -> dict[str, Any]:
     return {"signs": list(signs), **findings.model_dump(mode="json")}
 
 
-def _finders(stored: Iterable[StoredFindings]) -> list[FinderFindings]:
+def by_finder(stored: Iterable[StoredFindings]) -> list[FinderFindings]:
+    """Return the findings of each finder by trace id."""
     by_name: dict[str, dict[str, Findings]] = {}
     for row in stored:
         by_name.setdefault(row.finder, {})[row.findings.trace] = row.findings
@@ -412,7 +413,7 @@ def findings_report(
                 f"nothing is stored of these traces; run `agenteval trace locate` first{lines}"
             )
         outlines = {**_by_id(in_store.values()), **outlines}
-    finders = _finders(stored)
+    finders = by_finder(stored)
     for folder in findings:
         predicted = read_findings(folder, labels, watch, f"findings {folder}")
         by_trace = {annotation.trace: annotation.findings for annotation in predicted}

@@ -26,7 +26,7 @@ class Detector:
     find: Callable[[Run, str], Iterable[Finding]]
 
 
-DETECTORS = (Detector("failed-code", 1, "Formatting Errors", failed_code.find),)
+DETECTORS = (Detector("failed-code", 2, "Formatting Errors", failed_code.find),)
 
 
 def detect(
@@ -52,5 +52,4 @@ def detect(
 
 def detectors_key(detectors: Iterable[Detector] = DETECTORS) -> JsonValue:
     """Return the names and versions of the detectors, which are part of the key of findings."""
-    versions: dict[str, JsonValue] = {detector.name: detector.version for detector in detectors}
-    return 1 if versions == {"failed-code": 1} else versions  # 1: as earlier versions stored it
+    return {detector.name: detector.version for detector in detectors}

@@ -174,8 +174,10 @@ def with_hints(
     hinted = {(hint.span, hint.category) for hint in hints}
     both = [*(f for f in findings if (f.span, f.category) not in hinted), *hints]
 
-    def place(finding: Finding) -> tuple[int, int, str, str]:
-        at = position.get(finding.span, len(position))
-        return at, rank[finding.category], finding.source, finding.evidence
-
-    return tuple(sorted(both, key=place))
+    last = len(position)
+    return tuple(
+        sorted(
+            both,
+            key=lambda f: (position.get(f.span, last), rank[f.category], f.source, f.evidence),
+        )
+    )

@@ -78,7 +78,7 @@ def traces_page(
         "and below. Long texts are cut."
     )
     some = [
-        _trace(report, trace, outlines.get(trace), Bounds(spans=spans), first=i == 0)
+        trace_item(report, trace, outlines.get(trace), Bounds(spans=spans), first=i == 0)
         for i, trace in enumerate(ordered[:most_traces])
     ]
     sections = [
@@ -94,12 +94,12 @@ def traces_page(
 def worth_reading(traces: Sequence[str], finders: Sequence[FinderFindings]) -> list[str]:
     """Order traces: those with most findings first, then those that a finder failed on."""
 
-    def place(trace: str) -> tuple[int, int, str]:
+    places = {}
+    for trace in traces:
         results = [f.findings[trace] for f in finders if trace in f.findings]
         failed = sum(findings.status is not None for findings in results)
-        return -sum(len(findings.findings) for findings in results), -failed, trace
-
-    return sorted(traces, key=place)
+        places[trace] = (-sum(len(findings.findings) for findings in results), -failed, trace)
+    return sorted(traces, key=places.__getitem__)
 
 
 def headline(finder: FinderFindings, traces: int) -> str:
@@ -118,10 +118,10 @@ def headline(finder: FinderFindings, traces: int) -> str:
     )
 
 
-def _trace(
+def trace_item(
     report: FindingsReport, trace: str, outline: Outline | None, bounds: Bounds, *, first: bool
 ) -> Foldout:
-    """A trace with the findings of all finders; its id is the same on every page."""
+    """Return a trace with the findings of all finders; its id is the same on every page."""
     results = [(f, f.findings[trace]) for f in report.finders if trace in f.findings]
     findings = [(finder, finding) for finder, of in results for finding in of.findings]
     cards: defaultdict[str, list[Card]] = defaultdict(list)

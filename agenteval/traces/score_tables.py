@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from agenteval.records.table import Column, Estimate, Table, cells_of, column, table_of
+from agenteval.records.table import Column, Estimate, Table, cells_of, column, columns_of, table_of
 from agenteval.stats.interval import Interval
 from agenteval.traces.evaluation import Evaluation
 from agenteval.traces.grades import GradeScore
@@ -230,18 +230,23 @@ def _correlations(figures: OfficialScores) -> Table:
     return table_of(_CorrelationRow, "official-correlations", title, rows, notes=[note])
 
 
+@dataclass(frozen=True)
+class _LengthColumns:
+    traces: int = column("traces", "count")
+    answered: int = column("with a\nprediction", "count")
+
+
 def _lengths(result: Evaluation) -> Iterator[Table]:
     for length in result.lengths:
         columns = (
             Column("tokens", "tokens"),
             Column("mean", f"mean {length.score}", "precise"),
-            Column("traces", "traces", "count"),
-            Column("answered", "with a\nprediction", "count"),
+            *columns_of(_LengthColumns),
         )
         rows = []
         for part in length.bins:
             tokens = f"{part.low:,} to {part.high:,}"
-            rows.append(cells_of(part, columns, tokens=tokens, mean=Estimate.of(part.score)))
+            rows.append(cells_of(part, columns, tokens=tokens, mean=part.score))
         notes = [f"Pearson {in_words(length.pearson)}, Spearman {in_words(length.spearman)}"]
         if length.unknown:
             notes.append(f"{length.unknown} traces of unknown length are left out")

@@ -10,7 +10,16 @@ from typing import TypeVar
 
 from agenteval.readers.span_usage import cost_stated, counted_once, tokens_stated
 from agenteval.records import GRADES, Findings, Run
-from agenteval.records.table import Cell, Column, Table, cells_of, column, table_of
+from agenteval.records.table import (
+    Cell,
+    Column,
+    Table,
+    cells_of,
+    column,
+    columns_headed,
+    columns_of,
+    table_of,
+)
 from agenteval.traces.annotations import OVERALL
 from agenteval.traces.condense import Options, condense
 from agenteval.traces.taxonomy import Taxonomy
@@ -216,20 +225,31 @@ def _sum(numbers: Iterable[_Number | None]) -> _Number | None:
     return sum(stated) if stated else None
 
 
+@dataclass(frozen=True)
+class _TraceColumns:
+    trace: str = column("trace")
+    spans: int = column("spans", "count")
+
+
+@dataclass(frozen=True)
+class _SizeColumns:
+    depth: int = column("depth", "count")
+    errors: int = column("errors", "count", "spans with status error")
+    reported: int | None = column("tokens\ntold", "count", "as spans state them, each once")
+    cost: float | None = column("cost", "number", "as spans state it, each once")
+    tokens: int = column("tokens", "count", "estimated, every repetition counted")
+    condensed: int = column("condensed", "count")
+    ratio: float = column("ratio", "share")
+
+
 def stats_tables(stats: Sequence[TraceStats]) -> tuple[Table, ...]:
     """Return a table of all traces together, and one of each of them."""
-    cost = Column("cost", "cost", "number", "as spans state it, each once")
+    kinds_of_spans = sorted({kind for s in stats for kind in s.kinds})
+    costs = any(s.cost is not None for s in stats)
     columns = (
-        Column("trace", "trace"),
-        Column("spans", "spans", "count"),
-        *(Column(kind, kind, "count") for kind in sorted({k for s in stats for k in s.kinds})),
-        Column("depth", "depth", "count"),
-        Column("errors", "errors", "count", "spans with status error"),
-        Column("reported", "tokens\ntold", "count", "as spans state them, each once"),
-        *([cost] if any(s.cost is not None for s in stats) else []),
-        Column("tokens", "tokens", "count", "estimated, every repetition counted"),
-        Column("condensed", "condensed", "count"),
-        Column("ratio", "ratio", "share"),
+        *columns_of(_TraceColumns),
+        *columns_headed({kind: kind for kind in kinds_of_spans}, "count"),
+        *(c for c in columns_of(_SizeColumns) if costs or c.key != "cost"),
     )
     rows = tuple(cells_of(s, columns, **s.kinds) for s in stats)
     notes = ["Tokens are estimated, every repetition counted; told: as spans state them."]

@@ -219,7 +219,7 @@ def _copy(material: JudgeMaterial, texts: RunTexts, ratings: ScoreTable, variant
         rows.append(_ChangeRow(name, before, after, change))
     blocks: list[Block] = [table_of(_ChangeRow, "changes", "", rows)]
     if variant in texts.copies:
-        changed = _compared(texts.trajectory, texts.copies[variant])
+        changed = copy_diff(texts.trajectory, texts.copies[variant])
         blocks.append(Text(changed, "pre", "The copy, and what it changes"))
     answers = _answers(material, texts, ratings.of(variant=variant))
     blocks.append(Cards(answers, "What the judge said of the copy"))
@@ -275,8 +275,8 @@ def _answer(answers: ScoreTable, i: int, stored: StoredWords | None) -> list[Blo
     return blocks
 
 
-def _compared(original: str, copy: str) -> Words:
-    """Return the copy with its deletions and insertions; long unchanged passages are counted."""
+def copy_diff(original: str, copy: str) -> Words:
+    """Return a copy with its deletions and insertions; long unchanged passages are counted."""
     words: list[str | Fragment] = []
     changes = edits(original[:MOST_TEXT], copy[:MOST_TEXT])
     for i, (kind, text) in enumerate(changes):

@@ -11,17 +11,21 @@
 
   const fieldsets = () => Array.from(form.querySelectorAll("fieldset[data-criterion]"));
   const answered = (f) => f.querySelector("input[type=radio]:checked") !== null;
-  const mark = (index) => {
+  const mark = (index, scroll = true) => {
     const all = fieldsets();
     at = Math.max(0, Math.min(index, all.length - 1));
     all.forEach((f, i) => f.classList.toggle("current", i === at));
-    if (all[at]) all[at].scrollIntoView({ block: "nearest" });
+    const box = form.querySelector(".choices");
+    if (!scroll || !all[at]) return;
+    if (box.scrollHeight > box.clientHeight + 1) {
+      box.scrollTop = all[at].offsetTop - box.clientHeight * 0.35;
+    } else all[at].scrollIntoView({ block: "nearest" });
   };
   const open = (next) => {
     form = next;
     shown = Date.now();
     const first = fieldsets().findIndex((f) => !answered(f));
-    mark(first < 0 ? 0 : first);
+    mark(first < 0 ? 0 : first, false);
   };
   const submit = (action) => {
     const button = form.querySelector(`button[value=${action}]`);

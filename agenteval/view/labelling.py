@@ -15,6 +15,7 @@ from agenteval.analysis.human_labels import labelled_queue
 from agenteval.analysis.label_tables import LabelledBy, label_tables
 from agenteval.analysis.labelled_means import calibrations, labelled_means
 from agenteval.analysis.panel import agreement_among
+from agenteval.analysis.scores import run_names
 from agenteval.errors import InputError
 from agenteval.records import Failure
 from agenteval.records.table import Table
@@ -23,6 +24,7 @@ from agenteval.store import Store
 from agenteval.store.labels import HumanLabel, LabelQueue, Labels
 from agenteval.view.label_items import LabelCriterion, LabelItem, label_criteria, label_items
 
+ADJUDICATED = "adjudicated"  # the rater under whose name differences are settled
 _ACTIONS = {"skip": "skipped", "decline": "declined"}
 _MOST_EVIDENCE = 10_000  # characters
 
@@ -140,6 +142,34 @@ def revealed(store: Store, queue: LabelQueue, rater: str, key: str) -> list[Reve
             )
         )
     return rows
+
+
+@dataclass(frozen=True)
+class RaterDifference:
+    """An item and criterion on which raters chose different levels, by rater."""
+
+    item_key: str
+    run: str
+    criterion: str
+    levels: Mapping[str, str]
+
+
+def differences(store: Store, queue: LabelQueue) -> list[RaterDifference]:
+    """Return where the raters of a queue differ and nobody has adjudicated, in its order."""
+    names = {c.key: c.name for c in label_criteria(store, queue)}
+    given: dict[tuple[str, str], dict[str, str]] = {}
+    for label in Labels(store).newest(items=queue.items):
+        if label.criterion_key in names and label.status in ("scored", "not_applicable"):
+            place = label.item_key, label.criterion_key
+            given.setdefault(place, {})[label.rater] = label.label or "not applicable"
+    runs = run_names(store.items(), queue.items)
+    return [
+        RaterDifference(item, runs.get(item, item[:12]), names[criterion], levels)
+        for item in queue.items
+        for criterion in queue.criteria
+        if len(set((levels := given.get((item, criterion), {})).values())) > 1
+        and ADJUDICATED not in levels
+    ]
 
 
 def label_results(store: Store, name: str) -> tuple[list[Table], list[str]]:

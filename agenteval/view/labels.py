@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import median
 from typing import cast, get_args
 from urllib.parse import urlencode
 
@@ -14,9 +15,18 @@ from agenteval.analysis.human_labels import QueuePlan, drawn_queue
 from agenteval.analysis.rating_sources import StoredJudge
 from agenteval.analysis.sampling import By
 from agenteval.errors import InputError
-from agenteval.reporting.page import Page, PageSection, Text
+from agenteval.records.table import column, table_of
+from agenteval.reporting.page import Listing, Page, PageSection, Text
 from agenteval.store.labels import LabelQueue, Labels
-from agenteval.view.labelling import label_results, revealed, save_form, screen, undo
+from agenteval.view.labelling import (
+    ADJUDICATED,
+    differences,
+    label_results,
+    revealed,
+    save_form,
+    screen,
+    undo,
+)
 from agenteval.view.server import FormFunction, PageFunction, Viewer, respond
 
 _LONGEST_NAME = 200
@@ -26,7 +36,15 @@ _LONGEST_NAME = 200
 class _QueueCard:
     queue: LabelQueue
     done: Mapping[str, int]
+    seconds: float | None  # median time for an item, of all raters
     results: str
+
+
+@dataclass(frozen=True)
+class _DifferenceRow:
+    run: str = column("run")
+    criterion: str = column("criterion")
+    levels: str = column("what the raters say")
 
 
 def queues_page(viewer: Viewer, request: Request) -> Response:
@@ -37,7 +55,14 @@ def queues_page(viewer: Viewer, request: Request) -> Response:
         states = labels.progress(queue)
         raters = dict.fromkeys(name for by_rater in states.values() for name in by_rater)
         done = {r: sum(s.get(r) == "done" for s in states.values()) for r in sorted(raters)}
-        cards.append(_QueueCard(queue, done, _path("/label/results", queue=queue.name)))
+        taken = {
+            (x.rater, x.item_key): x.seconds
+            for x in labels.newest(items=queue.items)
+            if x.seconds is not None
+        }
+        seconds = median(taken.values()) if taken else None
+        results = _path("/label/results", queue=queue.name)
+        cards.append(_QueueCard(queue, done, seconds, results))
     judges = [(key, f"{source.model} {key[:8]}") for key, source in viewer.store.sources()]
     return respond(
         request,
@@ -61,6 +86,11 @@ def item_page(viewer: Viewer, request: Request) -> Page | Response:
         where = _path("/label/results", queue=queue.name, rater=rater)
         return RedirectResponse(where, 303)
     before = revealed(viewer.store, queue, rater, after) if after else []
+    others = (
+        [d for d in differences(viewer.store, queue) if d.item_key == key]
+        if rater == ADJUDICATED
+        else []
+    )
     return respond(
         request,
         "label.html",
@@ -68,6 +98,7 @@ def item_page(viewer: Viewer, request: Request) -> Page | Response:
         rater=rater,
         screen=screen(viewer.store, queue, rater, key),
         before=before,
+        others=others,
         problem="",
         results=_path("/label/results", queue=queue.name, rater=rater),
     )
@@ -79,6 +110,19 @@ def results_page(viewer: Viewer, request: Request) -> Page:
     tables, notes = label_results(viewer.store, queue.name)
     first = [table for table in tables if not table.detail]
     details = [table for table in tables if table.detail and (table.rows or table.notes)]
+    differing = differences(viewer.store, queue)
+    rows = [
+        _DifferenceRow(
+            d.run, d.criterion, "; ".join(f"{name}: {level}" for name, level in d.levels.items())
+        )
+        for d in differing
+    ]
+    links = {
+        d.run: _path("/label/item", queue=queue.name, rater=ADJUDICATED, item=d.item_key)
+        for d in differing
+    }
+    table = table_of(_DifferenceRow, "differences", "Differences", rows)
+    shown = Listing(table, links if viewer.labelling else {}, titled=False)
     nothing = [] if tables else [Text("Nobody has labelled a run of this queue yet.")]
     return Page(
         "view",
@@ -86,6 +130,12 @@ def results_page(viewer: Viewer, request: Request) -> Page:
         "Agreement of the judge with every rater, and its means corrected by the labels.",
         [
             PageSection("summary", "", [*nothing, *(Text(n, "warning") for n in notes), *first]),
+            PageSection(
+                "differences",
+                "Raters differ",
+                [shown] if rows else [],
+                f"Open a run to decide; the decision is saved under the name {ADJUDICATED!r}.",
+            ),
             PageSection("details", "Details", details),
         ],
         facts=[("The same in the terminal", f"agenteval agree --queue {queue.name!r}")],
@@ -108,6 +158,7 @@ def save(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
             rater=rater,
             screen=screen(viewer.store, queue, rater, key),
             before=[],
+            others=[],
             problem=str(error),
             results=_path("/label/results", queue=queue.name, rater=rater),
         )

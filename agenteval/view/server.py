@@ -1,7 +1,7 @@
-"""The viewer as a web application, and how it is served.
+"""What the pages of the viewer are made with: templates, snapshots, forms.
 
 A page is a function of a request that returns a `Page` of blocks, as report pages are made of, or a
-response of its own. To add one, write the function, add its route to `ROUTES`, and if it needs
+response of its own. To add one, write the function, add its path to `application`, and if it needs
 figures from the store that nothing computes yet, a query to `agenteval.store`.
 """
 
@@ -10,31 +10,20 @@ from __future__ import annotations
 import functools
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
-from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
-from starlette.routing import Route
+from starlette.responses import HTMLResponse, Response
 
-from agenteval.errors import AgentevalError, InputError, StoreError
+from agenteval.errors import AgentevalError
 from agenteval.records import Run
-from agenteval.reporting.page import Answer, Page, PageSection, environment
+from agenteval.reporting.page import Page, environment
 from agenteval.store import Store
-from agenteval.view.security import Access, Guard
-
-_STATIC = {
-    "page.css": ("agenteval.reporting", "text/css"),
-    "page.js": ("agenteval.reporting", "text/javascript"),
-    "view.css": ("agenteval.view", "text/css"),
-    "label.css": ("agenteval.view", "text/css"),
-    "label.js": ("agenteval.view", "text/javascript"),
-    "trace_label.js": ("agenteval.view", "text/javascript"),
-}
+from agenteval.view.judge_index import JudgeIndexes
+from agenteval.view.security import Access
 
 
 @dataclass(frozen=True)
@@ -42,7 +31,8 @@ class Viewer:
     """What every page knows: the store, who may write, and the secrets of the server.
 
     Without `labelling` nothing can be changed. `rater` is the name that was given at the start,
-    `criteria_file` the file that can be edited, `traces` read a whole trace by its key.
+    `criteria_file` the file that can be edited, `traces` read a whole trace by its key. A page
+    waits `patience` seconds for a large judge to be read, then says that it is being read.
     """
 
     store: Store
@@ -51,6 +41,12 @@ class Viewer:
     rater: str | None = None
     criteria_file: Path | None = None
     traces: Mapping[str, Callable[[], Run]] = field(default_factory=dict)
+    patience: float = 0.4
+
+    @functools.cached_property
+    def indexes(self) -> JudgeIndexes:
+        """What is kept in memory of the judges."""
+        return JudgeIndexes(self.store, self.patience)
 
 
 PageFunction = Callable[[Viewer, Request], Page | Response]
@@ -99,17 +95,23 @@ def written(change: FormFunction) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         viewer = viewer_of(request)
         if not viewer.labelling:
-            raise Refused("this viewer only reads; start it with --label")
+            raise FormRefused("this viewer only reads; start it with --label")
         form = {name: str(value) for name, value in (await request.form()).items()}
         if form.pop("form_token", "") != viewer.access.form_token:
-            raise Refused("this form is of an earlier start of the viewer; reload the page")
+            raise FormRefused("this form is of an earlier start of the viewer; reload the page")
         return await run_in_threadpool(change, viewer, request, form)
 
     return answer
 
 
-class Refused(AgentevalError):
+class FormRefused(AgentevalError):
     """A form that is not accepted."""
+
+
+def page_path(path: str, **parameters: object) -> str:
+    """Return the path of a page with these parameters; None leaves one out."""
+    query = urlencode({k: str(v) for k, v in parameters.items() if v is not None})
+    return f"{path}?{query}" if query else path
 
 
 def page_url(request: Request, **changes: str | None) -> str:
@@ -119,60 +121,12 @@ def page_url(request: Request, **changes: str | None) -> str:
     return url.path + (f"?{url.query}" if url.query else "")
 
 
-async def _static(request: Request) -> Response:
-    name = request.path_params["name"]
-    if name not in _STATIC:
-        return PlainTextResponse("there is no such file", 404)
-    package, kind = _STATIC[name]
-    return Response(_asset(package, name), media_type=kind)
-
-
-@functools.cache
-def _asset(package: str, name: str) -> str:
-    return files(package).joinpath(name).read_text("utf-8")
-
-
-def _failed(request: Request, error: Exception) -> Response:
-    """A page for what cannot be shown: one sentence, and nothing of it is lost."""
-    status = 503 if isinstance(error, StoreError) else 403 if isinstance(error, Refused) else 404
-    if isinstance(error, InputError) and request.method == "POST":
-        status = 422
-    line = str(error)
-    page = Page("viewer", "Cannot be shown", "", [PageSection("why", "", [Answer("", line)])])
-    return respond(request, "view.html", status, page=page)
-
-
-def make_app(viewer: Viewer) -> Starlette:
-    """Return the web application of a viewer."""
-    from agenteval.view import criteria, labels, runs, trace_labels
-
-    routes = [
-        Route("/static/{name:str}", _static),
-        *(
-            Route(path, shown(page))
-            for path, page in {
-                **runs.PAGES,
-                **labels.PAGES,
-                **criteria.PAGES,
-                **trace_labels.PAGES,
-            }.items()
-        ),
-        *(
-            Route(path, written(change), methods=["POST"])
-            for path, change in {**labels.FORMS, **criteria.FORMS, **trace_labels.FORMS}.items()
-        ),
-    ]
-    app = Starlette(
-        routes=routes,
-        middleware=[Middleware(Guard, viewer.access)],
-        exception_handlers={AgentevalError: _failed, 404: _missing},
-    )
-    app.state.viewer = viewer
-    return app
-
-
-async def _missing(request: Request, error: Exception) -> Response:
-    return PlainTextResponse("there is no such page", 404)
-
-
-NAVIGATION = (("/", "Experiments"), ("/label", "Label"), ("/criteria", "Criteria"))
+NAVIGATION = (
+    ("/", "Experiments"),
+    ("/grid", "Grid"),
+    ("/compare", "Compare"),
+    ("/trust", "Trust"),
+    ("/trials", "Trials"),
+    ("/label", "Label"),
+    ("/criteria", "Criteria"),
+)

@@ -55,8 +55,9 @@ def serve(store: str | Path | None, settings: ViewerSettings) -> None:
     try:
         import uvicorn
 
+        from agenteval.view.application import make_app
         from agenteval.view.security import Access
-        from agenteval.view.server import Viewer, make_app
+        from agenteval.view.server import Viewer
     except ImportError as error:
         raise InputError(
             f"the viewer needs {error.name}: pip install 'agenteval[view]'", "agenteval view"

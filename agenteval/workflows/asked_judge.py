@@ -68,14 +68,23 @@ async def ask_judge(
     )
 
 
-def failure_of(error: Exception) -> tuple[FailureStatus, str, Usage]:
-    """Return status, message and usage of a question without an answer. Raises the error again for
-    a refused key, which would fail every question."""
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """Why a question has no answer, and what it took."""
+
+    status: FailureStatus
+    message: str
+    usage: Usage
+
+
+def failure_of(error: Exception) -> Unanswered:
+    """Return why a question has no answer. Raises the error again for a refused key, which would
+    fail every question."""
     if isinstance(error, Unauthorized):
         raise error
     status, message = classify(error)
     spent = error.spent if isinstance(error, AgentevalError) else None
-    return status, message[:_MESSAGE], spent or Usage()
+    return Unanswered(status, message[:_MESSAGE], spent or Usage())
 
 
 def _prompt_names(judge: str) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agenteval.agents.toolbox import is_async
 from agenteval.errors import InputError
-from agenteval.workflows.backend import fresh_backend, load_backend
+from agenteval.workflows.backend import BACKEND_FILE, fresh_backend, load_backend
 from agenteval.workflows.chart import Chart
 from agenteval.workflows.defects import (
     Defect,
@@ -19,7 +19,14 @@ from agenteval.workflows.defects import (
     profile_defects,
     session_defects,
 )
-from agenteval.workflows.folder import find_role, read_role, read_text, read_tools
+from agenteval.workflows.folder import (
+    TOOLS_FILE,
+    find_role,
+    read_role,
+    read_text,
+    read_tools,
+    schemas_rewritten,
+)
 from agenteval.workflows.mermaid import charts_in, parse_chart
 from agenteval.workflows.scenario import WorkflowTool
 
@@ -78,7 +85,8 @@ def check_role(name: str, wanted: Sequence[str] = ()) -> list[Checked]:
             tools, chart = role.tools_of((scenario.id, *ids)), {scenario.id: result.chart}
             defects = profile_defects(scenario.profiles, tools, chart)
             defects += session_defects(scenario.sessions, tools, chart)
-            defects = (*result.defects, *defects)
+            at = folder / scenario.id if (folder / scenario.id).is_dir() else folder
+            defects = (*result.defects, *defects, *_schema_notes(at / TOOLS_FILE))
             checked.append(Checked(role.id, scenario.id, defects, result.chart))
     if role.cross_profiles and not wanted:
         tools = role.tools_of(ids)
@@ -87,8 +95,19 @@ def check_role(name: str, wanted: Sequence[str] = ()) -> list[Checked]:
         checked.append(Checked(role.id, "cross", defects))
     used = [t for s in role.scenarios if s.id in (wanted or ids) for t in s.tools]
     conflicts = [_defect(words, "warning") for words in role.conflicts]
-    backend = tuple(dict.fromkeys((*conflicts, *backend_defects(folder, used))))
+    if (folder / BACKEND_FILE).exists():
+        conflicts += backend_defects(folder, used)
+    else:
+        message = f"there is no {BACKEND_FILE}: sessions need `--tools model`"
+        conflicts.append(_defect(message, "warning"))
+    backend = tuple(dict.fromkeys(conflicts))
     return [*checked, Checked(role.id, "backend", backend)]
+
+
+def _schema_notes(path: Path) -> Iterator[Defect]:
+    if names := schemas_rewritten(path):
+        message = f"not JSON schemas, read as FlowBench writes them: {', '.join(names)}"
+        yield Defect(kind="tools", message=message, severity="note")
 
 
 def _check_chart(

@@ -22,7 +22,7 @@ from agenteval.workflows.scenario import Profile, RecordedSession, Turn, Workflo
 Severity = Literal["error", "warning", "note"]
 _ChartKind = Literal["no_start", "several_starts", "unreachable", "no_exit", "unknown_field"]
 _Other = Literal["bad_value", "unreadable", "no_tool", "unknown_tool", "profile", "annotation"]
-DefectKind = Literal[RemarkKind, _ChartKind, _Other, "backend"]
+DefectKind = Literal[RemarkKind, _ChartKind, _Other, "backend", "tools"]
 Charts = Mapping[str, Chart | None]  # by scenario; None for one without a chart
 OUT_OF_SCOPE = "out of scope"
 _CAMEL = re.compile(r"[a-z]+(?:[A-Z][a-z0-9]+)+")

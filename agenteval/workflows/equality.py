@@ -160,7 +160,8 @@ class Equality:
         try:
             asked = await self.judge.same(question)
         except Exception as error:  # noqa: BLE001  becomes a judgement that says why there is none
-            status, message, usage = failure_of(error)
+            failure = failure_of(error)
+            status, message, usage = failure.status, failure.message, failure.usage
         else:
             (equal, message), usage = asked.value, asked.usage
             verdict = "equal" if equal else "different"

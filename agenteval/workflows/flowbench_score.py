@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from agenteval.errors import Filtered, ReplyError, TooLong, Transient
 from agenteval.records import Record, Usage, canonical_json
-from agenteval.records.table import Column, Table, column, table_of
+from agenteval.records.table import Table, column, columns_headed, table_of
 from agenteval.stats import Interval
 from agenteval.workflows import published
 from agenteval.workflows.equality import Equality, Same, TextJudge, ValueQuestion
@@ -47,8 +47,12 @@ class Figures:
 
 
 @dataclass(frozen=True)
-class _RateRow:
+class _FigureColumn:
     figure: str = column("figure")
+
+
+@dataclass(frozen=True)
+class _RateRow(_FigureColumn):
     precision: Interval = column("precision\n[95%]", "number")
     recall: Interval = column("recall\n[95%]", "number")
     f1: Interval = column("F1\n[95%]", "number")
@@ -65,8 +69,7 @@ class _RateRow:
 
 
 @dataclass(frozen=True)
-class _MeanRow:
-    figure: str = column("figure")
+class _MeanRow(_FigureColumn):
     mean: Interval = column("mean [95%]", "number")
     known: int = column("known", "count")
     of: int = column("of", "count")
@@ -210,15 +213,14 @@ async def score_published(rows: Rows, judge: TextJudge | None) -> Figures:
                 ends[f"{name} (as the rows keep it), n = {len(values)}"] = (mean, mean)
     unanswered, total = [*answers.values()].count("unjudged"), len(rows.turns or rows.sessions)
     notes = ["counted as the published scripts do, their mistakes included: for comparison only"]
-    columns = [Column("figure", "figure"), Column("low", "value")]
+    heads = {"low": "value"}
     if unanswered:
         notes.append(f"{unanswered} questions to the judge are open: the ends are all no, all yes")
-        columns[1:] = [Column("low", "all no"), Column("high", "all yes")]
+        heads = {"low": "all no", "high": "all yes"}
     figures = {name: {"low": low, "high": high} for name, (low, high) in ends.items()}
-    shown = [column.key for column in columns[1:]]
-    cells = tuple({"figure": n, **{end: figures[n][end] for end in shown}} for n in figures)
-    title = f"{rows.level} level, as published"
-    table = Table("published", title, tuple(columns), cells, tuple(notes))
+    cells = [{"figure": n, **{end: figures[n][end] for end in heads}} for n in figures]
+    title, columns = f"{rows.level} level, as published", columns_headed(heads)
+    table = table_of(_FigureColumn, "published", title, cells, notes=notes, more=columns)
     data = {"level": rows.level, "mode": "reference", "open": unanswered, "figures": figures}
     what = f"questions to the judge are open, for {total} rows: --model answers them"
     return Figures((table,), data, Unscored(unanswered, total, what), Usage())

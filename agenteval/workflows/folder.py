@@ -25,9 +25,10 @@ from agenteval.workflows.scenario import (
     WorkflowTool,
     schema_problem,
 )
+from agenteval.workflows.tool_schema import standard_schema
 
 ROLE_FILE, SCENARIO_FILE = "role.yaml", "scenario.yaml"
-_PROFILES_FILE, _TOOLS_FILE = "profiles.yaml", "tools.json"
+_PROFILES_FILE, TOOLS_FILE = "profiles.yaml", "tools.json"
 _FILES = {
     "workflow.txt": "text",
     "policy.md": "text",
@@ -81,7 +82,7 @@ def read_role(folder: Path) -> Role:
         about = {"title": id.replace("_", " "), "domain": id, **about}
     folders = []
     for path in _visible(folder):  # a folder with a part of a scenario is one that lacks its file
-        if any((path / part).exists() for part in (SCENARIO_FILE, _TOOLS_FILE, *_FILES)):
+        if any((path / part).exists() for part in (SCENARIO_FILE, TOOLS_FILE, *_FILES)):
             if path.name == CROSS:
                 raise InputError(f"no scenario can be called {CROSS!r}", str(path))
             folders.append(path)
@@ -138,22 +139,21 @@ def _scenario(folder: Path, role: Path, role_id: str) -> Scenario:
     if not any(text.strip() for text in texts.values()):
         raise InputError(f"a scenario needs one of {', '.join(_FILES)}", str(folder))
     id = role_id if only else folder.name
-    if only and not (folder / _TOOLS_FILE).exists():
+    if only and not (folder / TOOLS_FILE).exists():
         tools = _valid(tuple[WorkflowTool, ...], tools_of_backend(role), role / BACKEND_FILE)
     else:
-        tools = read_tools(folder / _TOOLS_FILE)
+        tools = read_tools(folder / TOOLS_FILE)
     profiles, sessions = _profiles(folder, id), _sessions(folder)
     parts = {"id": id, **texts, "tools": tools, "profiles": profiles, "sessions": sessions}
     return _valid(Scenario, _joined(parts, about, where), where, {*_FILES.values(), *parts})
 
 
 def read_tools(path: Path) -> tuple[WorkflowTool, ...]:
-    """Return the tools of a tools.json, in our form or in that of function calling. Raises
-    InputError naming file and key."""
-    data = decode(read_text(path), str(path))
+    """Return the tools of a tools.json, in our form, in that of function calling or in FlowBench's
+    (see `tool_schema`). Raises InputError naming file and key."""
+    data = _tools_in(path)
     if isinstance(data, list):
-        functions = [item.get("function") if isinstance(item, dict) else None for item in data]
-        data = [f if isinstance(f, dict) else d for f, d in zip(functions, data, strict=True)]
+        data = [_with_schemas(tool) for tool in data]
     tools = _valid(tuple[WorkflowTool, ...], data, path)
     _once((tool.name for tool in tools), "tool", path)
     for tool in tools:
@@ -161,6 +161,27 @@ def read_tools(path: Path) -> tuple[WorkflowTool, ...]:
             if (schema or what == "parameters") and (problem := schema_problem(schema)):
                 raise InputError(f"{tool.name}.{what} {problem}", str(path))
     return tools
+
+
+def schemas_rewritten(path: Path) -> tuple[str, ...]:
+    """Return the names of the tools of a tools.json whose schemas were not JSON schemas."""
+    tools = _tools_in(path) if path.exists() else []
+    return tuple(str(tool["name"]) for tool in tools if _with_schemas(tool) != tool)
+
+
+def _tools_in(path: Path) -> Any:
+    data = decode(read_text(path), str(path))
+    if isinstance(data, list):
+        functions = [item.get("function") if isinstance(item, dict) else None for item in data]
+        data = [f if isinstance(f, dict) else d for f, d in zip(functions, data, strict=True)]
+    return data
+
+
+def _with_schemas(tool: Any) -> Any:
+    if not isinstance(tool, dict):
+        return tool
+    written = {key: tool[key] for key in ("parameters", "returns") if tool.get(key)}
+    return {**tool, **{key: standard_schema(schema) for key, schema in written.items()}}
 
 
 def _profiles(folder: Path, scenario: str = "") -> tuple[Profile, ...]:

@@ -59,12 +59,13 @@ def wrong_turns(results: Sequence[TurnResult], most: int) -> tuple[list[Foldout]
     ordered = [r for *_, r in sorted(wrong, key=lambda row: row[:3])]
     mixed = round_robin(rows for _, rows in sorted(by_system(ordered).items()))
     seen: Counter[str] = Counter()
-    return [_turn(r, seen) for r in mixed[:most]], len(mixed)
+    return [turn_item(r, seen) for r in mixed[:most]], len(mixed)
 
 
-def _turn(result: TurnResult, seen: Counter[str]) -> Foldout:
-    verdict, prediction = result.verdict, result.prediction
-    assert verdict is not None  # `wrong_turns` takes no others
+def turn_item(result: TurnResult, seen: Counter[str]) -> Foldout:
+    """Return a turn that has a verdict: what was due, and what was predicted."""
+    verdict, prediction, outcome = result.verdict, result.prediction, outcome_of(result)
+    assert verdict is not None
     assert isinstance(prediction, Prediction)
     facts: list[tuple[str, Words]] = [
         ("before it", cut(result.case.said, MOST_WORDS)),
@@ -77,7 +78,7 @@ def _turn(result: TurnResult, seen: Counter[str]) -> Foldout:
         unique_id("turn", result, seen),
         heading(result.case.id, result.system, f"trial {result.trial}" if result.trial else ""),
         [Facts([fact for fact in facts if fact[1]]), Lines(lines, "Differs")],
-        [badge(WRONG[outcome_of(result)], "drop")],
+        [badge(WRONG.get(outcome, outcome), "drop" if outcome in WRONG else "keep")],
         kind="case",
         signs=flow_signs(result) or (),
     )

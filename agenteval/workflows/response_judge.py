@@ -7,7 +7,7 @@ scale or cannot be read is a failure with its status, never a number.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from pydantic import Field, model_validator
@@ -87,9 +87,10 @@ class ResponseJudge:
                 history=case.history,
             )
         except Exception as error:  # noqa: BLE001  becomes a failure that says what it is
-            status, message, usage = failure_of(error)
-            status = "unscored:off_scale" if isinstance(error, OffScale) else status
-            return ResponseVerdict(status=status, message=message, usage=usage)
+            failure = asdict(failure_of(error))
+            if isinstance(error, OffScale):
+                failure["status"] = "unscored:off_scale"
+            return ResponseVerdict(**failure)
         return ResponseVerdict(**asked.value, usage=asked.usage)
 
 

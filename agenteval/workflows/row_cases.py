@@ -23,9 +23,7 @@ from agenteval.workflows.flowbench_rows import TurnRow, read_rows
 from agenteval.workflows.reply_text import read_reply
 from agenteval.workflows.results import CaseInfo
 from agenteval.workflows.scenario import Role, Scenario, WorkflowTool, schema_problem
-
-_TYPES = {"list": "array", "dict": "object", "str": "string", "int": "integer"}
-_TYPES |= {"float": "number", "bool": "boolean"}
+from agenteval.workflows.tool_schema import json_types
 
 
 def row_cases(files: Sequence[Path]) -> list[TurnCase]:
@@ -107,17 +105,12 @@ def _tool(row: TurnRow, name: str) -> Tool:
     """Return a tool as function calling offers it. Rows write `required` beside a parameter's
     type, and types by their Python names."""
     schema: dict[str, Any] = row.schemas[name]
-    properties: dict[str, JsonValue] = {}
-    required = list(schema["required"]) if isinstance(schema.get("required"), list) else []
-    for key, value in schema.get("properties", {}).items():
-        about = dict(value) if isinstance(value, dict) else {}
-        if about.pop("required", False) is True:
-            required.append(key)
-        if isinstance(kind := about.get("type"), str):
-            about["type"] = _TYPES.get(kind.lower(), kind.lower())
-        properties[key] = about
-    parameters = {"type": "object", "properties": properties}
-    parameters |= {"required": required} if required else {}
+    properties: dict[str, JsonValue] = {
+        key: value if isinstance(value, dict) else {}
+        for key, value in schema.get("properties", {}).items()
+    }
+    parameters = {"type": "object", "properties": properties, "required": schema.get("required")}
+    parameters = json_types(parameters)
     if schema_problem(parameters):  # with types that JSON schema lacks, only the names are certain
         parameters = {"type": "object", "properties": {name: {} for name in properties}}
     text = re.search(rf"^API:\s*{re.escape(name)}\s*\nAPI Desc\w*:\s*(.+)$", row.prompt, re.M)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from pydantic import Field, model_validator
@@ -118,8 +118,7 @@ class SessionJudge:
                 dialogue=session.dialogue,
             )
         except Exception as error:  # noqa: BLE001  becomes a failure that says what it is
-            status, message, usage = failure_of(error)
-            return GoalsFailure(status=status, message=message, usage=usage)
+            return GoalsFailure(**asdict(failure_of(error)))
         verdict: GoalsVerdict = asked.value
         return verdict.model_copy(update={"usage": asked.usage})
 

@@ -14,6 +14,7 @@ from agenteval.records.table import (
     Table,
     cells_of,
     column,
+    columns_headed,
     columns_of,
     table_of,
 )
@@ -63,6 +64,11 @@ class _AgentColumns:
 @dataclass(frozen=True, slots=True)
 class _SessionCount(_AgentColumns):
     sessions: int = column("sessions", "count")
+
+
+@dataclass(frozen=True, slots=True)
+class _FailedCount(_AgentColumns):
+    failed: int = column("failed", "count", "sessions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,15 +332,17 @@ def _ends(tallies: Sequence[SessionTally]) -> Table:
 
 def _causes(tallies: Sequence[SessionTally]) -> Table:
     """Return the table of causes, which has a column for each."""
-    causes = [Column(c, c.replace("_", "\n"), "count") for c in (*CAUSES, "other")]
-    columns = (*columns_of(_AgentColumns), Column("failed", "failed", "count", "sessions"), *causes)
-    rows: list[dict[str, Cell]] = [
-        {"agent": t.agent, "format": t.format, "failed": sum(t.causes.values()), **t.causes}
-        for t in tallies
-    ]
-    note = "The first deviation of a failed session, from chart and gold calls; no judge."
-    title = "Why sessions failed"
-    return Table("causes", title, columns, tuple(rows), (note,), "agent", detail=True)
+    heads = {cause: cause.replace("_", "\n") for cause in (*CAUSES, "other")}
+    return table_of(
+        _FailedCount,
+        "causes",
+        "Why sessions failed",
+        [(t, {"failed": sum(t.causes.values()), **t.causes}) for t in tallies],
+        notes=["The first deviation of a failed session, from chart and gold calls; no judge."],
+        group="agent",
+        detail=True,
+        more=columns_headed(heads, "count"),
+    )
 
 
 def _effort(t: SessionTally) -> _EffortRow:
@@ -357,16 +365,22 @@ def _effort(t: SessionTally) -> _EffortRow:
     )
 
 
+@dataclass(frozen=True)
+class _FormatPairColumns:
+    agent: str = column("agent")
+    first: str = column("first")
+    second: str = column("second")
+    difference: Interval = column("first less\nsecond [95%]", "signed")
+    tasks: int = column("tasks", "count", "with both")
+    left_out: int = column("left\nout", "count", "tasks with a verdict on one only")
+    p: float | None = column("p", "p")
+    corrected: float | None = column("p cor-\nrected", "p", "Holm, over all pairs")
+
+
 def _formats(pairs: Sequence[Pair], level: str, what: str) -> Table:
-    columns = (
-        Column("agent", "agent"),
-        Column("first", "first"),
-        Column("second", "second"),
-        Column("difference", "first less\nsecond [95%]", "signed", what),
-        Column("tasks", "tasks", "count", "with both"),
-        Column("left_out", "left\nout", "count", "tasks with a verdict on one only"),
-        Column("p", "p", "p"),
-        Column("corrected", "p cor-\nrected", "p", "Holm, over all pairs"),
+    columns = tuple(
+        replace(c, hint=what) if c.key == "difference" else c
+        for c in columns_of(_FormatPairColumns)
     )
     rows = []
     for pair in pairs:

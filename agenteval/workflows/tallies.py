@@ -29,6 +29,7 @@ from agenteval.stats import (
     sign_flip_test,
 )
 from agenteval.stats.bounded import bounded_interval
+from agenteval.stats.paired import PairedTest
 from agenteval.stats.vectors import Floats
 from agenteval.workflows.conformance import CAUSES
 from agenteval.workflows.rates import MatchCounts, Rates, pass_powers, rates
@@ -323,9 +324,8 @@ def format_pairs(results: Iterable[SessionResult] | Iterable[TurnResult]) -> lis
             formats = agents.setdefault(r.agent, {})
             formats.setdefault(r.format, {}).setdefault(r.case.task, []).append(float(value))
 
-    def flips(differences: Floats, single: bool) -> tuple[float | None, str, str | None]:
-        test = sign_flip_test(differences, rng=np.random.default_rng(0))
-        return test.p, test.method, test.reason
+    def flips(differences: Floats, _: bool) -> PairedTest:
+        return sign_flip_test(differences, rng=np.random.default_rng(0))
 
     return holm(
         [pair for agent, formats in agents.items() for pair in pairs(formats, flips, agent)]

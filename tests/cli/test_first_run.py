@@ -39,7 +39,6 @@ def answer(body: dict, number: int) -> str:
 @pytest.mark.slow
 def test_every_line_of_the_page(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("AGENTEVAL_HEADERS", "")
     Path("mails.csv").write_text(table("Dear customer, sorry!"))
     Path("mails-v2.csv").write_text(table("Dear customer, thank you!"))
     own = [text for language, text in BLOCKS if language == "python"]
@@ -64,7 +63,11 @@ def test_every_line_of_the_page(cli: Cli, tmp_path: Path, monkeypatch: pytest.Mo
                     assert "Politeness" in done.stdout
                 continue
             for line in text.splitlines():
-                words = shlex.split(line.replace("https://llm.example.org/v1", server.base_url))
+                line = line.replace("https://llm.example.org/v1", server.base_url)
+                words = shlex.split(line, comments=True)
+                if words[0] == "export":
+                    monkeypatch.setenv(*words[1].split("=", 1))
+                    continue
                 done = cli(*words[1:])
                 # a stand-in that carries tools out in any order fails some plans
                 assert done.code == 0 or words[1:3] == ["plan", "test"], (line, done.err)

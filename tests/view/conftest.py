@@ -12,8 +12,9 @@ from starlette.testclient import TestClient
 
 import agenteval
 from agenteval.store import Store
+from agenteval.view.application import make_app
 from agenteval.view.security import Access
-from agenteval.view.server import Viewer, make_app
+from agenteval.view.server import Viewer
 
 MATH = Path(__file__).parents[2] / "tasks" / "math"
 HOST = "127.0.0.1:8000"
@@ -45,7 +46,7 @@ class Browser:
     def __init__(self, store: Store, **settings: Any) -> None:
         self.access = Access(8000, ("127.0.0.1", "localhost"))
         self.client = TestClient(
-            make_app(Viewer(store, self.access, **settings)),
+            make_app(Viewer(store, self.access, patience=60, **settings)),
             base_url=f"http://{HOST}",
             raise_server_exceptions=True,
         )
@@ -57,7 +58,7 @@ class Browser:
 
     def get(self, path: str, **params: str) -> Any:
         """Ask for a page; redirects are followed."""
-        return self.client.get(path, params=params)
+        return self.client.get(path, params=params or None)
 
     def send(self, path: str, **fields: str) -> Any:
         """Send a form with its token and the origin of the viewer; redirects are followed."""

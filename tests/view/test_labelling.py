@@ -89,6 +89,20 @@ def test_a_label_is_replaced_and_undo_brings_the_former_back(rater: Browser, sto
         assert len(labels.history(item_of(page))) == 27
 
 
+def test_differences_of_raters_are_adjudicated(rater: Browser, store: Path) -> None:
+    page = rater.get("/label/item", queue="q", rater="ann").text
+    item, chosen = item_of(page), levels(page, 0)
+    other = {**chosen, next(iter(chosen)): next(iter(levels(page, 1).values()))}
+    for name, answer in (("ann", chosen), ("bob", other)):
+        rater.send("/label/save", queue="q", rater=name, item=item, **answer)
+    results = rater.get("/label/results", queue="q").text
+    assert results.count("rater=adjudicated") == 1
+    shown = rater.get("/label/item", queue="q", rater="adjudicated", item=item).text
+    assert "ann says" in shown
+    rater.send("/label/save", queue="q", rater="adjudicated", item=item, **other)
+    assert "rater=adjudicated" not in rater.get("/label/results", queue="q").text
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

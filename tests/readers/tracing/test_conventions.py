@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from agenteval.readers.assignment import assignment
+from agenteval.readers.runs import read_runs
 from agenteval.readers.traces import read_traces
 from agenteval.records import Run
 from agenteval.traces.api import detect, findings_report, locate
@@ -33,7 +34,8 @@ def read(path: Path, spans: list[dict[str, Any]]) -> Run:
 @pytest.mark.parametrize("name", CASES)
 def test_read_as_its_own_viewer_shows_it(tmp_path: Path, name: str) -> None:
     expect = CASES[name]["expect"]
-    run = read(tmp_path / "t.jsonl", CASES[name]["spans"])
+    rows = CASES[name].get("spans") or [CASES[name]["document"]]
+    run = read(tmp_path / "t.jsonl", rows)
     assigned, shown = assignment(run), outline(run)
     assert (assigned.task.text, assigned.ending.text) == (expect["task"], expect["ending"])
     assert Counter(span.kind for span in run.spans) == expect["kinds"]
@@ -41,7 +43,12 @@ def test_read_as_its_own_viewer_shows_it(tmp_path: Path, name: str) -> None:
     assert [span.model for span in run.spans if span.kind == "llm"] == expect["models"]
     tools = [(s.tool, json.loads(s.input), s.output) for s in run.spans if s.kind == "tool"]
     assert tools == [tuple(tool) for tool in expect["tools"]]
-    if expect["tools"]:
+    (as_run,) = read_runs(tmp_path / "t.jsonl").runs
+    assert (as_run.input, as_run.output) == (expect["task"], expect["ending"])
+    assert shown.errors == expect.get("errors", 0)
+    if "system" in expect:
+        assert run.system == expect["system"]
+    if expect["tools"] and name != "jaeger":
         calls = [c for s in run.spans if s.kind == "llm" for m in s.reply for c in m.tool_calls]
         silent = name.startswith(("monocle", "pydantic", "google"))  # without calls in these spans
         asked = [] if silent else [(tool[0], tool[1]) for tool in expect["tools"]]

@@ -1,0 +1,320 @@
+"""FORMATS: the recorded sessions that are read, how each is recognized, and what is read of it.
+
+Content decides, never the name of a file. The first value of a file decides its format; a value of
+another format in the same file is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any
+
+from agenteval.errors import InputError
+from agenteval.readers.fields import MESSAGES, Context, has_field
+from agenteval.readers.formats import recognise
+from agenteval.readers.gold import note_withheld, withheld_from, without_gold
+from agenteval.readers.messages import is_message_list
+from agenteval.readers.sessions import benchmarks, coding
+from agenteval.readers.sessions.session import Session, Step, to_run
+from agenteval.readers.source_files import described
+from agenteval.readers.strict_json import Item, Notes
+from agenteval.records import Run
+
+_MOST_PARTS = 2_000_000  # lines of one session: what one file may hold in memory
+
+
+@dataclass(frozen=True)
+class SessionFormat:
+    """One format of sessions.
+
+    `matches` says whether a value is of this format, and never raises. Of a format of `lines` a
+    whole file is one value, the list of its lines. `reads` says for people which of turns, tools
+    (calls with results), errors, tokens, cost and ending are in it. Formats that are not `of_runs`
+    are read as runs elsewhere.
+    """
+
+    name: str
+    matches: Callable[[Any], bool]
+    read: Callable[[Any], Session | Iterable[Session]]
+    reads: str
+    lines: bool = False
+    of_runs: bool = True
+
+
+def _has(*keys: str) -> Callable[[Any], bool]:
+    """Return a test for objects with all these keys."""
+    return lambda value: isinstance(value, dict) and all(key in value for key in keys)
+
+
+def _rows(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+_CLAUDE = frozenset({"system", "result", "summary", "queue-operation"})
+
+
+def _is_claude(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    kind, of_session = value.get("type"), "sessionId" in value or "session_id" in value
+    if kind in ("user", "assistant"):
+        return of_session and isinstance(value.get("message"), dict)
+    return (
+        (kind in _CLAUDE and of_session)
+        or ("leafUuid" in value and "summary" in value)
+        or (kind == "file-history-snapshot" and "snapshot" in value)
+    )
+
+
+_CODEX = frozenset({"session_meta", "turn_context", "response_item", "event_msg", "compacted"})
+
+
+def _is_codex(value: Any) -> bool:
+    return isinstance(value, dict) and (
+        (value.get("type") in _CODEX and "payload" in value)
+        or (value.get("type") == "thread.started" and "thread_id" in value)
+        or (_has("id", "timestamp", "instructions")(value) and "messages" not in value)
+    )
+
+
+def _is_gemini(value: Any) -> bool:
+    return _has("sessionId", "projectHash")(value)
+
+
+def _is_gemini_prompts(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and _has("sessionId", "messageId")(value[0])
+
+
+def _is_contents(value: Any) -> bool:
+    """Whether a value is a list of Gemini's contents, as checkpoints hold it."""
+    rows = value.get("history") if isinstance(value, dict) else value
+    return isinstance(rows, list) and bool(rows) and all(map(_has("role", "parts"), rows))
+
+
+def _contents(value: Any) -> Session:
+    session = Session(agent="Gemini CLI")
+    session.add({"contents": value["history"] if isinstance(value, dict) else value})
+    return session
+
+
+def _is_openhands(value: Any) -> bool:
+    rows = value.get("history", value.get("events")) if isinstance(value, dict) else value
+    rows = rows if isinstance(rows, list) else []
+    heads = [row[0] if isinstance(row, list) and row else row for row in rows[:5]]
+    return bool(heads) and all(map(_is_event, heads))
+
+
+def _is_event(value: Any) -> bool:
+    if not isinstance(value, dict) or "source" not in value:
+        return False
+    kind = value.get("kind")
+    of_v1 = isinstance(kind, str) and kind.endswith(("Event", "Observation"))
+    return of_v1 or "observation" in value or ("action" in value and "args" in value)
+
+
+def _is_who_and_when(value: Any) -> bool:
+    return _has("history", "mistake_agent", "mistake_step")(value)
+
+
+def _is_agentrx(value: Any) -> bool:
+    steps = value.get("steps") if isinstance(value, dict) else None
+    return isinstance(steps, list) and bool(steps) and _has("substeps")(steps[0])
+
+
+def _is_atif(value: Any) -> bool:
+    return _has("schema_version", "steps")(value) and str(value["schema_version"]).startswith(
+        "ATIF"
+    )
+
+
+def _is_simulation(value: Any) -> bool:
+    one = _has("id", "task_id", "messages", "termination_reason")(value)
+    return one or _has("tasks", "simulations")(value)
+
+
+def _is_run_state(value: Any) -> bool:
+    held = ("modelResponses", "generatedItems"), ("model_responses", "generated_items")
+    return _has("$schemaVersion")(value) and any(_has(*keys)(value) for keys in held)
+
+
+def _is_transcript(value: Any) -> bool:
+    """Whether a value is a list of messages of at least two speakers, whatever their roles are."""
+    return (
+        isinstance(value, list)
+        and len(value) > 1
+        and all(isinstance(row, dict) and "content" in row for row in value)
+        and all(isinstance(row.get("role"), str) for row in value)
+        and not any(has_field(row, "output", "messages") for row in value)
+        and len({benchmarks.speaker(row) for row in value}) > 1
+    )
+
+
+def _is_record(value: Any) -> bool:
+    """Whether a value is a record of a run with its messages."""
+    form = recognise(value) if isinstance(value, dict) else None
+    return form is not None and any(is_message_list(value.get(key)) for key in MESSAGES)
+
+
+def _record(value: Any) -> Session:
+    form = recognise(value)
+    assert form is not None
+    draft = form.to_draft(value, Context("", Notes()))
+    steps = [
+        Step(m.role, m.content, list(m.tool_calls), name=m.name, result_of=m.tool_call_id)
+        for m in draft.messages
+    ]
+    return Session(
+        draft.id or draft.weak_id,
+        model="" if draft.system == "unnamed" else draft.system,
+        steps=steps,
+        task=draft.input or None,
+        output=draft.output,
+        success=draft.success,
+        reference=draft.reference,
+        failure=draft.failure,
+    )
+
+
+def _is_swe(value: Any) -> bool:
+    mini = _has("messages", "info", "trajectory_format")(value)
+    return mini or _has("trajectory", "info")(value)
+
+
+_ALL = "task, turns, tools, errors, tokens, cost, ending"
+FORMATS: tuple[SessionFormat, ...] = (
+    SessionFormat("Claude Code", _is_claude, coding.claude_code, _ALL, lines=True),
+    SessionFormat(
+        "Codex CLI",
+        _is_codex,
+        coding.codex,
+        "task, turns, tools, errors, tokens, ending",
+        lines=True,
+    ),
+    SessionFormat(
+        "Gemini CLI chat",
+        _is_gemini,
+        coding.gemini,
+        "task, turns, tools, errors, tokens",
+        lines=True,
+    ),
+    SessionFormat("Gemini CLI prompts", _is_gemini_prompts, coding.gemini_prompts, "refused"),
+    SessionFormat("Gemini CLI checkpoint", _is_contents, _contents, "task, turns, tools"),
+    SessionFormat("ATIF (Harbor)", _is_atif, coding.atif, "task, turns, tools, tokens, cost"),
+    SessionFormat("OpenHands", _is_openhands, benchmarks.openhands, _ALL),
+    SessionFormat("OpenHands, lines", _is_event, benchmarks.openhands, _ALL, lines=True),
+    SessionFormat("SWE-agent", _is_swe, benchmarks.swe_trajectory, _ALL, of_runs=False),
+    SessionFormat("Who&When", _is_who_and_when, benchmarks.who_and_when, "task, turns, ending"),
+    SessionFormat("AgentRx", _is_agentrx, benchmarks.agentrx, "task, turns"),
+    SessionFormat(
+        "tau-bench",
+        _has("task_id", "reward", "traj"),
+        benchmarks.tau_bench,
+        "task, turns, tools, cost",
+    ),
+    SessionFormat("tau2-bench", _is_simulation, benchmarks.tau2, _ALL),
+    SessionFormat(
+        "OpenAI Agents SDK run state",
+        _is_run_state,
+        benchmarks.run_state,
+        "task, turns, tools, tokens, ending",
+    ),
+    SessionFormat("record of a run", _is_record, _record, "task, turns, tools", of_runs=False),
+    SessionFormat("transcript", _is_transcript, benchmarks.transcript, "task, turns, tools"),
+)
+
+
+def session_format(values: list[Any], *, of_runs: bool = False) -> SessionFormat | None:
+    """Return the format of a file by its first values; None for any other file.
+
+    `of_runs` leaves out formats that are read as runs elsewhere.
+    """
+    first = values[0] if values else None
+    inner = first[0] if isinstance(first, list) and first else None
+    for form in FORMATS[:-1]:
+        if form.matches(first) or form.matches(inner):
+            return form if form.of_runs or not of_runs else None
+    known = of_runs and is_message_list(first)
+    is_lines = len(values) > 1 and _is_transcript(values)
+    return FORMATS[-1] if is_lines or (_is_transcript(first) and not known) else None
+
+
+def session_runs(
+    form: SessionFormat,
+    items: Iterable[Item],
+    name: str,
+    task: str,
+    notes: Notes,
+    *,
+    with_gold: bool = False,
+) -> Iterator[tuple[Run, str]]:
+    """Yield the runs of a file with their places; `name` is the id of one without its own.
+
+    Raises InputError for a value of another format, and for one that its tool would not write.
+    """
+    number = 0
+    for values, place, line in _documents(form, items):
+        try:
+            read = form.read(values)
+            sessions = [read] if isinstance(read, Session) else list(read)
+        except InputError as error:
+            raise InputError(str(error), place) from None
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            problem = f"not written as by {form.name} ({type(error).__name__}: {error})"
+            raise InputError(problem, place) from None
+        for session in sessions:
+            if not session.steps and session.failure is None:
+                notes.add(f"a session of {form.name} without messages was passed over", place)
+                continue
+            number += 1
+            own = name if line is None and number == 1 else f"{name}:{number}"
+            run = to_run(session, own, form.name, task)
+            if not with_gold:
+                run = without_gold(run)
+                note_withheld(withheld_from(run), Context(place, notes))
+            yield run, place
+
+
+def _documents(form: SessionFormat, items: Iterable[Item]) -> Iterator[tuple[Any, str, int | None]]:
+    """Yield the documents of a file: its values, or those of a list, or all lines together."""
+    rows = iter(items)
+    first = next(rows)
+    whole = isinstance(first.value, list) and form.matches(first.value)
+    if whole or not (form.lines or form is FORMATS[-1]):
+        for item in chain([first], rows):
+            is_list = isinstance(item.value, list) and not form.matches(item.value)
+            for i, value in enumerate(item.value if is_list else [item.value]):
+                place = f"{item.place}[{i}]" if is_list else item.place
+                _refuse_other(form, value, place)
+                yield value, place, item.line if not is_list else i
+        return
+    lines: list[Any] = []
+    for item in chain([first], rows):
+        for value in _rows(item.value):
+            _refuse_other(form, value, item.place)
+            if len(lines) >= _MOST_PARTS:
+                raise InputError(f"more than {_MOST_PARTS:,} lines of a session", item.place)
+            lines.append(value)
+    place = first.place if len(lines) == 1 else first.place.rpartition(":")[0] or first.place
+    yield lines, place, None
+
+
+def _refuse_other(form: SessionFormat, value: Any, place: str) -> None:
+    """Raise InputError for a value of another format than the file began with."""
+    if form.matches(value) or (form.lines and not isinstance(value, dict)):
+        return
+    other = next(
+        (f for f in FORMATS if f is not form and f is not FORMATS[-1] and f.matches(value)), None
+    )
+    if other is not None:
+        problem = f"this is of {other.name}, but the file begins as {form.name}; split the file"
+        raise InputError(problem, place)
+    if not form.lines and form is not FORMATS[-1]:
+        raise InputError(f"not of {form.name}, as the file begins: {described(value)}", place)
+
+
+def first_items(items: Iterator[Item]) -> tuple[list[Item], Iterator[Item]]:
+    """Return the first two items, which decide the format, and all items."""
+    head = list(islice(items, 2))
+    return head, chain(head, items)

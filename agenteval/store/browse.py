@@ -1,0 +1,299 @@
+"""Queries of the viewer: small parts of a large store, each by an index or in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Select, func, literal_column, select
+
+from agenteval.records import Criterion
+from agenteval.store import rows, schema
+from agenteval.store.connect import dialect_of, reading
+from agenteval.store.store import Store
+
+_calls, _results, _items = schema.calls.c, schema.results.c, schema.items.c
+_experiments, _sources = schema.experiments.c, schema.sources.c
+
+
+@dataclass(frozen=True, slots=True)
+class OriginalRun:
+    """A run as it is judged, without its text; `length` counts characters of its trajectory."""
+
+    key: str
+    id: str
+    task: str
+    system: str
+    case: str
+    success: bool | None
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunCopy:
+    """Another item of the same run: a perturbed copy, or the run as another judge saw it."""
+
+    key: str
+    origin: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class BegunExperiment:
+    """A row of the table experiments; times are seconds since 1970. `planned` counts cells or
+    trials, `rows` are the starts of the keys of originals or cases."""
+
+    source_key: str
+    evaluator: str
+    name: str
+    begun: float
+    finished: float | None
+    planned: int
+    rows: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeCall:
+    """One call of a judge on an item; `record` is its CallRecord as a JSON value."""
+
+    call_id: str
+    source_key: str
+    variant: str
+    repeat: int
+    record: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialLine:
+    """One trial without its log; `started` is in seconds since 1970."""
+
+    call_id: str
+    evaluator: str
+    system: str
+    system_key: str
+    case: str
+    case_key: str
+    trial: int
+    status: str
+    outcome: str | None
+    started: float | None
+
+
+def original_runs(store: Store, keys: Sequence[str] | None = None) -> Iterator[OriginalRun]:
+    """Yield all runs that are no perturbed copy, or those with these keys, by system and id."""
+    length = func.length(dialect_of(store.engine).json_text(_items.body, "trajectory"))
+    query = select(
+        _items.item_key,
+        _items.id,
+        _items.task,
+        _items.system,
+        _items.case_key,
+        _items.success,
+        length.label("length"),
+    ).where(_items.kind == "run", _items.origin.is_(None))
+    if keys is not None:
+        query = query.where(dialect_of(store.engine).among(_items.item_key, keys))
+    with reading(store.engine) as connection:
+        large = connection.execution_options(yield_per=10_000)
+        for row in large.execute(query.order_by(_items.system, _items.id, _items.used)):
+            success = None if row.success is None else bool(row.success)
+            yield OriginalRun(
+                row.item_key,
+                row.id,
+                row.task or "",
+                row.system or "",
+                row.case_key or row.item_key,
+                success,
+                int(row.length or 0),
+            )
+
+
+def runs_with_text(store: Store, text: str) -> set[str]:
+    """Return the keys of runs whose id, input or trajectory holds a text, whatever its case."""
+    pattern = "%" + "".join("\\" + c if c in "\\%_" else c for c in text.lower()) + "%"
+    json_text = dialect_of(store.engine).json_text
+    columns: list[Any] = [
+        _items.id,
+        *(json_text(_items.body, k) for k in ("problem", "trajectory")),
+    ]
+    found = [func.lower(column).like(pattern, escape="\\") for column in columns]
+    query = select(_items.item_key).where(
+        _items.kind == "run", _items.origin.is_(None), found[0] | found[1] | found[2]
+    )
+    with reading(store.engine) as connection:
+        return set(connection.execute(query).scalars())
+
+
+def criteria_by_key(store: Store, keys: Iterable[str]) -> dict[str, Criterion]:
+    """Return criteria by content hash, the ones used last at the end."""
+    query = select(_items.item_key, _items.body).where(
+        dialect_of(store.engine).among(_items.item_key, keys)
+    )
+    order: tuple[Any, ...] = (_items.used, literal_column("items.rowid"))
+    with reading(store.engine) as connection:
+        return {
+            row.item_key: rows.valid(Criterion, row.body, f"the criterion {row.item_key[:12]}")
+            for row in connection.execute(query.order_by(*order))
+        }
+
+
+def others_of_run(store: Store, run: OriginalRun) -> list[RunCopy]:
+    """Return the perturbed copies of a run, and its other versions (same id, task and system)."""
+    same = (_items.id == run.id) & (_items.task == run.task) & (_items.system == run.system)
+    query = select(_items.item_key, _items.origin).where(
+        _items.kind == "run",
+        _items.item_key != run.key,
+        (_items.origin == run.key) | (same & _items.origin.is_(None)),
+    )
+    with reading(store.engine) as connection:
+        return [RunCopy(*row) for row in connection.execute(query.order_by(_items.used))]
+
+
+def cells_on(store: Store, source_key: str, keys: Iterable[str]) -> Iterator[Any]:
+    """Yield item_key, criterion_key, repeat, status, label, value of a source on original runs."""
+    query = select(
+        _results.item_key,
+        _results.criterion_key,
+        _results.repeat,
+        _results.status,
+        _results.label,
+        _results.value,
+    ).where(_results.source_key == source_key, _results.variant == "original")
+    with reading(store.engine) as connection:
+        for part in rows.batched(keys, 400):
+            among = query.where(_results.item_key.in_(part))
+            yield from connection.execute(among.order_by(_results.item_key, _results.repeat))
+
+
+def calls_on(store: Store, source_key: str, item_key: str) -> list[JudgeCall]:
+    """Return the calls of a judge that gave its results on an item, by variant and repeat."""
+    ids = (
+        select(_results.call_id)
+        .where(_results.source_key == source_key, _results.item_key == item_key)
+        .distinct()
+    )
+    query = select(schema.calls).where(_calls.call_id.in_(ids))
+    with reading(store.engine) as connection:
+        return [
+            JudgeCall(
+                row.call_id,
+                row.source_key,
+                row.variant,
+                row.repeat,
+                rows.decode(row.record, f"the call {row.call_id[:12]}"),
+            )
+            for row in connection.execute(query.order_by(_calls.variant, _calls.repeat))
+        ]
+
+
+def calls_of(store: Store, source_key: str) -> int:
+    """Return how many calls of a source are stored; it changes with every result that is added."""
+    query = select(func.count()).where(_calls.source_key == source_key)
+    with reading(store.engine) as connection:
+        return int(connection.execute(query).scalar_one())
+
+
+def begun_experiments(store: Store) -> list[BegunExperiment]:
+    """Return all experiments, the one begun last first. Raises StoreError for a damaged plan."""
+    query = select(schema.experiments).order_by(_experiments.begun.desc())
+    begun = []
+    with reading(store.engine) as connection:
+        for row in connection.execute(query):
+            plan = rows.decode(row.plan, f"the experiment {row.experiment_key[:12]}")
+            grids = plan.get("grids", [])
+            originals = [g["rows"] for g in grids if g["variant"] in ("", "original")]
+            begun.append(
+                BegunExperiment(
+                    row.source_key,
+                    row.evaluator,
+                    row.name,
+                    row.begun,
+                    row.finished,
+                    sum(len(g["rows"]) * g["repeats"] * (len(g["criteria"]) or 1) for g in grids),
+                    tuple(dict.fromkeys(key for keys in originals for key in keys)),
+                )
+            )
+    return begun
+
+
+_TRIAL = (
+    _calls.call_id,
+    _sources.evaluator,
+    _sources.name,
+    _sources.system_key,
+    _items.id,
+    _calls.item_key,
+    _calls.repeat,
+    _calls.status,
+    _calls.outcome,
+    _calls.started,
+)
+
+
+def trial_lines(
+    store: Store,
+    *,
+    evaluator: str | None = None,
+    outcome: str | None = None,
+    source: str | None = None,
+    start: int,
+    most: int,
+) -> tuple[list[TrialLine], int]:
+    """Return a page of trials, the latest first, and how many there are in all.
+
+    They are those of an evaluator, with an outcome or status, and of a source (start of its key),
+    where these are named.
+    """
+    chosen, count = _trials(select(*_TRIAL)), _trials(select(func.count()))
+    wheres = []
+    if evaluator is not None:
+        wheres.append(_sources.evaluator == evaluator)
+    if outcome is not None:
+        wheres.append((_calls.outcome == outcome) | (_calls.status == outcome))
+    if source is not None:
+        wheres.append(_calls.source_key.startswith(source, autoescape=True))
+    chosen, count = chosen.where(*wheres), count.where(*wheres)
+    order = _calls.started.desc(), _calls.call_id
+    with reading(store.engine) as connection:
+        page = connection.execute(chosen.order_by(*order).offset(start).limit(most))
+        return [TrialLine(*row) for row in page], int(connection.execute(count).scalar_one())
+
+
+def trial_line(store: Store, call_id: str) -> TrialLine | None:
+    """Return one trial, None where it is not (or no longer) stored."""
+    with reading(store.engine) as connection:
+        query = _trials(select(*_TRIAL)).where(_calls.call_id == call_id)
+        row = connection.execute(query).first()
+    return None if row is None else TrialLine(*row)
+
+
+def _trials(query: Select[Any]) -> Select[Any]:
+    return (
+        query.select_from(schema.calls)
+        .join(schema.sources, _sources.source_key == _calls.source_key)
+        .join(schema.items, _items.item_key == _calls.item_key)
+        .where(_calls.status.is_not(None), _sources.system_key.is_not(None))
+    )
+
+
+def outcomes_of(store: Store, source_key: str) -> dict[str, int]:
+    """Return how many trials of a source have which outcome, those without one left out."""
+    query = (
+        select(_calls.outcome, func.count())
+        .where(_calls.source_key == source_key, _calls.outcome.is_not(None))
+        .group_by(_calls.outcome)
+    )
+    with reading(store.engine) as connection:
+        return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def labelled_successes(store: Store) -> dict[str, tuple[str, bool | None]]:
+    """Return task and success of every original run by its key."""
+    query = select(_items.item_key, _items.task, _items.success).where(
+        _items.kind == "run", _items.origin.is_(None)
+    )
+    with reading(store.engine) as connection:
+        return {
+            key: (task or "", None if success is None else bool(success))
+            for key, task, success in connection.execute(query)
+        }

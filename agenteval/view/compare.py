@@ -1,0 +1,324 @@
+"""Page 4 of the viewer: two systems, or two judges, case by case, the largest difference first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from starlette.requests import Request
+from starlette.responses import Response
+
+from agenteval.analysis.compared_ratings import RatingQuery, compared_stores
+from agenteval.analysis.comparison import CompareOptions
+from agenteval.analysis.comparison import compare as compare_tables
+from agenteval.analysis.comparison_tables import comparison_tables, comparison_warnings
+from agenteval.analysis.gates import gate_lines, regression_gates
+from agenteval.errors import InputError
+from agenteval.records.table import Cell, Column, Table
+from agenteval.reporting.page import (
+    Block,
+    Columns,
+    Fragment,
+    Lines,
+    Listing,
+    Page,
+    PageSection,
+    Text,
+    Tiles,
+)
+from agenteval.store import Store
+from agenteval.store.browse import OriginalRun
+from agenteval.utility.page_runs import copy_diff
+from agenteval.view.experiments import judge_choices, judge_name, judge_of
+from agenteval.view.grid import across, page_number, turn_links, waiting_page
+from agenteval.view.judge_index import JudgeIndex
+from agenteval.view.run import JudgedBy, levels_in_words, run_of
+from agenteval.view.server import Viewer, page_path, respond
+
+PER_PAGE = 50
+MOST_TESTED = 50_000  # results up to which the gate is computed before the page is sent
+_ROUND = 1e-9
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two sides: an index with the runs that take part, and the mean of each."""
+
+    name: str
+    index: JudgeIndex
+    rows: Mapping[str, Sequence[int]]  # pair → positions of its runs
+    values: NDArray[np.float64]
+
+    def mean(self, pair: str) -> float | None:
+        """Return the mean of a pair over its runs, None without a value."""
+        values = [self.values[i] for i in self.rows[pair] if not np.isnan(self.values[i])]
+        return float(sum(values) / len(values)) if values else None
+
+    def run(self, pair: str) -> OriginalRun:
+        """Return the first run of a pair."""
+        return self.index.runs[self.rows[pair][0]]
+
+
+@dataclass(frozen=True)
+class PairedRun:
+    """A case with its mean on both sides; `difference` is b - a."""
+
+    first: OriginalRun
+    second: OriginalRun
+    a: float
+    b: float
+
+    @property
+    def difference(self) -> float:
+        """b - a."""
+        return self.b - self.a
+
+
+def compare_page(viewer: Viewer, request: Request) -> Response:
+    """Two systems under one judge (`a`, `b`), or two judges (`judge`, `other`) on the same runs."""
+    store, query = viewer.store, request.query_params
+    judge = judge_of(store, query.get("judge"))
+    if judge is None:
+        raise InputError("no judge of this store has results yet", query.get("judge", "judge"))
+    key, source = judge
+    index = viewer.indexes.get(key)
+    if index is None:
+        return waiting_page(request, judge_name(key, source))
+    other = judge_of(store, query.get("other")) if query.get("other") else None
+    criterion = query.get("criterion") or ""
+    sides: tuple[Side, Side] | None = None
+    if other is not None:
+        second = viewer.indexes.get(other[0])
+        if second is None:
+            return waiting_page(request, judge_name(*other))
+        sides = (
+            _side(judge_name(key, source), index, criterion, None, _by_run),
+            _side(judge_name(*other), second, criterion, None, _by_run),
+        )
+    elif len(index.systems) > 1:
+        a = query.get("a") or index.systems[0]
+        b = query.get("b") or next(s for s in index.systems if s != a)
+        sides = (
+            _side(a, index, criterion, a, _by_case),
+            _side(b, index, criterion, b, _by_case),
+        )
+    pairs = _pairs(*sides) if sides else []
+    part, number = _part(pairs, request)
+    before, after = turn_links(request, number, _differing(pairs), PER_PAGE)
+    page = Page("view", "Compare", "", _sections(store, key, other, sides, pairs, part))
+    return respond(
+        request,
+        "compare.html",
+        page=page,
+        query=query,
+        judge=key[:16],
+        other=other[0][:16] if other else "",
+        judges=judge_choices(store),
+        system_choices=[(name, name) for name in index.systems],
+        sides=[side.name for side in sides or ()],
+        criteria=[(c.id, c.name) for c in index.criteria],
+        before=before,
+        after=after,
+    )
+
+
+def _by_case(run: OriginalRun) -> str:
+    return run.case
+
+
+def _by_run(run: OriginalRun) -> str:
+    return "\0".join((run.task, run.system, run.id))
+
+
+def _side(
+    name: str,
+    index: JudgeIndex,
+    criterion: str,
+    system: str | None,
+    pair_of: Callable[[OriginalRun], str],
+) -> Side:
+    """Return a side on a criterion (id; "": the mean of all). Raises InputError for an unknown
+    criterion or system."""
+    column = index.column(criterion)
+    if criterion and column < 0:
+        raise InputError(f"{name} has no results on {criterion!r}", "criterion")
+    if system is not None and system not in index.systems:
+        known = ", ".join(index.systems)
+        raise InputError(f"there is no system {system!r}; there are: {known}", "system")
+    values = index.means[:, column].astype(float) if criterion else across(index.means, mean=True)
+    rows: dict[str, list[int]] = {}
+    for i, run in enumerate(index.runs):
+        if system is None or run.system == system:
+            rows.setdefault(pair_of(run), []).append(i)
+    return Side(name, index, rows, values)
+
+
+def _pairs(first: Side, second: Side) -> list[PairedRun]:
+    """Return the common cases with a value on both sides, the largest difference first."""
+    pairs = []
+    for pair in first.rows:
+        if pair in second.rows:
+            a, b = first.mean(pair), second.mean(pair)
+            if a is not None and b is not None:
+                pairs.append(PairedRun(first.run(pair), second.run(pair), a, b))
+    return sorted(pairs, key=lambda p: (-round(abs(p.difference), 9), p.first.id))
+
+
+def _differing(pairs: Sequence[PairedRun]) -> int:
+    return sum(abs(p.difference) > _ROUND for p in pairs)
+
+
+def _part(pairs: Sequence[PairedRun], request: Request) -> tuple[Sequence[PairedRun], int]:
+    differing = _differing(pairs)  # they come first
+    number = page_number(request.query_params, differing, PER_PAGE)
+    return pairs[(number - 1) * PER_PAGE : min(number * PER_PAGE, differing)], number
+
+
+# ---- what is shown -------------------------------------------------------------------------------
+
+
+def _sections(
+    store: Store,
+    key: str,
+    other: tuple[str, object] | None,
+    sides: tuple[Side, Side] | None,
+    pairs: Sequence[PairedRun],
+    part: Sequence[PairedRun],
+) -> list[PageSection]:
+    if sides is None:
+        text = "There is one system and one judge: choose another judge to compare with."
+        return [PageSection("summary", "", [Text(text)])]
+    names = sides[0].name, sides[1].name
+    worse = [p for p in part if p.difference < -_ROUND]
+    better = [p for p in part if p.difference > _ROUND]
+    counts = (
+        (len(pairs), "common cases"),
+        (sum(p.difference < -_ROUND for p in pairs), "got worse" if other is None else "lower"),
+        (sum(p.difference > _ROUND for p in pairs), "got better" if other is None else "higher"),
+        (len(pairs) - _differing(pairs), "equal"),
+    )
+    words = ("Got worse", "Got better") if other is None else ("Lower", "Higher")
+    halves = Columns(
+        [_cases(words[0], "worse", worse, key, other)],
+        [_cases(words[1], "better", better, key, other)],
+    )
+    return [
+        PageSection("counts", f"B = {names[1]} against A = {names[0]}", [Tiles(counts)]),
+        PageSection("gate", "Verdict and gate", _gate(store, key, other, sides)),
+        PageSection("cases", "Cases, largest difference first", [halves] if part else []),
+    ]
+
+
+def _cases(
+    title: str,
+    name: str,
+    pairs: Sequence[PairedRun],
+    key: str,
+    other: tuple[str, object] | None,
+) -> Block:
+    columns = (
+        Column("run", "run"),
+        Column("a", "A", "number"),
+        Column("b", "B", "number"),
+        Column("difference", "B − A", "signed"),
+    )
+    rows: list[dict[str, Cell]] = []
+    links = {}
+    for pair in pairs:
+        rows.append({"run": pair.first.id, "a": pair.a, "b": pair.b, "difference": pair.difference})
+        links[pair.first.id] = page_path(
+            "/compare/case",
+            a=pair.first.key,
+            b=pair.second.key,
+            judge=key[:16],
+            other=other[0][:16] if other else None,
+        )
+    if not rows:
+        return Text("none on this page", "quiet", title)
+    return Listing(Table(name, title, columns, tuple(rows)), links)
+
+
+def _gate(
+    store: Store, key: str, other: tuple[str, object] | None, sides: tuple[Side, Side]
+) -> list[Block]:
+    """Return the verdict on every criterion and the gate of `agenteval compare --fail-if`."""
+    names = sides[0].name, sides[1].name
+    judges = (key,) if other is None else (key, other[0])
+    command = f"agenteval compare {names[0]!r} {names[1]!r} --source {key[:12]}"
+    if other is not None:
+        command = f"agenteval compare --source {key[:12]} --source {other[0][:12]}"
+    if sum(side.index.cells for side in {side.index.calls: side for side in sides}.values()) > (
+        MOST_TESTED
+    ):
+        return [
+            Text(
+                [
+                    f"With more than {MOST_TESTED:,} results the tests take longer than a page "
+                    "should. Run ",
+                    Fragment(f"{command} --fail-if surely-worse", "code"),
+                ]
+            )
+        ]
+    query = RatingQuery(
+        systems=names if other is None else (),
+        judges=judges,
+        task=None,
+        two_places=False,
+        place_names=(store.shown, store.shown),
+    )
+    pair = compared_stores(query, [store, store])
+    comparison = compare_tables(
+        pair.first, pair.second, pair_by=pair.pair_by, options=CompareOptions()
+    )
+    gates = gate_lines(regression_gates(comparison, "surely-worse"))
+    verdicts = comparison_tables(pair, comparison)[0]
+    return [
+        Listing(verdicts, titled=False),
+        Lines(gates, "Gate: B must not surely be worse than A", empty="No row has a mean."),
+        *(Text(line, "warning") for line in comparison_warnings(pair, comparison)),
+        Text(["The same with options: ", Fragment(command, "code")], "note"),
+    ]
+
+
+def case_page(viewer: Viewer, request: Request) -> Page:
+    """Both runs of a case: their levels side by side, and the difference of their texts."""
+    query = request.query_params
+    found = [run_of(viewer.store, query.get(side, "")) for side in ("a", "b")]
+    judges = [query.get("judge") or "", query.get("other") or query.get("judge") or ""]
+    chosen: list[JudgedBy | None] = [
+        next((j for j in run.judges if j.key.startswith(judge)), None)
+        for run, judge in zip(found, judges, strict=True)
+    ]
+    names = {c.id: c.name for run in found for c in run.criteria.values()}
+    rows: list[dict[str, Cell]] = []
+    for criterion, name in names.items():
+        row: dict[str, Cell] = {"criterion": name}
+        for side, judge in zip("ab", chosen, strict=True):
+            results = [r for r in judge.results if r.criterion_id == criterion] if judge else []
+            row[side] = levels_in_words(results) if results else None
+        rows.append(row)
+    heads = [
+        f"{side}: {run.run.system or run.run.id}" + (f", {judge.name}" if judge else "")
+        for side, run, judge in zip("AB", found, chosen, strict=True)
+    ]
+    columns = Column("criterion", "criterion"), Column("a", heads[0]), Column("b", heads[1])
+    bodies = [str(run.body["trajectory"]) for run in found]
+    links: list[str | Fragment] = []
+    for side, run, source in zip("AB", found, judges, strict=True):
+        link = page_path("/run", item=run.run.key, judge=source or None)
+        links += [Fragment(f"{side}: {run.run.id} ({run.run.system})", link=link), "  "]
+    same = bodies[0] == bodies[1]
+    difference = (
+        Text("Both sides are about the same text.", "quiet")
+        if same
+        else Text(copy_diff(bodies[0], bodies[1]), "pre", "From A to B: deletions and insertions")
+    )
+    sections = [
+        PageSection("runs", "", [Text(links)]),
+        PageSection("levels", "Levels", [Table("levels", "", columns, tuple(rows))]),
+        PageSection("request", "Request", [Text(str(found[0].body["problem"]) or "–", "pre")]),
+        PageSection("texts", "Work of the systems", [difference]),
+    ]
+    return Page("view", found[0].run.id, "", sections)

@@ -1,0 +1,243 @@
+"""Page 1 of the viewer: what was run, with its verdict, cost and pass rate, and what runs now."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from agenteval.records import Source
+from agenteval.records.table import column, table_of
+from agenteval.reporting.page import Listing, Page, PageSection, Text
+from agenteval.store import Store
+from agenteval.store.browse import (
+    BegunExperiment,
+    begun_experiments,
+    labelled_successes,
+    outcomes_of,
+)
+from agenteval.store.experiments import open_experiments, short, unfinished_of
+from agenteval.text import plural
+from agenteval.view.server import Viewer, page_path, respond, viewer_of
+
+MOST_COUNTED = 50_000  # planned cells up to which progress is counted before the page is sent
+_EVERY = 2.0  # seconds between two messages about progress
+_PASSED = {"planning": "pass", "workflows": "success"}  # the outcome of a trial that passed
+_GATES = {0: "passed", 4: "undecided", 5: "failed"}
+
+
+@dataclass(frozen=True)
+class _ExperimentRow:
+    name: str = column("judge, agent or finder")
+    task: str | None = column("task")
+    begun: str | None = column("begun")
+    runs: int | None = column("runs or cases", "count")
+    planned: int | None = column("results planned", "count")
+    state: str = column("state")
+    verdict: str | None = column("verdict")
+    gate: str | None = column("gate", hint="passes where the judge is trustworthy, as in `verify`")
+    cost: float | None = column("cost of all calls", "money")
+    passed: float | None = column("pass rate", "share", "of runs whose success is known")
+    trend: float | None = column(
+        "trend", "signed", "pass rate minus that of the experiment before it on the same task"
+    )
+
+
+@dataclass(frozen=True)
+class RunningExperiment:
+    """An experiment that is not finished; `stored` is None where it was not counted yet."""
+
+    source_key: str
+    name: str
+    planned: int
+    stored: int | None
+    line: str
+
+
+def experiments_page(viewer: Viewer, request: Request) -> Response:
+    """All experiments, the latest first, and the progress of those that are not finished."""
+    store = viewer.store
+    sources = dict(store.sources(trials=True))
+    judges = dict(store.sources())
+    experiments = begun_experiments(store)
+    rates = _pass_rates(store, experiments)
+    rows, links = [], {}
+    for experiment, rate in zip(experiments, rates, strict=True):
+        key = experiment.source_key
+        name = f"{experiment.name} {key[:8]}"
+        links[name] = source_link(key, experiment.evaluator, judge=key in judges)
+        rows.append(_row(store, name, experiment, rate))
+    known = {experiment.source_key for experiment in experiments}
+    for key, source in reversed(sources.items()):
+        if key not in known:  # stored before experiments were
+            name = f"{source.model} {key[:8]}"
+            links[name] = source_link(key, source.evaluator, judge=key in judges)
+            rows.append(_row_of_source(store, name, key))
+    empty = ["task", "verdict", "gate", "cost", "passed", "trend"]
+    table = table_of(_ExperimentRow, "experiments", "Experiments", rows, drop_empty=empty)
+    nothing = Text(
+        "Nothing is stored yet. Score some runs with `agenteval quantify`, or try `demo`."
+    )
+    blocks = [Listing(table, links, titled=False)] if rows else [nothing]
+    as_of = time.strftime("%Y-%m-%d %H:%M", time.localtime())
+    lead = f"{plural(len(rows), 'experiment')}, as of {as_of}. Choose one to see its runs."
+    page = Page("view", "Experiments", lead, [PageSection("experiments", "", blocks)])
+    return respond(request, "experiments.html", page=page, running=running(store))
+
+
+def source_link(key: str, evaluator: str, *, judge: bool) -> str:
+    """Return the page of what a source gave: the grid of a judge, or the trials of an agent."""
+    if judge:
+        return page_path("/grid", judge=key[:16])
+    return page_path("/trials", evaluator=evaluator, system=key[:16])
+
+
+def running(store: Store, most: int | None = MOST_COUNTED) -> list[RunningExperiment]:
+    """Return what is not finished. Above `most` planned results they are not counted."""
+    lines = []
+    for experiment in open_experiments(store):
+        if most is not None and experiment.planned > most:
+            name, planned = f"{experiment.name} {experiment.source[:8]}", experiment.planned
+            line = f"{planned:,} results are planned"
+            lines.append(RunningExperiment(experiment.source, name, planned, None, line))
+    counted = [e.source for e in open_experiments(store) if most is None or e.planned <= most]
+    for open_ in unfinished_of(store, dict.fromkeys(counted)):
+        experiment = open_.experiment
+        if most is None or experiment.planned <= most:
+            name = f"{experiment.name} {experiment.source[:8]}"
+            lines.append(
+                RunningExperiment(experiment.source, name, open_.planned, open_.stored, open_.line)
+            )
+    return lines
+
+
+async def progress(request: Request) -> Response:
+    """Send the progress of running experiments as server-sent events until all are finished.
+
+    WHATWG, HTML Living Standard, section 9.2.
+    """
+    store = viewer_of(request).store
+
+    async def events() -> AsyncIterator[str]:
+        while not await request.is_disconnected():
+            lines = await run_in_threadpool(running, store, None)
+            fields = [
+                {"key": x.source_key, "stored": x.stored, "planned": x.planned, "line": x.line}
+                for x in lines
+            ]
+            yield f"data: {json.dumps(fields)}\n\n"
+            if not lines:
+                return
+            await asyncio.sleep(_EVERY)
+
+    return StreamingResponse(events(), media_type="text/event-stream")
+
+
+def _row(store: Store, name: str, experiment: BegunExperiment, rate: _PassRate) -> _ExperimentRow:
+    verdict, gate = _verdict(store, experiment.source_key)
+    return _ExperimentRow(
+        name=name,
+        task=rate.task,
+        begun=_day(experiment.begun),
+        runs=len(experiment.rows),
+        planned=experiment.planned,
+        state="not finished" if experiment.finished is None else "finished",
+        verdict=verdict,
+        gate=gate,
+        cost=store.usage(experiment.source_key).cost,
+        passed=rate.share,
+        trend=rate.trend,
+    )
+
+
+def _row_of_source(store: Store, name: str, key: str) -> _ExperimentRow:
+    verdict, gate = _verdict(store, key)
+    return _ExperimentRow(
+        name=name,
+        task=None,
+        begun=None,
+        runs=None,
+        planned=None,
+        state="unknown",
+        verdict=verdict,
+        gate=gate,
+        cost=store.usage(key).cost,
+        passed=None,
+        trend=None,
+    )
+
+
+def _verdict(store: Store, key: str) -> tuple[str | None, str | None]:
+    stored = store.verdict_on(key)
+    if stored is None:
+        return None, None
+    judge = stored.result.judge
+    return judge.verdict, _GATES[judge.exit_code()]
+
+
+def _day(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+
+
+@dataclass(frozen=True)
+class _PassRate:
+    """Share of successful runs of an experiment on a task, and its change."""
+
+    task: str | None = None
+    share: float | None = None
+    trend: float | None = None
+
+
+def _pass_rates(store: Store, experiments: Sequence[BegunExperiment]) -> list[_PassRate]:
+    """Return the pass rate of every experiment, in their order (the latest first)."""
+    labels = {short([k])[0]: label for k, label in labelled_successes(store).items()}
+    rates: list[_PassRate] = []
+    before: dict[tuple[str, str], float] = {}
+    for experiment in reversed(experiments):
+        task, share = _pass_rate(store, experiment, labels)
+        group = experiment.evaluator, task or experiment.name
+        trend = share - before[group] if share is not None and group in before else None
+        if share is not None:
+            before[group] = share
+        rates.append(_PassRate(task, share, trend))
+    return rates[::-1]
+
+
+def _pass_rate(
+    store: Store,
+    experiment: BegunExperiment,
+    labels: Mapping[str, tuple[str, bool | None]],
+) -> tuple[str | None, float | None]:
+    judged = [labels[row] for row in experiment.rows if row in labels]
+    if judged:
+        known = [success for _, success in judged if success is not None]
+        task = Counter(task for task, _ in judged).most_common(1)[0][0]
+        return task, sum(known) / len(known) if known else None
+    word = _PASSED.get(experiment.evaluator.partition(".")[0])
+    outcomes = outcomes_of(store, experiment.source_key) if word else {}
+    total = sum(outcomes.values())
+    return None, outcomes.get(word or "", 0) / total if total else None
+
+
+def judge_of(store: Store, wanted: str | None) -> tuple[str, Source] | None:
+    """Return the judge whose key begins so, the one used last by default; None without any."""
+    judges = store.sources()
+    chosen = [judge for judge in judges if wanted is None or judge[0].startswith(wanted)]
+    return chosen[-1] if chosen else None
+
+
+def judge_choices(store: Store) -> list[tuple[str, str]]:
+    """Return the start of the key and the name of every judge, the one used last first."""
+    return [(key[:16], judge_name(key, source)) for key, source in reversed(store.sources())]
+
+
+def judge_name(key: str, source: Source) -> str:
+    """Return the model with the start of its hash: a judge is more than its model."""
+    return f"{source.model} {key[:8]}"

@@ -1,0 +1,340 @@
+"""Page 3 of the viewer: one run, its conversation, what the judges said, its copies, every call."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from starlette.requests import Request
+
+from agenteval.errors import InputError
+from agenteval.readers.injection import texts_signs
+from agenteval.readers.view import ViewTurn, split_trajectory
+from agenteval.records import Criterion, Failure, Result, Score, Source
+from agenteval.records.table import Cell, Column, Table, column, table_of
+from agenteval.reporting.page import (
+    Block,
+    Card,
+    Cards,
+    Facts,
+    Foldout,
+    Fragment,
+    Items,
+    Listing,
+    Page,
+    PageSection,
+    Text,
+    Words,
+    badge,
+)
+from agenteval.reporting.text import cut, variant_label
+from agenteval.store import Store
+from agenteval.store.browse import (
+    JudgeCall,
+    OriginalRun,
+    calls_on,
+    criteria_by_key,
+    original_runs,
+    others_of_run,
+)
+from agenteval.text import plural
+from agenteval.utility.page_runs import copy_diff
+from agenteval.view.experiments import judge_name
+from agenteval.view.server import Viewer, page_path
+
+MOST_TEXT = 100_000  # characters of one text
+_MOST_TURNS = 400
+_ORIGINAL = "original"
+_OUTCOMES = {True: ("success", "keep"), False: ("failed", "drop")}
+
+
+@dataclass(frozen=True)
+class JudgedBy:
+    """A judge with its results on the versions of one run, and on copies by variant."""
+
+    key: str
+    source: Source
+    results: tuple[Result, ...]
+    copies: Mapping[str, tuple[str, tuple[Result, ...]]]  # variant → item key and results
+
+    @property
+    def name(self) -> str:
+        """The model with the start of its hash."""
+        return judge_name(self.key, self.source)
+
+
+@dataclass(frozen=True)
+class RunOnPage:
+    """Everything about a run: its text, and what every judge said of it."""
+
+    store: Store
+    run: OriginalRun
+    body: Mapping[str, Any]
+    judges: tuple[JudgedBy, ...]
+
+    @cached_property
+    def criteria(self) -> dict[str, Criterion]:
+        """Criteria on which there is a result, by content hash."""
+        keys = dict.fromkeys(
+            r.key.criterion
+            for judge in self.judges
+            for results in (judge.results, *(c for _, c in judge.copies.values()))
+            for r in results
+        )
+        return criteria_by_key(self.store, keys)
+
+
+def run_page(viewer: Viewer, request: Request) -> Page:
+    """One run. `judge` in the address comes first among the judges, and its calls are shown."""
+    found = run_of(viewer.store, request.query_params.get("item", ""))
+    wanted = request.query_params.get("judge")
+    judges = sorted(found.judges, key=lambda j: not (wanted and j.key.startswith(wanted)))
+    chosen = judges[0] if judges else None
+    lead = f"{found.run.system or 'no system'} · task {found.run.task or 'unnamed'}"
+    sections = [
+        PageSection("summary", "", list(_summary(found, judges))),
+        PageSection("conversation", "Conversation", list(_conversation(found))),
+        PageSection("judges", "Judges", _judges(found, judges)),
+        PageSection("copies", "Perturbed copies", _copies(found, chosen) if chosen else []),
+        PageSection(
+            "calls",
+            f"Calls of {chosen.name}" if chosen else "",
+            [Items(list(_calls(found, chosen)))] if chosen else [],
+            "What was sent and what came back, call by call.",
+        ),
+    ]
+    return Page("view", found.run.id, lead, sections)
+
+
+def run_of(store: Store, key: str) -> RunOnPage:
+    """Return a run by its key. Raises InputError for one that is not (or no longer) stored."""
+    runs = list(original_runs(store, [key]))
+    if not runs:
+        raise InputError("this run is not in the store, or was removed", key[:16] or "item")
+    (_, body), *_ = store.bodies([key])
+    others = others_of_run(store, runs[0])
+    versions = [key, *(other.key for other in others if other.origin is None)]
+    copies = [other.key for other in others if other.origin is not None]
+    judges = []
+    for source_key, source in reversed(store.sources()):
+        results: list[Result] = []
+        for version in versions:
+            results = list(store.results(source_key, variant=_ORIGINAL, item=version))
+            if results:
+                break
+        by_variant: dict[str, list[Result]] = defaultdict(list)
+        for copy in copies:
+            for result in store.results(source_key, item=copy):
+                by_variant[result.key.variant].append(result)
+        if results or by_variant:
+            of_copies = {v: (rs[-1].key.run, tuple(rs)) for v, rs in sorted(by_variant.items())}
+            judges.append(JudgedBy(source_key, source, tuple(results), of_copies))
+    return RunOnPage(store, runs[0], body, tuple(judges))
+
+
+def _summary(found: RunOnPage, judges: Sequence[JudgedBy]) -> Iterator[Block]:
+    run = found.run
+    signs = texts_signs((str(found.body["problem"]), str(found.body["trajectory"])))
+    if signs:
+        names: list[str | Fragment] = ["This text seems to talk to the judge: "]
+        yield Text(names + [Fragment(s.name + " ", "badge drop") for s in signs], "warning")
+    outcome: Words = "unknown"
+    if run.success is not None:
+        word, kind = _OUTCOMES[run.success]
+        outcome = [Fragment(word, f"badge {kind}")]
+    judged: list[str | Fragment] = []
+    for j in judges:
+        link = page_path("/run", item=run.key, judge=j.key[:16])
+        judged += [", " if judged else "", Fragment(j.name, link=link)]
+    yield Facts(
+        [
+            ("success", outcome),
+            ("length", f"{run.length:,} characters"),
+            ("judged by", judged or "nobody"),
+            ("key", run.key[:16]),
+        ]
+    )
+
+
+# ---- the conversation ----------------------------------------------------------------------------
+
+
+def _conversation(found: RunOnPage) -> Iterator[Block]:
+    problem, trajectory = str(found.body["problem"]), str(found.body["trajectory"])
+    yield Text(cut(problem, MOST_TEXT) or "(empty)", "pre", "Request")
+    if found.body.get("reference_shown"):
+        yield Text("The judge was shown the reference answer as well.", "quiet")
+    turns = split_trajectory(cut(trajectory, MOST_TEXT))
+    if len(turns) < 2:
+        yield Text(turns[0].text if turns else "(empty)", "pre", "Work of the system")
+        return
+    shown = turns[:_MOST_TURNS]
+    steps = [Fragment(turn.heading or "text", link=f"turn-{i}") for i, turn in enumerate(shown, 1)]
+    yield Text(_joined(steps), "quiet", f"Timeline: {plural(len(turns), 'step')}")
+    yield Cards([_turn(i, turn) for i, turn in enumerate(shown, 1)], "Work of the system", "chat")
+    if len(turns) > len(shown):
+        yield Text(f"… and {len(turns) - len(shown):,} more steps", "note")
+
+
+def _joined(steps: Sequence[Fragment]) -> list[str | Fragment]:
+    words: list[str | Fragment] = []
+    for i, step in enumerate(steps):
+        words += [" → ", step] if i else [step]
+    return words
+
+
+def _turn(number: int, turn: ViewTurn) -> Card:
+    """Return a turn as a card; the results of tools are folded."""
+    role = turn.heading.removeprefix("span ").partition(":")[0].strip()
+    text: Block = Text(turn.text or "(empty)", "say")
+    if role in ("tool", "tool call"):
+        lines = f"{turn.heading or role}, {len(turn.text):,} characters"
+        return Card("", [Items([Foldout("", lines, [text])])], "call", f"turn-{number}")
+    kind = {"user": "user", "system": "thought"}.get(role, "agent")
+    return Card(turn.heading or "text", [text], kind, f"turn-{number}")
+
+
+# ---- what the judges said ------------------------------------------------------------------------
+
+
+def _judges(found: RunOnPage, judges: Sequence[JudgedBy]) -> list[Block]:
+    """Return a table of levels (criteria by judges), and the words behind them."""
+    columns = (Column("criterion", "criterion"), *(Column(j.key, j.name) for j in judges))
+    rows, cards = [], []
+    by_id: dict[str, str] = {c.id: c.name for c in found.criteria.values()}
+    for criterion, name in by_id.items():
+        row: dict[str, Cell] = {"criterion": name}
+        blocks: list[Block] = []
+        for judge in judges:
+            results = [r for r in judge.results if r.criterion_id == criterion]
+            row[judge.key] = levels_in_words(results) if results else None
+            blocks += _answers(judge, results, several=len(judges) > 1)
+        rows.append(row)
+        if blocks:
+            cards.append(Card([Fragment(name, "strong")], blocks))
+    if not rows:
+        return [Text("No judge has judged this run.")]
+    table = Table("levels", "Levels by judge", columns, tuple(rows))
+    return [Listing(table, titled=False), Cards(cards, "Explanations and evidence")]
+
+
+def levels_in_words(results: Sequence[Result]) -> str:
+    """Return the levels of repeats, as in "good ×2, poor"."""
+    counts = Counter(_word(result) for result in results)
+    return ", ".join(f"{w} ×{n}" if n > 1 else w for w, n in counts.most_common())
+
+
+def _word(result: Result) -> str:
+    if isinstance(result, Failure):
+        return f"no result: {result.status.partition(':')[2].replace('_', ' ')}"
+    value = "" if result.value is None else f"{result.value:.2f}"
+    return result.label or value or result.status.replace("_", " ")
+
+
+def _answers(judge: JudgedBy, results: Sequence[Result], *, several: bool) -> Iterator[Block]:
+    for result in results:
+        who = f"{judge.name}, " if several else ""
+        line: list[str | Fragment] = [
+            Fragment(f"{who}repeat {result.key.repeat + 1} ", "quiet"),
+            badge(_word(result), "drop")
+            if isinstance(result, Failure)
+            else Fragment(_word(result), "strong"),
+        ]
+        yield Text(line)
+        if isinstance(result, Failure):
+            if result.message:
+                yield Text(cut(result.message, MOST_TEXT))
+            continue
+        yield from _words_of(result)
+
+
+def _words_of(score: Score) -> Iterator[Block]:
+    if score.explanation:
+        yield Text(cut(score.explanation, MOST_TEXT))
+    evidence: dict[str, Any] = dict(score.evidence)
+    if score.probabilities:
+        evidence = {"probabilities": score.probabilities, **evidence}
+    for name, value in evidence.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        yield Text(cut(f"{name}: {text}", MOST_TEXT), "quote")
+
+
+# ---- perturbed copies ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _EffectOfCopyRow:
+    criterion: str = column("criterion")
+    original: float | None = column("original", "number")
+    copy: float | None = column("copy", "number")
+    change: float | None = column("original minus copy", "signed")
+
+
+def _copies(found: RunOnPage, judge: JudgedBy) -> list[Block]:
+    """Return the copies that a judge judged: what was changed, and what it did to the scores."""
+    bodies = dict(found.store.bodies(key for key, _ in judge.copies.values()))
+    items = []
+    for variant, (key, results) in judge.copies.items():
+        names = dict.fromkeys(r.criterion_id for r in results)
+        rows = []
+        for criterion in names:
+            before = _mean(r for r in judge.results if r.criterion_id == criterion)
+            after = _mean(r for r in results if r.criterion_id == criterion)
+            change = None if before is None or after is None else before - after
+            rows.append(_EffectOfCopyRow(_name(found, criterion), before, after, change))
+        blocks: list[Block] = [table_of(_EffectOfCopyRow, "effects", "", rows)]
+        diff = copy_diff(str(found.body["trajectory"]), str(bodies[key]["trajectory"]))
+        blocks.append(Text(diff, "pre", "The copy, and what it changes"))
+        items.append(Foldout("", variant_label(variant, judge.copies), blocks))
+    return [Items(items)] if items else []
+
+
+def _name(found: RunOnPage, criterion: str) -> str:
+    return next((c.name for c in found.criteria.values() if c.id == criterion), criterion)
+
+
+def _mean(results: Iterator[Result]) -> float | None:
+    values = [r.value for r in results if isinstance(r, Score) and r.value is not None]
+    return sum(values) / len(values) if values else None
+
+
+# ---- calls ---------------------------------------------------------------------------------------
+
+
+def _calls(found: RunOnPage, judge: JudgedBy) -> Iterator[Foldout]:
+    """Yield what was sent and what came back in every call of a judge on the run."""
+    keys = dict.fromkeys(r.key.run for r in judge.results)
+    for key in keys:
+        for call in calls_on(found.store, judge.key, key):
+            yield Foldout(
+                "",
+                f"repeat {call.repeat + 1}",
+                list(_call(found, judge, key, call)),
+                about=_about_call(call.record),
+            )
+
+
+def _about_call(record: Mapping[str, Any]) -> str:
+    latency, usage = record.get("latency"), record.get("usage") or {}
+    parts = [
+        plural(int(record.get("attempts") or 0), "request"),
+        "from the cache" if record.get("cache_hit") else "",
+        f"{latency:.1f} s" if isinstance(latency, float | int) else "",
+        f"{usage.get('prompt_tokens') or 0:,} tokens read" if usage.get("prompt_tokens") else "",
+        str(record.get("model") or ""),
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def _call(found: RunOnPage, judge: JudgedBy, key: str, call: JudgeCall) -> Iterator[Block]:
+    if call.record.get("repaired"):
+        yield Text("The first reply could not be read, so the judge was asked again.", "quiet")
+    replies = [found.store.get_reply(reply) for reply in call.record.get("replies") or ()]
+    texts = [str(reply.get("text") or "") for reply in replies if reply]
+    for i, text in enumerate(texts or [str(call.record.get("raw") or "")], 1):
+        title = f"Reply {i} of {len(texts)}, as it came" if len(texts) > 1 else "Reply, as it came"
+        yield Text(cut(text, MOST_TEXT) or "(empty)", "pre", title)

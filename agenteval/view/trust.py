@@ -1,0 +1,231 @@
+"""Page 5 of the viewer: the evidence of the verifier as pictures, linked to the runs behind it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from starlette.requests import Request
+from starlette.responses import Response
+
+from agenteval.errors import InputError
+from agenteval.records.table import Estimate
+from agenteval.records.verification import VerifiedSet
+from agenteval.reporting import charts, plots
+from agenteval.reporting.charts import Series
+from agenteval.reporting.page import (
+    Answer,
+    AnswerKind,
+    Block,
+    Fragment,
+    Listing,
+    Page,
+    PageSection,
+    Plan,
+    Text,
+    figures,
+)
+from agenteval.stats.proportion import proportion_interval
+from agenteval.utility.page_tables import trust_table
+from agenteval.utility.tables import effects_table, evidence_by_system, evidence_table
+from agenteval.view.experiments import judge_choices, judge_name, judge_of
+from agenteval.view.judge_index import JudgeIndex
+from agenteval.view.server import Viewer, page_path
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_MOST_PANELS = 12  # criteria of which reliability is drawn
+_FEWEST_RUNS = 10
+
+
+def trust_page(viewer: Viewer, request: Request) -> Page | Response:
+    """What `verify` found of a judge. A judge that was not verified has a page that says so."""
+    store = viewer.store
+    judge = judge_of(store, request.query_params.get("judge"))
+    if judge is None:
+        raise InputError("no judge of this store has results yet", "judge")
+    key, source = judge
+    others: list[str | Fragment] = []
+    for other, name in judge_choices(store):
+        others += [Fragment(name, link=page_path("/trust", judge=other)), "  "]
+    stored = store.verdict_on(key)
+    if stored is None:
+        command = Fragment("agenteval verify", "code")
+        words: list[str | Fragment] = ["Nothing says yet whether to trust it: run ", command]
+        sections = [PageSection("summary", "", [Text(words), Text(others, "quiet", "Judges")])]
+        return Page("view", judge_name(key, source), "Can the judge be trusted?", sections)
+    index = viewer.indexes.get(key)
+    result, day = stored.result, time.strftime("%Y-%m-%d %H:%M", time.localtime(stored.made))
+    names = {c.id: c.name for c in index.criteria} if index else {}
+    links = {
+        names.get(v.criterion_id, v.criterion_id): page_path(
+            "/grid", judge=key[:16], sort=v.criterion_id
+        )
+        for v in result.criteria
+    }
+    reliability = _reliability(index) if index else ()
+    drawn = _figures(result.model_dump_json(), tuple(names.items()), reliability)
+    waiting = [] if index else [Text("Reliability is drawn once the results are read; reload.")]
+    effects = Listing(effects_table(result.criteria, names), links, titled=False)
+    sections = [
+        PageSection("summary", "", [*_answer(result), Text(others, "quiet", "Judges")]),
+        PageSection("figures", "Evidence", [*waiting, *drawn.blocks]),
+        PageSection(
+            "criteria",
+            "Criteria",
+            [Listing(trust_table(result.criteria, names), links, titled=False)],
+            "Each criterion links to its runs, the lowest first.",
+        ),
+        PageSection(
+            "effects",
+            "Effects of perturbations",
+            [effects] if effects.table.rows else [],
+            "Original minus copy, as a share of the scale: positive where the copy scores lower.",
+        ),
+    ]
+    lead = f"Verified on {day}, task {stored.task or 'unnamed'}."
+    return Page("view", judge_name(key, source), lead, sections)
+
+
+def _answer(result: VerifiedSet) -> list[Block]:
+    judge = result.judge
+    kinds: dict[str, AnswerKind] = {
+        "trustworthy": "trustworthy",
+        "not trustworthy": "not-trustworthy",
+    }
+    lines = [*judge.reasons, *([f"Next: {judge.next_step}"] if judge.next_step else [])]
+    kind = kinds.get(judge.verdict, "trustworthy" if judge.trusted else "not-enough-data")
+    tables = [evidence_table(judge), evidence_by_system(judge)]
+    return [
+        Answer("The judge on these criteria", judge.verdict, lines, kind),
+        *(Text(line, "warning") for line in judge.warnings),
+        *(Listing(table) for table in tables if table.rows),
+    ]
+
+
+# ---- pictures ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Bin:
+    """Runs of similar mean on a criterion: their mean, how many, and how many are successful."""
+
+    criterion: str
+    mean: float
+    runs: int
+    successful: int
+
+
+@lru_cache(maxsize=8)
+def _figures(
+    record: str, names: tuple[tuple[str, str], ...], reliability: tuple[_Bin, ...]
+) -> PageSection:
+    """Return the figures of a VerifiedSet as JSON; drawing takes a second, so they are kept."""
+    result = VerifiedSet.model_validate_json(record)
+    known, verified = dict(names), {"judge": result.criteria}
+    plan: Plan = [
+        (
+            "Effects",
+            "Original minus copy by criterion and perturbation. Damage that a judge notices lies "
+            "right of zero.",
+            lambda: _effects(result, known),
+        ),
+        (
+            "Effects by system",
+            "The same for each system: a judge that notices damage in one system alone is not safe "
+            "to compare them.",
+            lambda: plots.effect_forest(verified, known),
+        ),
+        (
+            "Agreement and discrimination",
+            "Do repeats agree, and are successful runs rated above failed ones?",
+            lambda: plots.judge_points(verified, known),
+        ),
+        (
+            "Reliability",
+            "Share of successful runs against the judge's mean. It should rise.",
+            lambda: _reliability_lines(reliability),
+        ),
+    ]
+    return figures(plan)
+
+
+def _effects(result: VerifiedSet, names: Mapping[str, str]) -> Figure:
+    """Return a forest plot of effects. Raises InputError where no copy was judged."""
+    effects = [(v, e) for v in result.criteria for e in v.effects if e.estimate is not None]
+    if not effects:
+        raise InputError("no perturbed copy was judged")
+    expected = ("lower", "none", "higher", "unknown")
+    groups = [word for word in expected if any(e.expected == word for _, e in effects)]
+    series = [
+        Series(
+            f"expected: {word}",
+            [
+                Estimate(e.estimate, e.low, e.high) if e.expected == word else None
+                for _, e in effects
+            ],
+        )
+        for word in groups
+    ]
+    rows = [
+        f"{names.get(v.criterion_id, v.criterion_id)}: {e.operator.replace('_', ' ')}"
+        for v, e in effects
+    ]
+    return charts.rows(
+        rows,
+        {"original − copy": series},
+        title="Effects of perturbations",
+        x="share of the scale; whiskers: 95%",
+        level=0.0,
+        limits=None,
+    )
+
+
+def _reliability(index: JudgeIndex) -> tuple[_Bin, ...]:
+    """Return runs of known success in up to five bins of equal size by their mean."""
+    known = np.array([run.success is not None for run in index.runs], dtype=np.bool_)
+    success = np.array([bool(run.success) for run in index.runs], dtype=np.bool_)
+    bins = []
+    for i, criterion in enumerate(index.criteria[:_MOST_PANELS]):
+        values = index.means[:, i]
+        rows = np.flatnonzero(known & ~np.isnan(values))
+        if not criterion.ordered or len(rows) < _FEWEST_RUNS:
+            continue
+        cuts = np.unique(np.quantile(values[rows], (0.2, 0.4, 0.6, 0.8)))
+        place = np.searchsorted(cuts, values[rows], side="left")
+        for b in np.unique(place):
+            part = rows[place == b]
+            mean = float(values[part].mean())
+            bins.append(_Bin(criterion.name, mean, len(part), int(success[part].sum())))
+    return tuple(bins)
+
+
+def _reliability_lines(bins: Sequence[_Bin]) -> Figure:
+    by_criterion: dict[str, list[_Bin]] = {}
+    for b in bins:
+        by_criterion.setdefault(b.criterion, []).append(b)
+    panels = {
+        criterion: [
+            Series(
+                "successful runs",
+                [proportion_interval(b.successful, b.runs) for b in some],
+                at=[b.mean for b in some],
+            )
+        ]
+        for criterion, some in by_criterion.items()
+        if len(some) > 1
+    }
+    if not panels:
+        raise InputError("success is known for too few runs, or the judge gives one value alone")
+    return charts.lines(
+        panels,
+        title="Share of successful runs by the judge's mean",
+        x="judge's mean",
+        y="successful",
+        notes=["whiskers: 95% (Wilson), runs taken as independent"],
+    )

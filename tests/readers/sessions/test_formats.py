@@ -1,0 +1,139 @@
+"""Recorded sessions of other tools: small files by hand after each published schema.
+
+Expected values are by hand, from what the tool's own viewer or SDK shows of such a file.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenteval.errors import InputError
+from agenteval.readers import make_view, read_runs
+from agenteval.readers.sessions import FORMATS, session_format
+from agenteval.readers.traces import read_traces
+from agenteval.traces.outline import outline
+
+SAMPLES = [
+    json.loads(line) for line in (Path(__file__).parent / "samples.jsonl").read_text().splitlines()
+]
+IDS = [f"{sample['format']}: {sample['source']}" for sample in SAMPLES]
+
+
+def written(folder: Path, sample: dict[str, Any], name: str = "session") -> Path:
+    lines = sample.get("lines")
+    path = folder / f"{name}{'.json' if lines is None else '.jsonl'}"
+    rows = [sample["json"]] if lines is None else lines
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=IDS)
+def test_read_as_the_tool_shows_it(tmp_path: Path, sample: dict[str, Any]) -> None:
+    expect = sample["expect"]
+    path = written(tmp_path, sample)
+    (run,) = read_traces(path).runs
+    assert (run.input, run.output) == (expect["task"], expect["ending"])
+    assert sum(span.kind == "llm" for span in run.spans) == expect["turns"]
+    tools = [
+        (span.tool or span.name, span.input, span.output, span.status == "error")
+        for span in run.spans
+        if span.kind == "tool"
+    ]
+    assert len(tools) == len(expect["tools"])
+    for read, (name, arguments, output, failed) in zip(tools, expect["tools"], strict=True):
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        assert read == (name, "" if arguments is None else text, output, failed)
+    shown = outline(run)
+    assert (shown.tokens, shown.cost) == (expect.get("tokens"), expect.get("cost"))
+    assert run.metadata["recorded_as"] == sample["format"]
+    assert run.metadata.get("ended", "") == expect.get("ended", "")
+    assert (run.success, run.reference) == (expect.get("success"), expect.get("reference"))
+    for key in ("id", "system"):
+        assert key not in expect or getattr(run, key) == expect[key]
+    for span_id, name in expect.get("spans", {}).items():
+        assert next(s.name for s in run.spans if s.id == span_id) == name
+    assert "GOLDEN-7391" not in make_view(run).model_dump_json()
+    (as_run,) = read_runs(path).runs
+    assert (as_run.input, as_run.output) == (run.input, run.output)
+
+
+def test_every_format_has_a_sample_and_is_recognized_by_content_alone() -> None:
+    named = {sample["format"] for sample in SAMPLES}
+    assert named >= {form.name for form in FORMATS} - {"Gemini CLI prompts", "record of a run"}
+    for sample in SAMPLES:
+        values = sample.get("lines", [sample.get("json")])
+        form = session_format(values)
+        assert form is not None
+        assert form.name == sample["format"]
+
+
+def test_the_documentation_says_what_is_read_of_each_format() -> None:
+    rows = (Path(__file__).parents[3] / "docs" / "logs.md").read_text().splitlines()
+    start = rows.index("| format | what is read |") + 2
+    table = rows[start : start + len(FORMATS) + 1]
+    assert table == [*(f"| {form.name} | {form.reads} |" for form in FORMATS), ""]
+
+
+def test_a_folder_of_all_formats(tmp_path: Path) -> None:
+    seen = set()
+    for i, sample in enumerate(SAMPLES):
+        if sample["expect"].get("id", sample["format"]) not in seen:
+            seen.add(sample["expect"].get("id", sample["format"]))
+            written(tmp_path, sample, f"{i:02d}")
+    files = len(list(tmp_path.iterdir()))
+    assert files >= 10
+    for read in (read_runs, read_traces):
+        result = read(tmp_path)
+        assert len(result.runs) == files
+        assert not result.skipped
+
+
+@pytest.mark.parametrize("read", [read_runs, read_traces])
+def test_a_file_of_two_formats_is_refused_in_one_line(tmp_path: Path, read: Any) -> None:
+    claude = next(s for s in SAMPLES if s["format"] == "Claude Code")
+    codex = next(s for s in SAMPLES if s["format"] == "Codex CLI")
+    path = written(tmp_path, {"lines": [*claude["lines"], codex["lines"][0]]})
+    with pytest.raises(InputError) as refusal:
+        read(path)
+    text = str(refusal.value)
+    assert f"session.jsonl:{len(claude['lines']) + 1}" in text
+    assert "Codex CLI" in text
+    assert "Claude Code" in text
+    assert "\n" not in text
+
+
+def test_a_tool_result_of_5_mb(tmp_path: Path) -> None:
+    claude = next(s for s in SAMPLES if s["format"] == "Claude Code")
+    lines = json.loads(json.dumps(claude["lines"]).replace("1 failed", "x" * 5_000_000, 1))
+    path = written(tmp_path, {"lines": lines})
+    (run,) = read_traces(path).runs
+    assert max(len(span.output) for span in run.spans) == 5_000_000
+    assert len(read_runs(path).runs) == 1
+
+
+@pytest.mark.parametrize("usage", [{"prompt_tokens": -5}, {"prompt_tokens": "many"}, "none", []])
+def test_usage_that_is_no_count_is_not_summed(tmp_path: Path, usage: Any) -> None:
+    sample = json.loads(json.dumps(next(s for s in SAMPLES if s["format"] == "tau2-bench")))
+    simulation = sample["json"]["simulations"][0]
+    for message in simulation["messages"]:
+        message["usage"] = usage
+    (run,) = read_traces(written(tmp_path, sample)).runs
+    assert outline(run).tokens is None
+
+
+def test_prompts_without_answers_are_refused_with_what_to_give(tmp_path: Path) -> None:
+    rows = [{"sessionId": "s", "messageId": 0, "type": "user", "message": "Hi", "timestamp": "t"}]
+    with pytest.raises(InputError, match=r"chats/session-\*\.json"):
+        read_runs(written(tmp_path, {"json": rows}))
+
+
+def test_a_record_with_messages_is_a_trace(tmp_path: Path) -> None:
+    messages = [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}]
+    rows = [{"id": "r", "messages": messages, "model": "m"}]
+    (run,) = read_traces(written(tmp_path, {"lines": rows})).runs
+    assert (run.id, run.system, run.input, run.output) == ("r", "m", "2 + 2?", "4")
+    assert [span.kind for span in run.spans] == ["agent", "user", "llm"]

@@ -1,0 +1,183 @@
+"""The pages that show runs, on the recorded judgements of tasks/math."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+
+import pytest
+
+from agenteval.store import Store
+from agenteval.view.judge_index import read_index
+from tests.view.conftest import Browser, Open
+
+
+def words(page: str) -> str:
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
+
+
+def rows(page: str) -> list[str]:
+    (table,) = re.findall(r'<table class="grid">(.*?)</table>', page, re.S)
+    return re.findall(r"<tr><th scope=\"row\"><a[^>]*>(.*?)</a>", table)
+
+
+def link(page: str, start: str) -> str:
+    found = re.search(rf'href="({re.escape(start)}[^"]*)"', page)
+    assert found is not None
+    return html.unescape(found[1])
+
+
+@pytest.fixture
+def pages(browser: Open) -> Browser:
+    return browser()
+
+
+def test_experiments_link_to_their_runs(pages: Browser) -> None:
+    text = pages.get("/").text
+    assert "60" in words(text)
+    assert "52%" in words(text)  # 31 of the 60 runs are successful
+    assert len(rows(pages.get(link(text, "/grid?")).text)) == 50
+
+
+@pytest.mark.parametrize(
+    ("query", "total"),
+    [
+        ({}, 60),
+        ({"success": "yes"}, 31),
+        ({"success": "no"}, 29),
+        ({"success": "unknown"}, 0),
+        ({"system": "duo"}, 20),
+        ({"text": "MATH-07"}, 3),
+        ({"text": "%"}, None),
+        ({"status": "failure", "system": "duo"}, None),
+    ],
+)
+def test_the_grid_is_filtered_as_the_runs_are(
+    pages: Browser, store: Path, query: dict[str, str], total: int | None
+) -> None:
+    page = pages.get("/grid", **query).text
+    with Store(store, create=False) as opened:
+        index = read_index(opened, opened.sources()[-1][0])
+        bodies = dict(opened.bodies(index.by_key))
+    if total is None and "text" in query:
+        total = sum("%" in str(body) for body in bodies.values())
+    elif total is None:
+        failed = [run for run, n in zip(index.runs, index.failed, strict=True) if n]
+        total = sum(run.system == "duo" for run in failed)
+    assert f"of {total} " in words(page) or (total == 0 and "No run fits" in page)
+
+
+def test_the_grid_sorts_by_the_mean_of_a_criterion(pages: Browser, store: Path) -> None:
+    with Store(store, create=False) as opened:
+        ((key, _),) = opened.sources()
+        criterion = next(iter(opened.criteria_of(key).values())).id
+        values: dict[str, list[float]] = {}
+        for result in opened.results(key, variant="original"):
+            value = getattr(result, "value", None)
+            if result.criterion_id == criterion and value is not None:
+                values.setdefault(result.key.run, []).append(value)
+        names = {k: run["run_id"] for k, run in opened.runs().items()}
+    means = {names[k]: sum(v) / len(v) for k, v in values.items()}
+    shown = rows(pages.get("/grid", sort=criterion, order="desc").text)
+    assert [means[run] for run in shown] == sorted(means.values(), reverse=True)[:50]
+    second = rows(pages.get("/grid", sort=criterion, order="desc", page="2").text)
+    assert sorted([*shown, *second]) == sorted(means)
+
+
+def test_cases_by_systems(pages: Browser, store: Path) -> None:
+    page = pages.get("/grid", by="accuracy").text
+    assert len(rows(page)) == 20
+    assert all(f'<th scope="col">{name}</th>' in page for name in ("coder", "duo", "stepwise"))
+
+
+def test_a_run_shows_text_levels_and_calls(pages: Browser, store: Path) -> None:
+    page = pages.get("/grid").text
+    address = link(page, "/run?")
+    run = words(pages.get(address).text)
+    with Store(store, create=False) as opened:
+        ((key, _),) = opened.sources()
+        item = re.search(r"item=(\w+)", address)
+        assert item is not None
+        ((_, body),) = opened.bodies([item[1]])
+        results = list(opened.results(key, item=item[1]))
+    assert " ".join(body["problem"].split()) in run
+    for result in results:
+        assert getattr(result, "label", None) is None or result.label in run
+        assert " ".join((getattr(result, "explanation", "") or "").split()) in run
+    assert "Reply, as it came" in run
+
+
+def test_compare_lists_cases_by_their_difference(pages: Browser) -> None:
+    page = pages.get("/compare", a="coder", b="duo", criterion="accuracy").text
+    (tiles,) = re.findall(r'<dl class="tiles">(.*?)</dl>', page, re.S)
+    common, worse, better, equal = (int(n) for n in re.findall(r"<dd>(\d+)</dd>", tiles))
+    assert common == worse + better + equal == 20
+    differences = [
+        float(n) for n in re.findall(r'<tr><th.*?data-k="(-?[\d.]+)">[^<]*</td></tr>', page)
+    ]
+    falls = [d for d in differences if d < 0]
+    assert falls == sorted(falls)
+    case = pages.get(link(page, "/compare/case?")).text
+    assert "<ins>" in case or "<del>" in case
+
+
+def test_a_judge_that_was_not_verified_is_said_to_be(pages: Browser) -> None:
+    assert "agenteval verify" in words(pages.get("/trust").text)
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "wrong"),
+    [
+        ("/run", {"item": "0" * 64}, "removed"),
+        ("/trial", {"call": "nothing"}, "removed"),
+        ("/grid", {"judge": "zz"}, "zz"),
+        ("/grid", {"sort": "nothing"}, "nothing"),
+        ("/grid", {"success": "maybe"}, "maybe"),
+        ("/compare", {"a": "nobody"}, "nobody"),
+        ("/compare", {"criterion": "nothing"}, "nothing"),
+    ],
+)
+def test_what_is_not_there_has_one_line(
+    pages: Browser, path: str, query: dict[str, str], wrong: str
+) -> None:
+    answer = pages.get(path, **query)
+    assert answer.status_code == 404
+    assert wrong in words(answer.text)
+
+
+def test_an_empty_store_has_pages(tmp_path: Path) -> None:
+    with Store(tmp_path / "empty.db") as store:
+        pages = Browser(store).enter()
+        assert "agenteval quantify" in pages.get("/").text
+        assert pages.get("/trials").status_code == 200
+        for path in ("/grid", "/compare", "/trust"):
+            assert "no judge of this store" in pages.get(path).text
+
+
+def test_a_store_that_vanishes_has_one_line(store: Path) -> None:
+    with Store(store, create=False) as opened:
+        pages = Browser(opened).enter()
+        opened.engine.dispose()
+        for file in store.parent.glob("s.db*"):
+            file.unlink()
+        answer = pages.get("/")
+        assert answer.status_code == 503
+        assert "s.db" in words(answer.text)
+
+
+def test_results_that_are_added_are_announced(store: Path, browser: Open) -> None:
+    pages = browser()
+    assert "Results were added" not in pages.get("/grid").text
+    with Store(store) as writer, writer.engine.begin() as connection:
+        connection.exec_driver_sql(
+            "INSERT INTO calls (call_id, source_key, item_key, variant, repeat, record) "
+            "SELECT 'new', source_key, item_key, variant, 99, record FROM calls LIMIT 1"
+        )
+    assert "Results were added" in pages.get("/grid").text
+
+
+def test_progress_ends_when_nothing_runs(pages: Browser) -> None:
+    answer = pages.get("/progress")
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert answer.text == "data: []\n\n"
