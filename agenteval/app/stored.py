@@ -193,6 +193,7 @@ def results(
         notes.append(
             f"run {run!r} of {len(systems)} systems, {', '.join(systems)}: --system chooses"
         )
+    run = newest.run_id
     ended = {True: "success", False: "failed", None: "success unknown"}[ratings[0].success]
     rows = [
         _ResultRow(
