@@ -17,6 +17,7 @@ from agenteval.planning import options as plan_options
 from agenteval.traces import options as trace_options
 from agenteval.utility import options as utility_options
 from agenteval.workflows import options as flow_options
+from tests.cli.conftest import Cli
 
 GROUPS = [
     (utility_options.JudgeOptions, utility_options.JudgeKeywords),
@@ -82,26 +83,23 @@ def _judge(judge: utility_options.VerifiedJudge) -> None:
 
 @pytest.mark.parametrize("arguments", [["quantify"], ["verify"], ["flow", "session"], ["agree"]])
 def test_help_has_the_usual_options_first_and_all_fit_80_columns(
-    arguments: list[str],
+    arguments: list[str], cli: Cli
 ) -> None:
-    command = command_of(arguments[0])
-    context = command.make_context("agenteval", [], resilient_parsing=True)
-    if arguments[1:]:
-        command = command.get_command(context, arguments[1])
-        context = command.make_context("agenteval", [], parent=context, resilient_parsing=True)
-    context.max_content_width = context.terminal_width = 80
-    text = command.get_help(context)
+    text = cli(*arguments, "-h").out
     sections = re.findall(r"^([A-Z]\w+):$", text, re.M)
     assert sections.index("Options") <= 1
     assert {"Runs", "Store", "Output"} <= set(sections)
     usual = text.partition("Options:\n")[2].partition("\n\n")[0]
     assert len(re.findall(r"^  -", usual, re.M)) <= 15
     assert max(map(len, text.splitlines())) <= 80
+    command = command_of(arguments[0])
+    for name in arguments[1:]:
+        command = command.commands[name]
     shown = set(re.findall(r"--[\w-]+", text))
     assert shown >= {name for p in command.params for name in p.opts if name.startswith("--")}
 
 
-def test_completion_is_installed_by_the_top_level_alone() -> None:
-    assert "--install-completion" in {o for p in command_of().params for o in p.opts}
+def test_completion_is_installed_by_the_top_level_alone(cli: Cli) -> None:
+    assert "--install-completion" in cli("-h").out
     for name in ("quantify", "flow", "agree"):
-        assert "--install-completion" not in {o for p in command_of(name).params for o in p.opts}
+        assert "--install-completion" not in cli(name, "-h").out
