@@ -18,6 +18,7 @@ import re
 import traceback
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TextIO
 from urllib.parse import quote, quote_plus, unquote
@@ -251,6 +252,12 @@ def encodable(value: str) -> str:
 def plural(count: int, word: str) -> str:
     """As in "1 case", "3,000 cases" and "2 criteria"."""
     return f"{count:,} {word if count == 1 else _IRREGULAR.get(word, word + 's')}"
+
+
+def did_you_mean(name: str, names: Iterable[str], *, most: int = 1, cutoff: float = 0.6) -> str:
+    """Return "did you mean math?" with the nearest of the names, "" if none is near."""
+    near = get_close_matches(name[:80], list(names), most, cutoff)
+    return f"did you mean {', '.join(near)}?" if near else ""
 
 
 def raised_at(error: BaseException, file: str | None = None) -> str:

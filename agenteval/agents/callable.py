@@ -14,7 +14,6 @@ import inspect
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from agenteval.agents.conversation import wire_messages
 from agenteval.agents.protocol import Dialogue
 from agenteval.agents.toolbox import Toolbox, is_async
 from agenteval.errors import AgentevalError, InputError
+from agenteval.text import did_you_mean
 
 
 class AgentStopped(BaseException):
@@ -194,9 +194,9 @@ def load(reference: str, option: str = "--agent") -> Any:
         try:
             member = getattr(member, part)
         except AttributeError:
-            near = get_close_matches(part, [n for n in dir(member) if not n.startswith("_")], 1)
-            hint = f"; is {near[0]!r} meant?" if near else ""
-            raise InputError(f"{module_name} has no {path!r}{hint}", option) from None
+            hint = did_you_mean(part, [n for n in dir(member) if not n.startswith("_")])
+            problem = f"{module_name} has no {path!r}" + (f"; {hint}" if hint else "")
+            raise InputError(problem, option) from None
     return member
 
 

@@ -16,6 +16,7 @@ from pydantic import JsonValue
 
 from agenteval.agents.protocol import Agent, System
 from agenteval.errors import InputError
+from agenteval.text import did_you_mean
 
 if TYPE_CHECKING:
     from agenteval.agents.endpoint import Endpoint
@@ -158,13 +159,12 @@ class _Chooser:
         forms = {form.partition(":")[0]: form for form in all_forms}
         near = get_close_matches(adapter.lower(), forms, 1)
         if spec in self._scripted:
-            hint = f"is scripted:{spec} meant? "
+            likely = f"scripted:{spec}"
         elif near:
-            hint = f"is {forms[near[0]]} meant? "
-        elif "." in adapter and ":" in spec:
-            hint = f"is python:{spec} meant? "
+            likely = forms[near[0]]
         else:
-            hint = ""
+            likely = f"python:{spec}" if "." in adapter and ":" in spec else ""
+        hint = f"did you mean {likely}? " if likely else ""
         return f"unknown agent {spec!r}; {hint}{allowed}"
 
     def _on_model(self, adapter: str) -> tuple[System, Client]:
@@ -250,12 +250,9 @@ class _Chooser:
 
     def _by_script(self, name: str) -> System:
         if name not in self._scripted:
-            near = get_close_matches(name, self._scripted, 1)
-            hint = f"; is {near[0]!r} meant?" if near else ""
-            known = ", ".join(sorted(self._scripted)) or "none here"
-            raise InputError(
-                f"there is no scripted agent {name!r}{hint} (known: {known})", "--agent"
-            )
+            known = f"known: {', '.join(sorted(self._scripted)) or 'none here'}"
+            hint = did_you_mean(name, self._scripted) or known
+            raise InputError(f"there is no scripted agent {name!r}; {hint}", "--agent")
         return self._system("scripted", f"scripted:{name}", self._scripted[name], script=name)
 
     def _system(

@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import MISSING, dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, get_args
 
@@ -30,7 +29,7 @@ from agenteval.readers.problems import first_problem
 from agenteval.readers.strict_json import MOST_DEPTH
 from agenteval.readers.table_files import MAPPED
 from agenteval.records import Task
-from agenteval.text import redacted
+from agenteval.text import did_you_mean, redacted
 from agenteval.traces.options import LocateOptions
 from agenteval.utility.options import JudgeOptions, ProposeOptions
 from agenteval.utility.perturb import OPERATORS
@@ -294,8 +293,8 @@ class _Checker:
         raise InputError(problem, self.place(pathway))
 
     def refuse_unknown(self, pathway: Pathway, names: Iterable[str]) -> NoReturn:
-        near = get_close_matches(pathway[-1], names := sorted(names), 1, 0.5)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
+        known = sorted(names)
+        hint = did_you_mean(pathway[-1], known, cutoff=0.5) or f"known: {', '.join(known)}"
         if _SECRET.search(pathway[-1]):
             hint = "secrets are read from the environment, for example AGENTEVAL_API_KEY"
         self.refuse(pathway, f"unknown key {'.'.join(pathway)!r}; {hint}")

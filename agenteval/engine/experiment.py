@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -44,6 +46,7 @@ class Experiment(Generic[T]):
       stored with what it spent, and is evaluated again later.
     - Outage: the experiment stops when the first 8 units fail because of the infrastructure, or 32
       in a row after a success, or all of a short one.
+    - Time: after `minutes` no unit is started; running ones finish and are stored.
     - Interrupt: after a cancellation no unit is started; running ones get `Evaluator.grace` seconds
       to finish and are stored. A second cancellation stops them, and they are not stored.
 
@@ -63,6 +66,7 @@ class Experiment(Generic[T]):
         warn: Callable[[str], None] | None = None,
         announce: bool = True,
         executor: Executor | None = None,
+        minutes: float | None = None,
     ) -> None:
         self.evaluator = evaluator
         self.store = store
@@ -73,6 +77,8 @@ class Experiment(Generic[T]):
         self.warn = warn or notify
         self.announce = announce
         self.executor = executor or LocalExecutor()
+        self.minutes = minutes
+        self._ends = math.inf
         self.progress = Progress(0)
         self._breaker = Breaker(evaluator.noun)
         self._running = 0
@@ -125,6 +131,8 @@ class Experiment(Generic[T]):
 
     async def _run(self, work: Pending[T], on_progress: OnProgress) -> ExperimentResult:
         self.progress = Progress(len(work.units))
+        if self.minutes is not None:
+            self._ends = time.monotonic() + 60 * self.minutes
         on_progress(self.progress)
         units = iter(work.units)
         count = min(self.concurrency, len(work.units))
@@ -140,6 +148,9 @@ class Experiment(Generic[T]):
 
     async def _work(self, units: Iterator[Unit[T]], on_progress: OnProgress) -> None:
         for unit in units:
+            if time.monotonic() >= self._ends:
+                over = f"the time of {self.minutes:g} minutes is used up"
+                self._breaker.stopped = self._breaker.stopped or over
             if self._breaker.stopped:
                 return
             self._running += 1

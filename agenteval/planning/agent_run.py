@@ -20,7 +20,7 @@ from agenteval.engine.executor import Executor, LocalExecutor, make_executor
 from agenteval.models.limits import Limits
 from agenteval.planning.case import Case
 from agenteval.planning.evaluator import EVALUATOR, Rules
-from agenteval.planning.options import AgentOptions
+from agenteval.planning.options import AgentOptions, PlanTestOptions
 from agenteval.planning.oracle import CheckRules
 from agenteval.planning.scripted import SCRIPTED
 from agenteval.planning.suite import read_suite
@@ -81,6 +81,7 @@ class AgentRun:
             notify=self.watch.note,
             warn=self.watch.warn,
             executor=self.executor,
+            minutes=self.options.minutes if isinstance(self.options, PlanTestOptions) else None,
         )
 
     async def run(

@@ -211,8 +211,9 @@ async def aplan_test(suite: Suite, agent: Agent, **options: Unpack[PlanTestKeywo
     """Run an agent on every case of a suite (file or cases), `trials` times, and check its plans.
 
     Only trials that `store` lacks are run; `retry_failed` runs permanent failures again. `limit`:
-    only the first cases. `lexicon`: word lists the suite was made with. `gate` is the least share
-    of passes, `max_unscored` the largest share without verdict. Other options: `AgentOptions`.
+    only the first cases. `minutes`: no trial is begun after that, and the exit code is 3 if any was
+    not run. `lexicon`: word lists the suite was made with. `gate` is the least share of passes,
+    `max_unscored` the largest share without verdict. Other options: `AgentOptions`.
 
     Raises InputError for a suite or agent that cannot be used, Unauthorized, StoreError.
     """

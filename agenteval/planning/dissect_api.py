@@ -138,10 +138,16 @@ def _report(
         stored = load_dissections(store, cases=keys, systems=systems)
     dissections = tuple(stored.get(evaluator_name(options), ()))
     none = "no failed case of this agent and suite is stored; nothing to dissect"
+    notes = [*run.watch.notes, *(() if failed else (none,))]
+    if run.system.parameters.get("temperature") == 0:
+        notes.append(
+            "The model is asked at temperature 0, as in the paper: its repeats hardly vary, so the "
+            "cause Probability is rare. To see chance, test and dissect with --temperature 1."
+        )
     return DissectReport(
         title=f"Causes of failed plans of {run.system.name}",
         tables=dissection_tables(dissections),
-        notes=(*run.watch.notes, *(() if failed else (none,))),
+        notes=tuple(notes),
         unfinished=unfinished,
         data={"dissections": [d.model_dump(mode="json") for d in dissections]},
         exit_code=code,

@@ -136,6 +136,13 @@ def bonds(part: SubSentence) -> Iterator[tuple[Actions, Link, Object]]:
             node = node.relative.object
 
 
+def followed(paragraph: Paragraph) -> set[int]:
+    """Return the actions that are somewhere followed by another one of a list, or by "which"."""
+    nodes = {node for part in paragraph.parts() for s, _, o in bonds(part) for node in (s, o)}
+    lists = [node for node in nodes if isinstance(node, Actions)]
+    return {id for node in lists for id in (node.ids if node.relative else node.ids[:-1])}
+
+
 def demands(part: SubSentence) -> list[Constraint]:
     """Return all constraints of one part, each once, in the order of `bonds`."""
     constraints: dict[Constraint, None] = {}

@@ -170,6 +170,9 @@ class PlanTestOptions(AgentOptions, ExecutorOptions):
 
     trials: int = option(1, help="Attempts at each case.", min=1)
     limit: int | None = option(None, help="Only the first cases.", min=1)
+    minutes: float | None = option(
+        None, help="Begin no case after so many minutes, as in the paper's table 2 (60).", min=0.0
+    )
     lexicon: str | Path | None = option(
         None, "--lexicon", type=Path | None, help="Word lists the suite was made with."
     )
@@ -187,6 +190,7 @@ class PlanTestKeywords(AgentKeywords, ExecutorKeywords, total=False):
 
     trials: int
     limit: int | None
+    minutes: float | None
     lexicon: str | Path | None
     gate: float | None
     max_unscored: float

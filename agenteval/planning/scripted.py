@@ -3,8 +3,8 @@
     --agent scripted:NAME            --agent "scripted:chance=0.6,seed=7"
 
 They are given the case and do not read the request. `seed` is a whole number, 0 by default. Chance
-depends on the seed, the request, and how often an agent of the same factory was given this request,
-never on other agents that run.
+depends on the seed, the request, the number of the attempt, and how often an agent of the same
+factory was given this request in it, never on other agents that run.
 
 perfect        a valid plan
 random         any order of the tools, all equally likely
@@ -17,7 +17,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 
 import numpy as np
 
@@ -28,6 +27,7 @@ from agenteval.planning.oracle import PlanStep
 from agenteval.planning.solver import plans, schedule
 from agenteval.planning.synthesis import Dice
 from agenteval.records import content_hash
+from agenteval.text import did_you_mean
 
 Script = Callable[[Case, Dice], Sequence[PlanStep]]
 """Returns the calls to make in a case, in their order."""
@@ -112,7 +112,7 @@ class ScriptedAgent:
         """Make the calls of the plan. Raises AgentevalError without a case."""
         if self._case is None:
             raise AgentevalError("a scripted agent works on planning cases only")
-        dice = self._factory.dice(dialogue.messages[-1].content)
+        dice = self._factory.dice(dialogue.messages[-1].content, tools.trial)
         for step in self._factory.script(self._case, dice):
             tools.call(step.tool, {} if step.start is None else {START: step.start})
         return "All activities are done."
@@ -123,17 +123,17 @@ class Factory:
 
     def __init__(self, script: Script, seed: int = 0) -> None:
         self.script, self.seed = script, seed
-        self._tries: Counter[str] = Counter()
+        self._tries: Counter[tuple[str, int]] = Counter()
 
     def __call__(self) -> ScriptedAgent:
         """Return a fresh agent."""
         return ScriptedAgent(self)
 
-    def dice(self, request: str) -> Dice:
-        """Return the dice of the next try at this request."""
+    def dice(self, request: str, trial: int = 0) -> Dice:
+        """Return the dice of the next try at this request in attempt number `trial`."""
         digest = content_hash(request)
-        number = self._tries[digest]
-        self._tries[digest] += 1
+        number = trial + self._tries[digest, trial]
+        self._tries[digest, trial] += 1
         return Dice(np.random.default_rng([self.seed, int(digest[:16], 16), number]))
 
 
@@ -164,9 +164,8 @@ def scripted(spec: str) -> Factory:
         if not 0 <= share <= 1:
             raise InputError(f"must be a probability from 0 to 1, not {value.strip()!r}", where)
         return Factory(_chance(share), seed)
-    near = get_close_matches(name, [*_SCRIPTS, "chance"], 1)
-    hint = f"; is {near[0]!r} meant?" if near else ""
-    raise InputError(f"no such scripted agent{hint} (known: {', '.join(NAMES)})", where)
+    hint = did_you_mean(name, [*_SCRIPTS, "chance"]) or f"known: {', '.join(NAMES)}"
+    raise InputError(f"no such scripted agent; {hint}", where)
 
 
 class _Scripted(Mapping[str, Callable[[], Agent]]):

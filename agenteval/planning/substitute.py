@@ -19,11 +19,26 @@ import numpy as np
 
 from agenteval.errors import InputError
 from agenteval.planning.case import DAY, Activity, Before, Case, Constraint, TimeLimit, mock_tools
-from agenteval.planning.grammar import Paragraph, constraints_of, fill, forms_in, refill, rewritten
+from agenteval.planning.grammar import (
+    Paragraph,
+    constraints_of,
+    fill,
+    followed,
+    forms_in,
+    refill,
+    rewritten,
+)
 from agenteval.planning.solver import Graph, Timed, solver_for
 from agenteval.planning.suite import build_case, paragraph_of, request_text
-from agenteval.planning.synthesis import Dice, resynthesize
-from agenteval.planning.words import Lexicon, Topic, action, built_in, built_in_topics
+from agenteval.planning.synthesis import Dice, placed, resynthesize
+from agenteval.planning.words import (
+    Lexicon,
+    Topic,
+    action,
+    built_in,
+    built_in_topics,
+    ends_in_phrase,
+)
 
 Variant = Literal["terminal", "topic", "structure"]
 VARIANTS: tuple[Variant, ...] = get_args(Variant)
@@ -34,8 +49,9 @@ _MAX_DRAWS = 20  # draws until a text that occurred already is accepted
 class Choices:
     """How substitutes are drawn.
 
-    `draws`: of this many structures, the one that shares the fewest clause forms with the original
-    is taken (1: any, as in the paper). `topics` and `lexicon`: the built-in ones if None.
+    `draws`: of this many structures, the one is taken that is the least ambiguous and shares the
+    fewest clause forms with the original (1: any, as in the paper). `topics` and `lexicon`: the
+    built-in ones if None.
     """
 
     draws: int = 8
@@ -107,7 +123,7 @@ def _substitute(
         if not others:
             raise InputError(f"no other topic has {case.n} activities", "--topic")
         topic = dice.choice(others)
-        phrases = dice.shuffled(topic.activities)[: case.n]
+        phrases = placed(dice.shuffled(topic.activities), case.n, tree)
         base.lexicon.check_activities(phrases)
         return rebuilt(base, name, tree, topic.role, [action(phrase) for phrase in phrases])
     drawn = [
@@ -115,7 +131,10 @@ def _substitute(
         for _ in range(max(1, choices.draws))
     ]
     forms = forms_in(tree)
-    least_similar = min(drawn, key=lambda other: len(forms_in(other) & forms))
+    risky = {i for i, a in enumerate(case.actions) if ends_in_phrase(a.phrase)}
+    least_similar = min(
+        drawn, key=lambda other: (len(followed(other) & risky), len(forms_in(other) & forms))
+    )
     return rebuilt(base, name, fill(least_similar, base.lexicon, rng))
 
 

@@ -34,13 +34,21 @@ from agenteval.planning.grammar import (
     Time,
     demands,
     fill,
+    followed,
     render,
     strip,
     unfronted,
 )
 from agenteval.planning.solver import Graph, Timed, solver_for
 from agenteval.planning.suite import build_case
-from agenteval.planning.words import Lexicon, Topic, action, built_in, built_in_topics
+from agenteval.planning.words import (
+    Lexicon,
+    Topic,
+    action,
+    built_in,
+    built_in_topics,
+    ends_in_phrase,
+)
 
 T = TypeVar("T")
 MinMax = tuple[int, int]  # both included
@@ -309,6 +317,26 @@ def _hung(
     return node
 
 
+def placed(activities: Sequence[str], n: int, paragraph: Paragraph) -> list[str]:
+    """Return the first n activities as the phrases of the actions.
+
+    An activity that ends in a prepositional phrase changes places with another one, or is replaced
+    by a later one, where the next words could be read as part of its phrase. It stays when there
+    is none.
+    """
+    phrases, spare, places = list(activities[:n]), list(activities[n:]), followed(paragraph)
+    free = [i for i in range(n) if i not in places]
+    for place in sorted(places):
+        if not ends_in_phrase(phrases[place]):
+            continue
+        for others, candidates in ((phrases, free), (spare, range(len(spare)))):
+            other = next((i for i in candidates if not ends_in_phrase(others[i])), None)
+            if other is not None:
+                phrases[place], others[other] = others[other], phrases[place]
+                break
+    return phrases
+
+
 # -- cases -----------------------------------------------------------------------------------------
 
 
@@ -370,8 +398,7 @@ class Generator:
         dice = Dice(rng)
         n = dice.between(*shape.actions)
         topic = dice.choice(self.topics)
-        chosen = [action(phrase) for phrase in dice.shuffled(topic.activities)[:n]]
-        phrases = [activity.phrase for activity in chosen]
+        activities = dice.shuffled(topic.activities)
         style = None
         for _ in range(_ATTEMPTS):
             durations = None
@@ -382,12 +409,14 @@ class Generator:
             if paragraph is None:
                 continue
             filled = fill(paragraph, self.lexicon, rng)
+            phrases = placed(activities, n, paragraph)
             if shape.words:
                 words = len(render(filled, phrases, self.lexicon).split())
                 if not shape.words[0] <= words <= shape.words[1]:
                     style = _TERSE if words > shape.words[1] else _WORDY
                     continue
             name = f"{'x' if shape.extended else 'n'}{n}-{self.seed}-{number:05d}"
+            chosen = [action(phrase) for phrase in phrases]
             case = build_case(name, topic.role, chosen, filled, self.lexicon, durations)
             # Another shape makes another case of the same seed and number.
             identity = f"{name}-{case.sha256[:4]}"

@@ -36,6 +36,10 @@ _NOT_STRICT = frozenset(
     {"until", "till", "unless", "if", "not", "never", "no", "during", "simultaneously", "meanwhile"}
     | {"immediately", "directly"}  # would ask for more than the order
 )
+_PREPOSITION = re.compile(
+    r"about|across|against|along|among|around|as|at|between|by|for|from|in|into|near|of|on|onto|over|"
+    r"per|through|towards?|to|under|upon|via|with|within|without"
+)
 _PHRASE = re.compile(r"[a-z]+(?:[ '-][a-z]+)*")
 _ACTIVITY = re.compile(r"[\w'’/&-]+(?: [\w'’/&-]+)*")
 
@@ -239,6 +243,14 @@ def choose_topics(names: Sequence[str], topics: Sequence[Topic] | None = None) -
                 f"no topic {name!r}; there are {', '.join(t.role for t in topics)}", "--topic"
             )
     return tuple(by_name[n] for n in dict.fromkeys(n.casefold() for n in names)) or topics
+
+
+def ends_in_phrase(activity: str) -> bool:
+    """Return whether an activity ends in a prepositional phrase, as "lunch with a novelist" does.
+
+    What follows it, ", which ..." or "and a workshop", may then be read as part of that phrase.
+    """
+    return any(map(_PREPOSITION.fullmatch, activity.lower().split()[1:-1]))
 
 
 def action(phrase: str) -> Activity:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from dataclasses import dataclass
 from importlib.resources import files
@@ -14,6 +13,7 @@ from agenteval.errors import InputError
 from agenteval.readers.problems import first_problem
 from agenteval.readers.strict_yaml import read_yaml
 from agenteval.records import Task
+from agenteval.text import did_you_mean
 
 TASK_FILE = "task.yaml"
 
@@ -71,8 +71,7 @@ def find_task(name: str) -> TaskFolder:
         if Path(name).name == name and (folder / name / TASK_FILE).is_file():
             return TaskFolder(load_task(folder / name / TASK_FILE), folder / name)
     names = task_names()
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
-    hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(names) or 'none'}"
+    hint = did_you_mean(name, names, most=3, cutoff=0.4) or f"known: {', '.join(names) or 'none'}"
     raise InputError(f"no task {name!r}; {hint}", "--task")
 
 

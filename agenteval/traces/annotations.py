@@ -27,6 +27,7 @@ from agenteval.models.reply import parse_reply
 from agenteval.models.wire import printable
 from agenteval.readers.source_files import find
 from agenteval.records import GRADES, Finding, Findings, Grade, Impact, Rejected
+from agenteval.text import did_you_mean
 from agenteval.traces.taxonomy import Taxonomy, built_in
 
 OVERALL = "overall"
@@ -217,9 +218,9 @@ class _AnnotationReader:
         leaf = self.taxonomy.find(text) if text else None
         if leaf is None and text:
             names = [leaf.name for leaf in self.taxonomy.leaves]
-            close = difflib.get_close_matches(text, names, n=1)
-            hint = f"; meant is perhaps {close[0]!r}" if close else ""
-            self.notes.append(f"{place}: unknown category {text!r}{hint}")
+            hint = did_you_mean(text, names)
+            problem = f"unknown category {text!r}" + (f"; {hint}" if hint else "")
+            self.notes.append(f"{place}: {problem}")
         return leaf.name if leaf else text
 
     def _locations(self, value: Any, place: str) -> list[str]:

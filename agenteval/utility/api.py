@@ -66,7 +66,6 @@ from agenteval.utility.judging import (
 from agenteval.utility.options import JudgeKeywords, JudgeOptions, ProposeKeywords, ProposeOptions
 from agenteval.utility.perturbed_runs import DEFAULT_OPERATORS, make_copies
 from agenteval.utility.proposals import (
-    CriticOptions,
     Proposals,
     choose_embedder,
     propose_by_chat,
@@ -101,35 +100,22 @@ async def apropose(task: str | Path | Task, **options: Unpack[ProposeKeywords]) 
     choice = choose_model(how.model, how.base_url, need_key=not how.dry_run)
     if choice.provider == "recorded":
         choice = replace(choice, path=recording_of(str(folder.path), "critic"))
-    critics = CriticOptions(
-        seeds=tuple(range(how.seed, how.seed + how.seeds)),
-        tau=how.tau,
-        embedder=how.embedder,
-        base_url=how.base_url,
-        use_examples=bool(folder.task.examples) and how.examples,
-        sub_criteria=how.sub_criteria,
-        bank=how.bank,
-        min_seeds=how.min_seeds,
-        temperature=how.temperature,
-        consolidate=how.consolidate,
-        kinds=tuple(how.kinds),
-        retry_failed=how.retry_failed,
-    )
+    how = replace(how, examples=bool(folder.task.examples) and how.examples)
     if how.dry_run:
-        estimate = await _critics_estimate(choice, critics, folder.task, how)
+        estimate = await _critics_estimate(choice, folder.task, how)
         return CriteriaReport(title="criteria", tables=(), proposals=None, estimate=estimate)
     if choice.provider == "recorded":
-        refuse_unrecorded(choice, critics, folder.task)
+        refuse_unrecorded(choice, how, folder.task)
         watch.note(
             "critics: replies of a capable large language model, written offline and recorded in "
             f"{choice.path}"
         )
     if choice.kind == "embedded":
         with at_once():
-            proposals = propose_from_bank(choice, critics, folder.task)
+            proposals = propose_from_bank(choice, how, folder.task)
         _note_bank(proposals, folder.task.name, watch, guessed=not how.kinds)
     else:
-        proposals = await _ask_critics(choice, critics, folder.task, how, watch)
+        proposals = await _ask_critics(choice, folder.task, how, watch)
     if not proposals.criteria.criteria:
         raise _nothing_readable(proposals, how.min_seeds, watch)
     written = None if how.output is None else Path(how.output)
@@ -142,35 +128,33 @@ propose = synchronous(apropose)
 
 
 async def _ask_critics(
-    choice: ModelChoice, critics: CriticOptions, task: Task, how: ProposeOptions, watch: Watch
+    choice: ModelChoice, task: Task, how: ProposeOptions, watch: Watch
 ) -> Proposals:
     """Return what a chat model proposes.
 
     When it is cancelled, nothing more is asked, and running requests are stored before
     CancelledError is raised.
     """
-    embedder = choose_embedder(choice, critics)
-    if embedder is None and critics.tau is None:
+    embedder = choose_embedder(choice, how)
+    if embedder is None and how.tau is None:
         watch.note(
             "no embedder is installed (agenteval[local]): equal names merge"
-            + (", and what the critic calls one idea" if critics.consolidate else "")
+            + (", and what the critic calls one idea" if how.consolidate else "")
         )
     with opened(how.store) as store:
         client = make_client(choice, how.limits or Limits(), store)
         try:
-            asked = propose_by_chat(client, critics, task, embedder, choice.name)
+            asked = propose_by_chat(client, how, task, embedder, choice.name)
             return await answered(asked, client, watch.waiting)
         finally:
             await client.close()
 
 
-async def _critics_estimate(
-    choice: ModelChoice, critics: CriticOptions, task: Task, how: ProposeOptions
-) -> CostEstimate:
+async def _critics_estimate(choice: ModelChoice, task: Task, how: ProposeOptions) -> CostEstimate:
     """Return what `propose` would ask. Raises InputError for a cap without a price."""
     limits = how.limits or Limits()
-    mode = "solution-based" if critics.use_examples else "task-based"
-    about = (f"task: {task.name}, {mode}; seeds: {len(critics.seeds)}",)
+    mode = "solution-based" if how.examples else "task-based"
+    about = (f"task: {task.name}, {mode}; seeds: {how.seeds}",)
     total = CostEstimate(command="criteria", about=about, budget=limits.budget())
     if choice.kind == "embedded":
         line = f"the embedded critic retrieves from the bank; {LOCAL}"
@@ -181,26 +165,26 @@ async def _critics_estimate(
         critic = Critic(
             client,
             task,
-            use_examples=critics.use_examples,
-            temperature=critics.temperature,
+            use_examples=how.examples,
+            temperature=how.temperature,
             # which entries are shown is known only when the bank is ranked
-            bank=longest_entries() if critics.bank else (),
-            sub_criteria=critics.sub_criteria,
-            retry_failed=critics.retry_failed,
+            bank=longest_entries() if how.bank else (),
+            sub_criteria=how.sub_criteria,
+            retry_failed=how.retry_failed,
         )
         # a question for the criteria, one to divide them, one for the order of levels
-        most = MOST_REQUESTS * (1 + critics.sub_criteria + critics.retry_failed) + 1
+        most = MOST_REQUESTS * (1 + how.sub_criteria + how.retry_failed) + 1
         stored = isinstance(how.store, Store) or is_there(how.store or default_path())
-        least = int(not (critics.bank and stored))
-        for seed in critics.seeds:
+        least = int(not (how.bank and stored))
+        for seed in how.all_seeds:
             if first := await first_requests(critic.propose(seed)):
                 counter.count({"critic": RequestBounds(least, most)}, first)
-    if critics.asks_the_same:
-        questions = most_questions(len(critics.seeds) * MOST)
+    if how.asks_the_same:
+        questions = most_questions(how.seeds * MOST)
         same = {"critic, about equal names": RequestBounds(0, MOST_REQUESTS * questions)}
         counter.count(same)
     notes = notes_on(choice)
-    if (critics.embedder or "").startswith("endpoint:"):
+    if (how.embedder or "").startswith("endpoint:"):
         notes += ("requests for embeddings are not counted; no cap holds for them",)
     return replace(total, lines=tuple(counter.lines.values()), notes=notes)
 

@@ -164,6 +164,17 @@ class ProposeOptions(RunOptions, EndpointOptions):
         None, "-o", "--output", type=Path | None, help="Default: criteria/TASK.json."
     )
 
+    @property
+    def all_seeds(self) -> range:
+        """The seed of each critic."""
+        return range(self.seed, self.seed + self.seeds)
+
+    @property
+    def asks_the_same(self) -> bool:
+        """Whether a chat critic is asked which names are the same: not if only equal names are to
+        be merged."""
+        return self.consolidate and self.tau != 1
+
 
 class ProposeKeywords(RunKeywords, EndpointKeywords, total=False):
     """Keywords for `ProposeOptions`."""

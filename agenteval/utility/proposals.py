@@ -23,35 +23,12 @@ from agenteval.utility.bank import draw, rank_bank
 from agenteval.utility.consolidate import Consolidation, Consolidator
 from agenteval.utility.critic import Critic, FailedProposal, Proposal
 from agenteval.utility.merge import CriterionClusters, NearMiss, threshold
+from agenteval.utility.options import ProposeOptions
 from agenteval.utility.rubric_check import RubricIssue, check_criteria
 
 CURVE_TAUS = (0.7, 0.85, 1.0)
 _FROM_BANK = 12  # entries that a chat critic is shown
 NEAR = 0.15  # below tau: from there on every other pair of names is the same (merge_quality)
-
-
-@dataclass(frozen=True, slots=True)
-class CriticOptions:
-    """How criteria are proposed and merged."""
-
-    seeds: tuple[int, ...]
-    tau: float | None = None
-    embedder: str | None = None
-    base_url: str | None = None
-    use_examples: bool = True
-    sub_criteria: bool = False
-    bank: bool = False
-    min_seeds: int = 1
-    temperature: float | None = 1.0
-    consolidate: bool = True
-    kinds: tuple[str, ...] = ()  # of the task, for what comes from the bank; guessed without
-    retry_failed: bool = False  # ask again if a stored reply cannot be read
-
-    @property
-    def asks_the_same(self) -> bool:
-        """Whether a chat critic is asked which names are the same: not if only equal names are to
-        be merged."""
-        return self.consolidate and self.tau != 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +81,7 @@ class Proposals:
         }
 
 
-def propose_from_bank(choice: ModelChoice, options: CriticOptions, task: Task) -> Proposals:
+def propose_from_bank(choice: ModelChoice, options: ProposeOptions, task: Task) -> Proposals:
     """Propose by the embedded critic, which computes on this machine and sends nothing.
 
     Raises ModelUnavailable when the local parts are missing, InputError for a threshold that does
@@ -113,8 +90,8 @@ def propose_from_bank(choice: ModelChoice, options: CriticOptions, task: Task) -
     embedder = choose_embedder(choice, options)
     if embedder is None:
         raise ModelUnavailable("the embedded critic needs an embedder")
-    ranking = rank_bank(task, embedder, use_examples=options.use_examples, kinds=options.kinds)
-    sets = [draw(ranking, seed) for seed in options.seeds]
+    ranking = rank_bank(task, embedder, use_examples=options.examples, kinds=options.kinds)
+    sets = [draw(ranking, seed) for seed in options.all_seeds]
     clusters = _clusters(sets, options, embedder)
     labels = clusters.partition(threshold(embedder, options.tau))
     concepts = [criterion.provenance.concept for criterion in clusters.representatives]
@@ -125,7 +102,7 @@ def propose_from_bank(choice: ModelChoice, options: CriticOptions, task: Task) -
     return _merged(task, options, clusters, sets, embedder, how, labels, kinds=ranking.kinds)
 
 
-def choose_embedder(choice: ModelChoice, options: CriticOptions) -> Embedder | None:
+def choose_embedder(choice: ModelChoice, options: ProposeOptions) -> Embedder | None:
     """Return the embedder; None if only equal names are to be merged, and for a chat critic if none
     is installed and none was asked for. Raises ModelUnavailable."""
     if options.tau == 1 and choice.kind != "embedded" and not options.bank:
@@ -140,11 +117,11 @@ def choose_embedder(choice: ModelChoice, options: CriticOptions) -> Embedder | N
         raise
 
 
-def refuse_unrecorded(choice: ModelChoice, options: CriticOptions, task: Task) -> None:
+def refuse_unrecorded(choice: ModelChoice, options: ProposeOptions, task: Task) -> None:
     """Raise InputError for the first seed whose critic is not recorded: nothing is written."""
     client = make_client(choice, Limits(), None)
-    critic = Critic(client, task, use_examples=options.use_examples)
-    for seed in options.seeds:
+    critic = Critic(client, task, use_examples=options.examples)
+    for seed in options.all_seeds:
         try:
             cast(ReplayTransport, client.transport).find(critic.request(seed))
         except BadRequest as error:
@@ -152,7 +129,7 @@ def refuse_unrecorded(choice: ModelChoice, options: CriticOptions, task: Task) -
 
 
 async def propose_by_chat(
-    client: Client, options: CriticOptions, task: Task, embedder: Embedder | None, model: str
+    client: Client, options: ProposeOptions, task: Task, embedder: Embedder | None, model: str
 ) -> Proposals:
     """Have a chat model propose, consolidate and merge. A seed that fails becomes a failure.
 
@@ -166,13 +143,13 @@ async def propose_by_chat(
     critic = Critic(
         client,
         task,
-        use_examples=options.use_examples,
+        use_examples=options.examples,
         sub_criteria=options.sub_criteria,
         bank=bank,
         temperature=options.temperature,
         retry_failed=options.retry_failed,
     )
-    answers = await critic.propose_all(options.seeds)
+    answers = await critic.propose_all(options.all_seeds)
     good = [a for a in answers if isinstance(a, Proposal)]
     sets = [a.criteria for a in good]
     clusters = _clusters(sets, options, embedder)
@@ -198,7 +175,7 @@ async def propose_by_chat(
 
 
 def _clusters(
-    sets: Sequence[Sequence[Criterion]], options: CriticOptions, embedder: Embedder | None
+    sets: Sequence[Sequence[Criterion]], options: ProposeOptions, embedder: Embedder | None
 ) -> CriterionClusters:
     """The proposals by name; nothing is embedded if only equal names are merged."""
     used = None if options.tau == 1 else embedder
@@ -207,7 +184,7 @@ def _clusters(
 
 def _merged(  # noqa: PLR0913  the parts of the result
     task: Task,
-    options: CriticOptions,
+    options: ProposeOptions,
     clusters: CriterionClusters,
     sets: Sequence[Sequence[Criterion]],
     embedder: Embedder | None,
@@ -236,9 +213,9 @@ def _merged(  # noqa: PLR0913  the parts of the result
     return Proposals(
         criteria=CriteriaSet(task=task.name, criteria=tuple(criteria)),
         model=model,
-        mode="solution-based" if options.use_examples else "task-based",
+        mode="solution-based" if options.examples else "task-based",
         proposed=sum(map(len, sets)),
-        seeds_asked=len(options.seeds),
+        seeds_asked=options.seeds,
         seeds_answered=len(sets),
         tau=tau,
         embedder="equal names" if embedder is None else embedder.name,

@@ -107,12 +107,28 @@ def grid_page(viewer: Viewer, request: Request) -> Response:
         view=view,
         index=index,
         query=query,
+        filter=str(query),
         judge=key[:16],
         judges=judge_choices(store),
         choices=_choices(index),
         filtered=any(query.get(name) for name in ("system", "success", "status", "level")),
         old=index.calls != calls_of(store, key),
     )
+
+
+def filtered_runs(viewer: Viewer, query: QueryParams) -> tuple[str, list[str]]:
+    """Return the judge of a filter (source key) and the runs that fit, in the order of the grid.
+
+    Raises InputError as the grid, and while the judge is still being read.
+    """
+    judge = judge_of(viewer.store, query.get("judge"))
+    index = judge and viewer.indexes.get(judge[0])
+    if judge is None or index is None:
+        raise InputError("the judge is still being read; try again", "judge")
+    chosen = np.flatnonzero(_filter(viewer.store, index, query))
+    falling = query.get("order") == "desc"
+    ordered = _order(index, chosen, query.get("sort") or "id", falling=falling)
+    return judge[0], [index.runs[i].key for i in ordered]
 
 
 def _choices(index: JudgeIndex) -> dict[str, list[tuple[str, str]]]:

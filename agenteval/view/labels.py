@@ -8,16 +8,18 @@ from statistics import median
 from typing import cast, get_args
 from urllib.parse import urlencode
 
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from agenteval.analysis.human_labels import QueuePlan, drawn_queue
+from agenteval.analysis.human_labels import QueuePlan, chosen_queue, drawn_queue
 from agenteval.analysis.rating_sources import StoredJudge
 from agenteval.analysis.sampling import By
 from agenteval.errors import InputError
 from agenteval.records.table import column, table_of
 from agenteval.reporting.page import Listing, Page, PageSection, Text
 from agenteval.store.labels import LabelQueue, Labels
+from agenteval.view.grid import filtered_runs
 from agenteval.view.labelling import (
     ADJUDICATED,
     differences,
@@ -30,6 +32,7 @@ from agenteval.view.labelling import (
 from agenteval.view.server import FormFunction, PageFunction, Viewer, respond
 
 _LONGEST_NAME = 200
+_MOST_CHOSEN = 1000  # runs of a queue that a person chose
 
 
 @dataclass(frozen=True)
@@ -176,9 +179,7 @@ def take_back(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Resp
 
 def make_queue(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
     """Draw a new queue, and show all of them."""
-    name, by = form.get("name", "").strip()[:_LONGEST_NAME], form.get("by", "random")
-    if not name:
-        raise InputError("a queue needs a name", "name")
+    name, by = _queue_name(form), form.get("by", "random")
     if by not in get_args(By):
         raise InputError(f"{by!r} is none of: {', '.join(get_args(By))}", "by")
     n, seed = _number(form, "n", 1), _number(form, "seed", 0)
@@ -187,6 +188,26 @@ def make_queue(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Res
     queue = drawn_queue(judge, QueuePlan(name, (), per_item), n, by=cast("By", by), seed=seed)
     Labels(viewer.store).add_queue(queue)
     return RedirectResponse("/label", 303)
+
+
+def choose_queue(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
+    """Make a queue of the first runs of the grid, as they are filtered and sorted there."""
+    name = _queue_name(form)
+    n = min(_number(form, "n", 1), _MOST_CHOSEN)
+    key, items = filtered_runs(viewer, QueryParams(form.get("filter", "")))
+    task = {str(viewer.store.items()[item]["task"]) for item in items[:n]}
+    if len(task) > 1:
+        raise InputError(f"the runs are of several tasks: {', '.join(sorted(task))}", "filter")
+    judge = StoredJudge.find(viewer.store, key, next(iter(task), None))
+    Labels(viewer.store).add_queue(chosen_queue(judge, QueuePlan(name), items[:n]))
+    return RedirectResponse("/label", 303)
+
+
+def _queue_name(form: Mapping[str, str]) -> str:
+    name = form.get("name", "").strip()[:_LONGEST_NAME]
+    if not name:
+        raise InputError("a queue needs a name", "name")
+    return name
 
 
 def _number(form: Mapping[str, str], name: str, least: int) -> int:
@@ -228,4 +249,5 @@ FORMS: dict[str, FormFunction] = {
     "/label/save": save,
     "/label/undo": take_back,
     "/label/queue": make_queue,
+    "/label/chosen": choose_queue,
 }

@@ -3,6 +3,7 @@ verdicts, and what may not be compared."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -68,6 +69,17 @@ class _Contradiction:
     why: str = column("why")
 
 
+@dataclass(frozen=True, slots=True)
+class _OtherAnswer:
+    system: str = column("system")
+    case: str = column("task")
+    trial: int = column("trial", "count")
+    call: int = column("call", "count", "its place among the calls of the session, from 1")
+    tool: str = column("tool")
+    arguments: str = column("arguments")
+    recorded: str = column("recorded answer", hint="the beginning")
+
+
 def lost_table(key: str, title: str, losses: Sequence[Loss], *notes: str) -> Table:
     """Return how often each loss happened to each system, with the first message."""
     times = Counter((loss.system, loss.what) for loss in losses)
@@ -124,13 +136,14 @@ def _cut_line(message: str) -> str:
 
 
 def reward_tables(sessions: Sequence[SessionResult]) -> Iterator[Table]:
-    """Yield how often recorded rewards and verdicts agree, and the sessions where they contradict
-    each other.
+    """Yield how often recorded rewards and verdicts agree, the sessions where they contradict each
+    other, and the calls that the backend answers otherwise.
 
     The tables have no rows where no reward is recorded and every call was answered as before.
     """
     rows: list[_Rewards] = []
     contradictions: list[_Contradiction] = []
+    others: list[_OtherAnswer] = []
     for system, results in by_system(sessions).items():
         logged = [(r, r.log) for r in results if isinstance(r.log, SessionLog)]
         replays = [log for _, log in logged if log.changes is not None]
@@ -140,6 +153,7 @@ def reward_tables(sessions: Sequence[SessionResult]) -> Iterator[Table]:
         row.calls = sum(len(log.calls) for log in replays)
         row.differing = sum(len(log.differing) for log in replays)
         rows.append(row)
+        others += [other for r, log in logged for other in _other_answers(system, r, log)]
         for r, log in logged:
             if log.reward is None:
                 continue
@@ -159,11 +173,25 @@ def reward_tables(sessions: Sequence[SessionResult]) -> Iterator[Table]:
             )
     title, note = "Recorded rewards against success", "A reward is no verdict: it is in no rate."
     yield table_of(_Rewards, "rewards", title, rows, notes=[note], group="system")
-    more = len(contradictions) - _MOST_LISTED
-    notes = [f"{more:,} more are not listed; --json and `export` have all."] if more > 0 else []
-    listed = contradictions[:_MOST_LISTED]
-    title = "Sessions whose reward contradicts the verdict"
+    title, listed = "Sessions whose reward contradicts the verdict", contradictions[:_MOST_LISTED]
+    notes = _not_listed(len(contradictions))
     yield table_of(_Contradiction, "contradictions", title, listed, notes=notes, group="system")
+    title, notes = "Calls that the backend answers otherwise", _not_listed(len(others))
+    listed_calls = others[:_MOST_LISTED]
+    yield table_of(_OtherAnswer, "answers", title, listed_calls, notes=notes, group="system")
+
+
+def _not_listed(number: int) -> list[str]:
+    more = number - _MOST_LISTED
+    return [f"{more:,} more are not listed; --json and `export` have all."] if more > 0 else []
+
+
+def _other_answers(system: str, r: SessionResult, log: SessionLog) -> Iterator[_OtherAnswer]:
+    for at in log.differing:
+        call = log.calls[at]
+        arguments = json.dumps(call.arguments, ensure_ascii=False)
+        shown = (_cut_line(arguments), _cut_line(call.result))
+        yield _OtherAnswer(system, r.case.id, r.trial, at + 1, call.tool, *shown)
 
 
 def _rewarded(reward: float) -> bool | None:

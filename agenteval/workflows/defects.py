@@ -6,7 +6,6 @@ test a field before a call returns it.
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Any, Literal
 from pydantic import JsonValue
 
 from agenteval.records import Record, canonical_json
+from agenteval.text import did_you_mean
 from agenteval.workflows.chart import WORD, Chart, Edge, Node, RemarkKind, names_in, reached
 from agenteval.workflows.conditions import FieldComparison, constant, is_date, plain
 from agenteval.workflows.scenario import Profile, RecordedSession, Turn, WorkflowTool, complaint
@@ -154,8 +154,8 @@ def _value_problem(c: FieldComparison, schema: Mapping[str, Any]) -> str | None:
 
 
 def _hint(word: str, names: Iterable[str], cutoff: float = 0.6) -> str:
-    near = difflib.get_close_matches(word[:80], list(names), 1, cutoff)
-    return f"; did you mean {near[0]}?" if near else ""
+    hint = did_you_mean(word, names, cutoff=cutoff)
+    return hint and f"; {hint}"
 
 
 def profile_defects(

@@ -14,6 +14,7 @@ from agenteval.errors import InputError
 from agenteval.readers.strict_json import decode
 from agenteval.readers.strict_yaml import load_yaml
 from agenteval.readers.tasks import data_folders
+from agenteval.text import did_you_mean
 from agenteval.workflows.backend import BACKEND_FILE, tools_of_backend
 from agenteval.workflows.scenario import (
     CROSS,
@@ -64,8 +65,7 @@ def find_role(name: str, where: str = "--role") -> Path:
     roles = role_folders()
     if name in roles:
         return roles[name]
-    near = difflib.get_close_matches(name, roles, n=3, cutoff=0.4)
-    hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(roles) or 'none'}"
+    hint = did_you_mean(name, roles, most=3, cutoff=0.4) or f"known: {', '.join(roles) or 'none'}"
     raise InputError(
         f"no role {name!r} and no folder with a {ROLE_FILE} or policy.md; {hint}", where
     )
@@ -291,8 +291,7 @@ def _once(ids: Iterable[str], what: str, where: Path) -> None:
 
 def _check_name(name: str, names: set[str], what: str, where: Path) -> None:
     if name not in names:
-        near = difflib.get_close_matches(name, names, 1)
-        hint = f"is {near[0]!r} meant?" if near else f"known: {', '.join(sorted(names))}"
+        hint = did_you_mean(name, names) or f"known: {', '.join(sorted(names))}"
         raise InputError(f"{what} {name!r}; {hint}", str(where))
 
 
@@ -340,8 +339,7 @@ def _problem(
     else:
         problem = f"unknown keys {', '.join(unknown)}"
     if likely:
-        verb = "is" if len(likely) == 1 else "are"
-        problem += f"; {verb} {', '.join(f'`{name}`' for name in likely)} meant?"
+        problem += f"; did you mean {', '.join(likely)}?"
     problem += f"{' ' if likely else '; '}allowed: {', '.join(allowed)}"
     lacking = [name for name in missing if name not in likely]
     return line(place, problem + (f"; missing: {', '.join(lacking)}" if lacking else ""))

@@ -136,8 +136,11 @@ def _ends(t: SessionTally) -> list[str]:
     remarks = []
     sessions, calls = t.ended.total(), t.statuses.total()
     if t.cut_short > _NOTABLE * sessions:
-        counts = [(end.counted, t.ended[key]) for key, end in ENDS.items() if key != "user"]
-        how = ", ".join(f"{words} {count:,}" for words, count in counts if count)
+        how = ", ".join(
+            f"{end.head.replace(chr(10), ' ')} {t.ended[key]:,}"
+            for key, end in ENDS.items()
+            if key != "user" and t.ended[key]
+        )
         remarks.append(
             f"{t.cut_short:,} of {plural(sessions, 'session')} ended without the user's "
             f"goodbye ({how})"

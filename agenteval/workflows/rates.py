@@ -9,12 +9,11 @@ high: then only the ends say something.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from agenteval.records.table import Cell, Estimate
 from agenteval.stats import Bootstrap, Interval, PassK, bootstrap_mean, bootstrap_sums, pass_hat_k
 from agenteval.stats.bootstrap import Floats
 from agenteval.stats.bounded import bounded_interval
@@ -106,18 +105,6 @@ def rates(
         return Rate(known, share * right / total, share * (right + undecided) / total)
 
     return Rates(right, undecided, predicted, gold, rate((1, 0)), rate((0, 1)), rate((1, 1)))
-
-
-def rate_cells(rates: Rates, bounds: Collection[str] = ()) -> dict[str, Cell]:
-    """Return precision, recall and F1 of what is decided as cells of a table, and low and high of
-    those named in `bounds`."""
-    cells: dict[str, Cell] = {}
-    for name in ("precision", "recall", "f1"):
-        rate: Rate = getattr(rates, name)
-        cells[name] = Estimate.of(rate.known)
-        if name in bounds:
-            cells |= {f"{name}_low": rate.low, f"{name}_high": rate.high}
-    return cells
 
 
 def pass_powers(

@@ -24,14 +24,13 @@ class EndWords:
     """What is said of one end.
 
     `column` and `head` are the key and the head of its column in tables, `hint` explains it.
-    `counted` names it behind a number, `sentence` on the page of a session. The session has failed
-    by `decided_by`; None: the final state or a judge decides.
+    `sentence` is for the page of a session. The session has failed by `decided_by`; None: the final
+    state or a judge decides.
     """
 
     column: str
     head: str
     hint: str = ""
-    counted: str
     sentence: str
     decided_by: DecidedBy | None
 
@@ -40,29 +39,25 @@ ENDS: dict[SessionEnd, EndWords] = {
     "user": EndWords(
         column="user",
         head="user said\ngoodbye",
-        counted="user said goodbye",
         sentence="the user ended it",
         decided_by=None,
     ),
     "turns": EndWords(
         column="turns",
         head="limit of\nturns",
-        counted="limit of turns",
         sentence="stopped at the limit of turns",
         decided_by="limit",
     ),
     "calls": EndWords(
         column="limit",
         head="limit of\ncalls",
-        counted="limit of calls",
         sentence="stopped at the limit of calls",
         decided_by="limit",
     ),
     "turn_calls": EndWords(
         column="turn_limit",
-        head="limit in\na turn",
-        hint="of calls, see --calls-per-turn",
-        counted="limit of calls in a turn",
+        head="limit of calls\nin a turn",
+        hint="see --calls-per-turn",
         sentence="stopped at the limit of calls in one turn",
         decided_by="limit",
     ),
@@ -70,7 +65,6 @@ ENDS: dict[SessionEnd, EndWords] = {
         column="out_of_time",
         head="agent out\nof time",
         hint="within a turn, see --timeout",
-        counted="agent out of time",
         sentence="the agent's time for a turn was over",
         decided_by="time",
     ),
@@ -78,7 +72,6 @@ ENDS: dict[SessionEnd, EndWords] = {
         column="agent_stopped",
         head="agent\nsilent",
         hint="sessions stored before version 0.3: or out of time",
-        counted="agent silent",
         sentence="the agent said nothing (stored before version 0.3: or its time was over)",
         decided_by="agent",
     ),

@@ -17,7 +17,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from itertools import takewhile, zip_longest
 from pathlib import Path
 from typing import Any, cast
@@ -30,6 +29,7 @@ from agenteval.files import opened
 from agenteval.readers.messages import is_message_list, parse_messages
 from agenteval.readers.strict_json import Notes, decode_arguments, read_items
 from agenteval.records import Message, ToolCall, content_hash
+from agenteval.text import did_you_mean
 from agenteval.workflows.backend import BackendDefect, StatefulBackend, call_tool, fresh_backend
 from agenteval.workflows.cases import OpenRole, SessionCase, session_case, session_cases
 from agenteval.workflows.final_state import as_json, changes_of, held, same
@@ -209,8 +209,7 @@ def case_of(of: OpenRole, trajectory: Trajectory) -> SessionCase:
 
 def _check_tool(name: str, tools: Mapping[str, WorkflowTool], what: str, place: str) -> None:
     if name not in tools:
-        near = get_close_matches(name, tools, 1)
-        hint = f"is {near[0]!r} meant?" if near else f"it has {', '.join(tools)}"
+        hint = did_you_mean(name, tools) or f"it has {', '.join(tools)}"
         raise InputError(f"{what} {name!r}, a tool that the role has not; {hint}", place)
 
 

@@ -277,7 +277,7 @@ def test_further_adapters(project: Any) -> None:
     settings = AgentSettings(model="m", base_url="http://127.0.0.1:9/v1")
     more = {"own": openai_chat}
     assert assistant("own", settings, more=more).name == "openai-chat:m"
-    with pytest.raises(InputError, match=r"is own meant.*autogen, own, python"):
+    with pytest.raises(InputError, match=r"did you mean own.*autogen, own, python"):
         assistant("owm", settings, more=more)
     with pytest.raises(InputError, match="the model of own is given with --model"):
         assistant("own:m", settings, more=more)

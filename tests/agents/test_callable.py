@@ -208,7 +208,7 @@ async def test_load_from_the_current_folder(project):
         ("mine", "not of the form"),
         ("mine:", "not of the form"),
         (":work", "not of the form"),
-        ("mine:wrok", "has no 'wrok'; is 'work' meant?"),
+        ("mine:wrok", "has no 'wrok'; did you mean work?"),
         ("mine:work.deeper", "has no 'work.deeper'"),
         ("mine:NUMBER", "is a int, no function"),
         ("needs:work", "cannot be imported: No module named 'not_installed_here'"),

@@ -224,7 +224,7 @@ def test_scripted():
         {"adapter": "scripted", "version": 1, "script": "perfect"},
     )
     assert isinstance(made.make(), Nothing)
-    with pytest.raises(InputError, match=r"'perfekt'; is 'perfect' meant\? \(known: perfect, rand"):
+    with pytest.raises(InputError, match=r"'perfekt'; did you mean perfect\?"):
         system("scripted:perfekt", scripted=scripted)
     with pytest.raises(InputError, match="known: none here"):
         system("scripted:perfect")
@@ -233,14 +233,14 @@ def test_scripted():
 @pytest.mark.parametrize(
     ("spec", "hint"),
     [
-        ("opnai", "is openai meant?"),
-        ("OpenAI", "is openai meant?"),
-        ("pyton:a:b", "is python:MODULE:FUNCTION meant?"),
-        ("comand:ls", "is command:CMD meant?"),
-        ("command", "is command:CMD meant?"),
-        ("mcp:  ", "is mcp:CMD meant?"),
-        ("my.module:work", "is python:my.module:work meant?"),
-        ("perfect", "is scripted:perfect meant?"),
+        ("opnai", "did you mean openai?"),
+        ("OpenAI", "did you mean openai?"),
+        ("pyton:a:b", "did you mean python:MODULE:FUNCTION?"),
+        ("comand:ls", "did you mean command:CMD?"),
+        ("command", "did you mean command:CMD?"),
+        ("mcp:  ", "did you mean mcp:CMD?"),
+        ("my.module:work", "did you mean python:my.module:work?"),
+        ("perfect", "did you mean scripted:perfect?"),
         ("openai:gpt-9", "the model of openai is given with --model"),
         ("zzzzzz", "unknown agent 'zzzzzz'; the agents are"),
         ("", "unknown agent ''"),

@@ -142,11 +142,11 @@ def test_the_exit_code_is_that_of_a_missed_gate(
 @pytest.mark.parametrize(
     ("text", "where", "words"),
     [
-        ("task: m\nruns: r\njudge: {modle: x}\n", ":3", ("judge.modle", "'model'")),
+        ("task: m\nruns: r\njudge: {modle: x}\n", ":3", ("judge.modle", "did you mean model?")),
         ("task: m\nruns: r\njudge:\n  repeats: three\n", ":4", ("judge.repeats", "three")),
         ("task: m\nruns: r\njudge:\n  repeats: 0\n", ":4", ("at least 1",)),
         ("task: m\nruns: r\nlimits: {api_key: s}\n", ":3", ("AGENTEVAL_API_KEY",)),
-        ("task: m\nrusn: r\n", ":2", ("rusn", "'runs'")),
+        ("task: m\nrusn: r\n", ":2", ("rusn", "did you mean runs?")),
         ("task: m\nruns: r\nruns: s\n", ":3", ("runs", "twice")),
         ("task: m\n", ":1", ("runs",)),
         ("runs: r\n", ":1", ("task",)),

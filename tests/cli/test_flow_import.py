@@ -150,3 +150,16 @@ def test_nothing_to_take(cli: Cli, tmp_path: Path, change: Any, told: str) -> No
     assert done.code == 2
     assert told in done.err
     assert not store.exists()
+
+
+def test_calls_that_the_backend_answers_otherwise_are_listed(cli: Cli, tmp_path: Path) -> None:
+    text = (SHED / "trajectories.jsonl").read_text(encoding="utf-8")
+    path = tmp_path / "t.jsonl"
+    path.write_text(text.replace("2031-05-21", "2031-05-22"), encoding="utf-8")
+    run = ("flow", "import", str(SHED), str(path), "--store", str(tmp_path / "s.db"))
+    tables = cli(*run, "--json").json["tables"]
+    (row,) = tables["rewards"]["rows"]
+    assert len(tables["answers"]["rows"]) == row["differing"] == 5
+    first = tables["answers"]["rows"][0]
+    assert (first["trial"], first["call"], first["tool"]) == (0, 2, "lend")
+    assert first["recorded"] == '{"back_by": "2031-05-22"}'

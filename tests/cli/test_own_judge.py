@@ -76,7 +76,7 @@ def test_budget_resume_and_an_edited_function(cli: Cli, project: Path) -> None:
     ("arguments", "said"),
     [
         (["python:nowhere:long"], "--model: there is no module 'nowhere'"),
-        (["python:mine:log"], "--model: mine has no 'log'; is 'long' meant?"),
+        (["python:mine:log"], "--model: mine has no 'log'; did you mean long?"),
         (["python:mine"], "--model: 'mine' is not of the form package.module:function"),
         (["python:mine:NUMBER"], "judge: int is none; a judge is"),
         (["python:mine:long", "--max-cost", 1], "--max-cost: a judge in Python asks its model"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from agenteval.app.stored import export_replies
+from agenteval.models.limits import Limits
 from agenteval.planning.api import plan_test
 from agenteval.planning.case import Case
 from agenteval.planning.suite_api import plan_suite
@@ -57,3 +59,21 @@ def test_every_attempt_is_recorded_and_replayed_as_itself(
     )
     outputs = [sorted(a.log.output for a in r.attempts) for r in (first, again)]  # type: ignore[union-attr]
     assert outputs[0] == outputs[1] == ["reply 0", "reply 0", "reply 1", "reply 1"]
+
+
+def test_no_trial_is_begun_when_the_time_is_used_up(
+    cases: tuple[Case, ...], tmp_path: Path
+) -> None:
+    """The first trial takes longer than there is; it is finished and stored."""
+
+    def slow(request: str, tools: Any) -> str:
+        time.sleep(0.3)
+        return in_given_order(request, tools)
+
+    limits = Limits(concurrency=1)
+    run = {"store": tmp_path / "a.db", "limits": limits}
+    report = plan_test(cases, slow, minutes=0.2 / 60, **run)
+    assert (len(report.attempts), report.exit_code) == (1, 3)
+    (line,) = report.unfinished
+    assert "5 trials not run" in line
+    assert len(plan_test(cases, slow, minutes=60, **run).attempts) == 6

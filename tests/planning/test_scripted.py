@@ -103,7 +103,7 @@ def test_names() -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("perfekt", "is 'perfect' meant"),
+        ("perfekt", "did you mean perfect"),
         ("nobody", "known: perfect, random, crash, chance=P"),
         ("perfect=1", "no such scripted agent"),
         ("chance=2", "must be a probability"),
@@ -116,3 +116,19 @@ def test_bad_names(spec: str, message: str) -> None:
         scripted(spec)
     with pytest.raises(InputError):
         system(f"scripted:{spec}", scripted=SCRIPTED)
+
+
+async def test_attempts_have_draws_of_their_own() -> None:
+    """Attempt 1000 of a new factory, as a dissection makes it, does not repeat attempt 0."""
+    (case,) = Generator(Shape(actions=(5, 5)), seed=3).cases(1)
+
+    async def orders(*trials: int) -> list[tuple[str, ...]]:
+        made, factory = [], scripted("random")
+        for trial in trials:
+            log, _ = await run_case(case, factory(), trial=trial)
+            made.append(tuple(event.name for event in log.events))
+        return made
+
+    tested = await orders(0, 1, 2)
+    assert await orders(2, 1) == tested[:0:-1]  # whatever ran before
+    assert not set(tested) & set(await orders(1000, 1003, 1006))

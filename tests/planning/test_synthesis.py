@@ -11,10 +11,23 @@ from hypothesis import strategies as st
 
 from agenteval.errors import InputError
 from agenteval.planning.case import Before, Case, Constraint, TimeLimit
-from agenteval.planning.grammar import constraints_of, demands, fill, render, strip
+from agenteval.planning.grammar import (
+    Actions,
+    Link,
+    Paragraph,
+    Relative,
+    RequestSentence,
+    SubSentence,
+    constraints_of,
+    demands,
+    fill,
+    followed,
+    render,
+    strip,
+)
 from agenteval.planning.suite import case_line, paragraph_of
-from agenteval.planning.synthesis import Dice, Generator, Shape, resynthesize
-from agenteval.planning.words import Topic, built_in
+from agenteval.planning.synthesis import Dice, Generator, Shape, placed, resynthesize
+from agenteval.planning.words import Topic, built_in, ends_in_phrase
 from tests.thorough import often
 
 
@@ -142,3 +155,29 @@ def test_no_constraints_and_contradictions_are_refused() -> None:
         resynthesize(dice, 2, [])
     with pytest.raises(ValueError, match="contradict"):
         resynthesize(dice, 2, [Before(0, 1), Before(1, 0)])
+
+
+def test_activities_that_end_in_a_phrase_come_last() -> None:
+    """ "Lunch with a poet, which ..." and "lunch with a poet and a talk ..." have two readings."""
+
+    def told(relative: Relative | None) -> Paragraph:
+        part = SubSentence(Actions((0, 1), relative), Link("verb", "prec"), Actions((2,)))
+        return Paragraph((RequestSentence((part,)),))
+
+    activities = ["lunch with a poet", "talk on art", "tea break", "walk in a park", "nap", "run"]
+    assert followed(told(None)) == {0}
+    assert placed(activities, 3, told(None)) == ["tea break", "talk on art", "lunch with a poet"]
+    clause = told(Relative(Link("verb", "prec"), Actions((2,))))
+    assert followed(clause) == {0, 1}
+    assert placed(activities, 3, clause) == ["tea break", "nap", "lunch with a poet"]
+    assert placed(activities[:3:2], 2, told(None)) == ["tea break", "lunch with a poet"]
+    assert placed(activities[:2], 2, clause) == activities[:2]  # there is no other
+    cases = [
+        (case, paragraph_of(case, built_in())) for case in Generator(Shape(), seed=5).cases(99)
+    ]
+    two_readings = [
+        case.id
+        for case, tree in cases
+        if any(ends_in_phrase(case.actions[i].phrase) for i in followed(tree))
+    ]
+    assert len(two_readings) <= 2

@@ -89,6 +89,20 @@ def test_a_label_is_replaced_and_undo_brings_the_former_back(rater: Browser, sto
         assert len(labels.history(item_of(page))) == 27
 
 
+def test_a_queue_holds_what_the_grid_shows(browser: Open, store: Path) -> None:
+    client = browser(labelling=True)
+    page = client.get("/grid", system="duo", sort="accuracy", order="desc").text
+    assert "system=duo" in page
+    form = {"filter": "system=duo&sort=accuracy&order=desc", "name": "worst", "n": "5"}
+    client.send("/label/chosen", **form)
+    with Store(store) as opened:
+        queue = Labels(opened).queues()["worst"]
+        items = opened.items()
+    assert {items[key]["system"] for key in queue.items} == {"duo"}
+    assert (len(queue.items), queue.weights) == (5, None)
+    assert client.send("/label/chosen", **{**form, "filter": "system=none"}).status_code == 422
+
+
 def test_differences_of_raters_are_adjudicated(rater: Browser, store: Path) -> None:
     page = rater.get("/label/item", queue="q", rater="ann").text
     item, chosen = item_of(page), levels(page, 0)

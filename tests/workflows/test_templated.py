@@ -170,7 +170,7 @@ async def test_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
     assert name("openai") == "openai-chat:m · text"
     assert name(f"command:{sys.executable} a.py").startswith("command:")
-    with pytest.raises(InputError, match=r"is template meant.*autogen, template, python"):
+    with pytest.raises(InputError, match=r"did you mean template.*autogen, template, python"):
         name("templat")
 
 

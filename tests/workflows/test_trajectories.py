@@ -86,7 +86,7 @@ def test_what_becomes_of_a_call(
         (
             (call("find_membr", {}), answer("ok")),
             "unscored:unsupported",
-            "it calls 'find_membr', a tool that the role has not; is 'find_member' meant?",
+            "it calls 'find_membr', a tool that the role has not; did you mean find_member?",
         ),
         (
             (call("take_back", {"member": "M9", "tool": "saw"}), answer({"fee": 0})),
