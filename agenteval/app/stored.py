@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ from agenteval.readers.scores import read_scores
 from agenteval.records import Source
 from agenteval.records.table import Table, column, table_of
 from agenteval.reporting.report import Report
-from agenteval.store import Store
+from agenteval.store import Store, default_path
 from agenteval.store.copying import counts
 from agenteval.store.experiments import unfinished_of
 from agenteval.store.export import export_cells, is_probe, results_on_copies, way_of
@@ -228,6 +229,11 @@ def _texts(bodies: Sequence[Mapping[str, Any]]) -> Table:
         if text
     ]
     return table_of(_TextRow, "texts", "", rows)
+
+
+def view_command(store: str | Path | None) -> str:
+    """Return the command that shows a store (default: that of `Store`) in the browser."""
+    return f"agenteval view {shlex.quote(str(store or default_path()))}"
 
 
 def export(

@@ -48,6 +48,11 @@ def _translator(value: _Object) -> Any:
     return _observation if is_langfuse and of_kind and "spanId" not in value else None
 
 
+def _rows(value: Any) -> list[_Object]:
+    """Return the objects of a list; what is no object holds no span."""
+    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
+
+
 # ---- Langfuse ------------------------------------------------------------------------------------
 
 
@@ -57,11 +62,11 @@ def _langfuse_trace(value: _Object) -> _Object:
     id = str(first_of(trace, "id") or "")
     root = _observation({**trace, "type": "SPAN", "traceId": id, "parentObservationId": None})
     root["startTime"] = trace.get("timestamp")
-    rows = [row for row in value["observations"] if isinstance(row, dict)]
-    known, spans = {row.get("id") for row in rows}, [root]
+    rows = _rows(value["observations"])
+    known, spans = {str(row.get("id")) for row in rows}, [root]
     for row in rows:
         spans.append(_observation({"traceId": id, **row}))
-        if spans[-1]["parentId"] not in known:
+        if str(spans[-1]["parentId"]) not in known:
             spans[-1]["parentId"] = id
     return {"spans": spans}
 
@@ -103,9 +108,9 @@ def _as_text(value: Any) -> Any:
 
 
 def _langsmith_bodies(value: _Object) -> _Object:
-    runs = {str(run.get("id")): run for run in value["post"] if isinstance(run, dict)}
-    for patch in value["patch"] or ():
-        held = runs.setdefault(str(patch.get("id")), {"run_type": "chain"})
+    runs = {str(run.get("id")): run for run in _rows(value["post"])}
+    for patch in _rows(value["patch"]):
+        held = runs.setdefault(str(patch.get("id")), {})
         held |= {key: item for key, item in patch.items() if item is not None}
     return {"spans": [_langsmith(run) for run in runs.values()]}
 
@@ -113,16 +118,17 @@ def _langsmith_bodies(value: _Object) -> _Object:
 def _langsmith(run: _Object) -> _Object:
     """Return a run as a span. LangSmith adds tokens and costs up to the root."""
     asked, answered, extra = run.get("inputs"), run.get("outputs"), run.get("extra")
+    kind = str(run.get("run_type") or "chain")
     metadata = first_of(extra, "metadata")
     used = run if run.get("prompt_tokens") is not None else _langchain_usage(answered)
     attributes = {
-        "langsmith.span.kind": run["run_type"],
+        "langsmith.span.kind": kind,
         "gen_ai.usage.input_tokens": first_of(used, "prompt_tokens", "input_tokens"),
         "gen_ai.usage.output_tokens": first_of(used, "completion_tokens", "output_tokens"),
         "operation.cost": run.get("total_cost"),
         "metadata": metadata,
     }
-    if run["run_type"] == "llm":
+    if kind == "llm":
         settings = first_of(extra, "invocation_params")
         model = first_of(settings, "model", "model_name") or first_of(metadata, "ls_model_name")
         attributes["gen_ai.request.model"] = model
@@ -140,7 +146,7 @@ def _langsmith(run: _Object) -> _Object:
         "status": "ERROR" if run.get("error") else None,
         "statusMessage": run.get("error"),
         "attributes": {k: v for k, v in attributes.items() if v not in (None, "", {}, [])},
-        "children": [_langsmith(child) for child in run.get("child_runs") or ()],
+        "children": [_langsmith(child) for child in _rows(run.get("child_runs"))],
     }
 
 
@@ -162,7 +168,7 @@ def _jaeger(trace: _Object) -> _Object:
     processes = trace["processes"]
     return {
         "traceId": trace.get("traceID"),
-        "spans": [_jaeger_span(s, processes) for s in trace["spans"]],
+        "spans": [_jaeger_span(s, processes) for s in _rows(trace["spans"])],
     }
 
 
@@ -170,7 +176,7 @@ def _jaeger_span(span: _Object, processes: _Object) -> _Object:
     """Return a span of Jaeger: times in microseconds, tags and logs as lists of keys."""
     tags, process = _tags(span.get("tags")), processes.get(str(span.get("processID")))
     parents = [
-        r for r in span.get("references") or () if r.get("refType", "CHILD_OF") == "CHILD_OF"
+        r for r in _rows(span.get("references")) if r.get("refType", "CHILD_OF") == "CHILD_OF"
     ]
     start, duration = span.get("startTime"), span.get("duration")
     timed = isinstance(start, (int, float)) and isinstance(duration, (int, float))
@@ -186,7 +192,7 @@ def _jaeger_span(span: _Object, processes: _Object) -> _Object:
         "status": "ERROR" if failed else tags.get("otel.status_code"),
         "statusMessage": tags.get("otel.status_description"),
         "attributes": tags,
-        "events": list(map(_jaeger_event, span.get("logs") or ())),
+        "events": list(map(_jaeger_event, _rows(span.get("logs")))),
         "resource": {"service.name": name, **_tags(first_of(process, "tags"))},
     }
 
@@ -198,5 +204,5 @@ def _jaeger_event(log: _Object) -> _Object:
 
 
 def _tags(rows: Any) -> _Object:
-    tags = [r for r in rows or () if isinstance(r, dict) and isinstance(r.get("key"), str)]
+    tags = [row for row in _rows(rows) if isinstance(row.get("key"), str)]
     return {tag["key"]: tag.get("value") for tag in tags}

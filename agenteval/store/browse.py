@@ -94,7 +94,7 @@ def original_runs(store: Store, keys: Sequence[str] | None = None) -> Iterator[O
     if keys is not None:
         query = query.where(dialect_of(store.engine).among(_items.item_key, keys))
     with reading(store.engine) as connection:
-        large = connection.execution_options(yield_per=10_000)
+        large = connection.execution_options(yield_per=2_000)
         for row in large.execute(query.order_by(_items.system, _items.id, _items.used)):
             success = None if row.success is None else bool(row.success)
             yield OriginalRun(
@@ -147,6 +147,20 @@ def others_of_run(store: Store, run: OriginalRun) -> list[RunCopy]:
     )
     with reading(store.engine) as connection:
         return [RunCopy(*row) for row in connection.execute(query.order_by(_items.used))]
+
+
+def every_cell(store: Store, source_key: str) -> Iterator[Any]:
+    """Yield item_key, criterion_key, status, label, value of all results of a source on original
+    runs, in no order."""
+    query = select(
+        _results.item_key,
+        _results.criterion_key,
+        _results.status,
+        _results.label,
+        _results.value,
+    ).where(_results.source_key == source_key, _results.variant == "original")
+    with reading(store.engine) as connection:
+        yield from connection.execution_options(yield_per=2_000).execute(query)
 
 
 def cells_on(store: Store, source_key: str, keys: Iterable[str]) -> Iterator[Any]:

@@ -72,6 +72,7 @@ def make_app(viewer: Viewer) -> Starlette:
         "/compare": compare.compare_page,
         "/compare/case": compare.case_page,
         "/trust": trust.trust_page,
+        "/trust/figure": trust.figure_page,
         "/trials": trials.trials_page,
         "/trial": trials.trial_page,
         **labels.PAGES,

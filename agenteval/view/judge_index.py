@@ -18,7 +18,13 @@ from numpy.typing import NDArray
 from agenteval.errors import StoreError
 from agenteval.records import Criterion
 from agenteval.store import Store
-from agenteval.store.browse import OriginalRun, calls_of, criteria_by_key, original_runs
+from agenteval.store.browse import (
+    OriginalRun,
+    calls_of,
+    criteria_by_key,
+    every_cell,
+    original_runs,
+)
 
 _FRESH = 2.0  # seconds in which nobody asks whether calls were added
 Floats = NDArray[np.float32]
@@ -88,7 +94,7 @@ class _Reading:
         elif label is not None:
             code = self.labels.setdefault((column, label), len(self.labels))
         self.cells.append((row, column, value, code))
-        if len(self.cells) >= 20_000:
+        if len(self.cells) >= 5_000:
             self.flush()
 
     def flush(self) -> None:
@@ -103,9 +109,7 @@ def read_index(store: Store, source_key: str) -> JudgeIndex:
     Raises StoreError where the store cannot be read.
     """
     calls, reading = calls_of(store, source_key), _Reading()
-    for item, _, criterion, _, status, label, value, _ in store.cells(
-        source_key, variant="original"
-    ):
+    for item, criterion, status, label, value in every_cell(store, source_key):
         reading.add(item, criterion, status, label, np.nan if value is None else value)
     reading.flush()
     every = np.concatenate(reading.parts)
@@ -118,17 +122,17 @@ def read_index(store: Store, source_key: str) -> JudgeIndex:
         if run.key in reading.rows
     }
     runs = tuple(originals.values())
-    place = np.full(len(reading.rows), -1)
+    place = np.full(len(reading.rows), -1, dtype=np.int32)
     place[[reading.rows[run.key] for run in runs]] = np.arange(len(runs))
-    width = np.full(len(reading.columns), -1)
+    width = np.full(len(reading.columns), -1, dtype=np.int32)
     width[[reading.columns[key] for key in keys]] = np.arange(len(keys))
+    row, column = every[:, 0].astype(np.int32), every[:, 1].astype(np.int32)
     if len(every):
-        row, column = place[every[:, 0].astype(int)], width[every[:, 1].astype(int)]
-        every, row, column = (a[(row >= 0) & (column >= 0)] for a in (every, row, column))
-    else:
-        row = column = np.zeros(0, dtype=int)
+        row, column = place[row], width[column]
+        newest_only = (row >= 0) & (column >= 0)
+        every, row, column = every[newest_only], row[newest_only], column[newest_only]
     arrays = _arrays(every, row, column, (len(runs), len(keys)))
-    code = every[:, 3].astype(int)
+    code = every[:, 3].astype(np.int32)
     levels = np.zeros((len(runs), len(keys)), dtype=np.uint32)
     bits = _level_bits(reading, [known[key] for key in keys], width)
     labelled = code >= 0
@@ -150,7 +154,7 @@ def read_index(store: Store, source_key: str) -> JudgeIndex:
 
 
 def _level_bits(
-    reading: _Reading, criteria: Sequence[Criterion], width: NDArray[np.int64]
+    reading: _Reading, criteria: Sequence[Criterion], width: NDArray[np.int32]
 ) -> NDArray[np.uint32]:
     """Return the bit of every label that was seen; 0 for one that is no accepted value."""
     bits = np.zeros(max(len(reading.labels), 1), dtype=np.uint32)
@@ -162,7 +166,7 @@ def _level_bits(
 
 
 def _arrays(
-    every: Floats, row: NDArray[np.int64], column: NDArray[np.int64], shape: tuple[int, int]
+    every: Floats, row: NDArray[np.int32], column: NDArray[np.int32], shape: tuple[int, int]
 ) -> tuple[Floats, Floats]:
     """Return means and spreads over repeats."""
     values = every[:, 2]
@@ -193,7 +197,7 @@ class JudgeIndexes:
         self._running: dict[str, threading.Thread] = {}
         self._asked: dict[str, float] = {}
 
-    def get(self, source_key: str) -> JudgeIndex | None:
+    def get(self, source_key: str, patience: float | None = None) -> JudgeIndex | None:
         """Return the index, None where it is still being read.
 
         An index that is out of date is returned as it is, and read anew meanwhile. Raises the
@@ -205,7 +209,7 @@ class JudgeIndexes:
         if stale and (index is None or index.calls != calls_of(self._store, source_key)):
             thread = self._start(source_key)
             if index is None:
-                thread.join(self._patience)
+                thread.join(self._patience if patience is None else patience)
         self._asked[source_key] = time.time()
         with self._lock:
             if (error := self._errors.pop(source_key, None)) is not None:

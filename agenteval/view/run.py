@@ -14,7 +14,7 @@ from starlette.requests import Request
 from agenteval.errors import InputError
 from agenteval.readers.injection import texts_signs
 from agenteval.readers.view import ViewTurn, split_trajectory
-from agenteval.records import Criterion, Failure, Result, Score, Source
+from agenteval.records import Criterion, Failure, Result, Run, Score, Source, View
 from agenteval.records.table import Cell, Column, Table, column, table_of
 from agenteval.reporting.page import (
     Block,
@@ -43,6 +43,7 @@ from agenteval.store.browse import (
 )
 from agenteval.text import plural
 from agenteval.utility.page_runs import copy_diff
+from agenteval.utility.stored_prompt import written_again
 from agenteval.view.experiments import judge_name
 from agenteval.view.server import Viewer, page_path
 
@@ -334,7 +335,38 @@ def _call(found: RunOnPage, judge: JudgedBy, key: str, call: JudgeCall) -> Itera
     if call.record.get("repaired"):
         yield Text("The first reply could not be read, so the judge was asked again.", "quiet")
     replies = [found.store.get_reply(reply) for reply in call.record.get("replies") or ()]
+    yield from _prompt(found, judge, key, call, replies[0] if replies else None)
     texts = [str(reply.get("text") or "") for reply in replies if reply]
     for i, text in enumerate(texts or [str(call.record.get("raw") or "")], 1):
         title = f"Reply {i} of {len(texts)}, as it came" if len(texts) > 1 else "Reply, as it came"
         yield Text(cut(text, MOST_TEXT) or "(empty)", "pre", title)
+
+
+def _prompt(
+    found: RunOnPage, judge: JudgedBy, key: str, call: JudgeCall, reply: Mapping[str, Any] | None
+) -> Iterator[Block]:
+    """Yield the messages that were sent, or why they cannot be known."""
+    request = (reply or {}).get("request")
+    if not isinstance(request, dict):
+        return
+    run = found.run
+    view = View(
+        run_id=run.id,
+        problem=str(found.body["problem"]),
+        trajectory=str(found.body["trajectory"]),
+        owner=(run.task, run.system),
+    )
+    if key not in (view.sha256, view.text_sha256):
+        yield Text("The prompt shows a reference that is not stored.", "quiet", "Prompt")
+        return
+    if key == view.text_sha256:
+        view = view.model_copy(update={"owner": None})
+    rated = {r.key.criterion for r in judge.results if r.key.repeat == call.repeat}
+    shown = {name.partition(".")[0] for name in call.record.get("shown") or ()}
+    criteria = [c for k, c in found.criteria.items() if k in rated and c.id in shown]
+    as_run = Run(id=run.id, task=run.task, system=run.system)
+    prompt = written_again(judge.source, as_run, view, criteria, request)
+    if prompt.reason:
+        yield Text(f"The prompt is not shown: {prompt.reason}.", "quiet", "Prompt")
+    for message in prompt.messages:
+        yield Text(cut(message.text, MOST_TEXT), "pre", f"Prompt, {message.role}")

@@ -117,6 +117,8 @@ class _Place(TypedDict):
 
 def _item(store: Store, line: TrialLine) -> Foldout | None:
     """Return the trial as the page of its room shows it; None where it has no verdict."""
+    if line.status != "done":
+        return None if line.evaluator != TRACES else _trace(store, line)
     place = _Place(cases=[line.case_key], systems=[line.system_key])
     item: Foldout | None = None
     if line.evaluator == PLANNING:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import threading
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,13 +25,14 @@ from agenteval.reporting.page import (
     AnswerKind,
     Block,
     Fragment,
+    Gallery,
     Listing,
     Page,
     PageSection,
-    Plan,
+    Picture,
     Text,
-    figures,
 )
+from agenteval.reporting.style import svg
 from agenteval.stats.proportion import proportion_interval
 from agenteval.utility.page_tables import trust_table
 from agenteval.utility.tables import effects_table, evidence_by_system, evidence_table
@@ -39,6 +43,28 @@ from agenteval.view.server import Viewer, page_path
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_FIGURES = {
+    "effects": (
+        "Effects",
+        "Original minus copy by criterion and perturbation. Damage that a judge notices lies right "
+        "of zero.",
+    ),
+    "systems": (
+        "Effects by system",
+        "The same for each system. A judge that notices damage in one system alone should not "
+        "compare them.",
+    ),
+    "points": (
+        "Agreement and discrimination",
+        "Do repeats agree, and are successful runs rated above failed ones?",
+    ),
+    "reliability": (
+        "Reliability",
+        "Share of successful runs against the judge's mean. It should rise.",
+    ),
+}
+_drawing = threading.Lock()
+_PATIENCE = 30.0  # seconds for which a figure waits for the results to be read
 _MOST_PANELS = 12  # criteria of which reliability is drawn
 _FEWEST_RUNS = 10
 
@@ -68,13 +94,15 @@ def trust_page(viewer: Viewer, request: Request) -> Page | Response:
         )
         for v in result.criteria
     }
-    reliability = _reliability(index) if index else ()
-    drawn = _figures(result.model_dump_json(), tuple(names.items()), reliability)
-    waiting = [] if index else [Text("Reliability is drawn once the results are read; reload.")]
+    pictures = [
+        Picture(title, caption, page_path("/trust/figure", judge=key[:16], name=name))
+        for name, (title, caption) in _FIGURES.items()
+        if _can_be_drawn(name, result, index)
+    ]
     effects = Listing(effects_table(result.criteria, names), links, titled=False)
     sections = [
         PageSection("summary", "", [*_answer(result), Text(others, "quiet", "Judges")]),
-        PageSection("figures", "Evidence", [*waiting, *drawn.blocks]),
+        PageSection("figures", "Evidence", [Gallery(pictures)] if pictures else []),
         PageSection(
             "criteria",
             "Criteria",
@@ -121,38 +149,49 @@ class _Bin:
     successful: int
 
 
-@lru_cache(maxsize=8)
-def _figures(
-    record: str, names: tuple[tuple[str, str], ...], reliability: tuple[_Bin, ...]
-) -> PageSection:
-    """Return the figures of a VerifiedSet as JSON; drawing takes a second, so they are kept."""
-    result = VerifiedSet.model_validate_json(record)
-    known, verified = dict(names), {"judge": result.criteria}
-    plan: Plan = [
-        (
-            "Effects",
-            "Original minus copy by criterion and perturbation. Damage that a judge notices lies "
-            "right of zero.",
-            lambda: _effects(result, known),
-        ),
-        (
-            "Effects by system",
-            "The same for each system: a judge that notices damage in one system alone is not safe "
-            "to compare them.",
-            lambda: plots.effect_forest(verified, known),
-        ),
-        (
-            "Agreement and discrimination",
-            "Do repeats agree, and are successful runs rated above failed ones?",
-            lambda: plots.judge_points(verified, known),
-        ),
-        (
-            "Reliability",
-            "Share of successful runs against the judge's mean. It should rise.",
-            lambda: _reliability_lines(reliability),
-        ),
-    ]
-    return figures(plan)
+def _can_be_drawn(name: str, result: VerifiedSet, index: JudgeIndex | None) -> bool:
+    effects = [e for v in result.criteria for e in v.effects]
+    if name == "effects":
+        return any(e.estimate is not None for e in effects)
+    if name == "systems":
+        return any(e.systems and e.n for e in effects)
+    if name == "reliability" and index is not None:
+        bins = Counter(b.criterion for b in _reliability(index))
+        return any(n > 1 for n in bins.values())
+    return bool(result.criteria)
+
+
+def figure_page(viewer: Viewer, request: Request) -> Response:
+    """One figure as SVG. Raises InputError for one that cannot be drawn."""
+    judge = judge_of(viewer.store, request.query_params.get("judge"))
+    stored = viewer.store.verdict_on(judge[0]) if judge else None
+    if judge is None or stored is None:
+        raise InputError("this judge was not verified", "judge")
+    name = request.query_params.get("name", "")
+    if name not in _FIGURES:
+        raise InputError(f"there is no figure {name!r}", "name")
+    index = viewer.indexes.get(judge[0], patience=_PATIENCE)
+    names = tuple((c.id, c.name) for c in index.criteria) if index else ()
+    bins = _reliability(index) if index and name == "reliability" else ()
+    image = _drawn(name, json.dumps(stored.result.model_dump(mode="json")), names, bins)
+    return Response(image, media_type="image/svg+xml")
+
+
+@lru_cache(maxsize=32)
+def _drawn(
+    name: str, record: str, names: tuple[tuple[str, str], ...], bins: tuple[_Bin, ...]
+) -> str:
+    """Return a figure of a VerifiedSet (as JSON); one at a time, as matplotlib needs it."""
+    result, known = VerifiedSet.model_validate(json.loads(record)), dict(names)
+    verified = {"judge": result.criteria}
+    with _drawing:
+        if name == "effects":
+            return svg(_effects(result, known))
+        if name == "systems":
+            return svg(plots.effect_forest(verified, known))
+        if name == "points":
+            return svg(plots.judge_points(verified, known))
+        return svg(_reliability_lines(bins))
 
 
 def _effects(result: VerifiedSet, names: Mapping[str, str]) -> Figure:

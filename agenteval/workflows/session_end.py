@@ -19,7 +19,7 @@ DECIDED_BY: dict[DecidedBy | None, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class EndWords:
     """What is said of one end.
 
@@ -30,49 +30,34 @@ class EndWords:
 
     column: str
     head: str
-    hint: str = ""
     sentence: str
     decided_by: DecidedBy | None
+    hint: str = ""
 
 
 ENDS: dict[SessionEnd, EndWords] = {
-    "user": EndWords(
-        column="user",
-        head="user said\ngoodbye",
-        sentence="the user ended it",
-        decided_by=None,
-    ),
-    "turns": EndWords(
-        column="turns",
-        head="limit of\nturns",
-        sentence="stopped at the limit of turns",
-        decided_by="limit",
-    ),
-    "calls": EndWords(
-        column="limit",
-        head="limit of\ncalls",
-        sentence="stopped at the limit of calls",
-        decided_by="limit",
-    ),
+    "user": EndWords("user", "user said\ngoodbye", "the user ended it", None),
+    "turns": EndWords("turns", "limit of\nturns", "stopped at the limit of turns", "limit"),
+    "calls": EndWords("limit", "limit of\ncalls", "stopped at the limit of calls", "limit"),
     "turn_calls": EndWords(
-        column="turn_limit",
-        head="limit of calls\nin a turn",
-        hint="see --calls-per-turn",
-        sentence="stopped at the limit of calls in one turn",
-        decided_by="limit",
+        "turn_limit",
+        "limit of calls\nin a turn",
+        "stopped at the limit of calls in one turn",
+        "limit",
+        "see --calls-per-turn",
     ),
     "time": EndWords(
-        column="out_of_time",
-        head="agent out\nof time",
-        hint="within a turn, see --timeout",
-        sentence="the agent's time for a turn was over",
-        decided_by="time",
+        "out_of_time",
+        "agent out\nof time",
+        "the agent's time for a turn was over",
+        "time",
+        "within a turn, see --timeout",
     ),
     "agent": EndWords(
-        column="agent_stopped",
-        head="agent\nsilent",
-        hint="sessions stored before version 0.3: or out of time",
-        sentence="the agent said nothing (stored before version 0.3: or its time was over)",
-        decided_by="agent",
+        "agent_stopped",
+        "agent\nsilent",
+        "the agent said nothing (stored before version 0.3: or its time was over)",
+        "agent",
+        "sessions stored before version 0.3: or out of time",
     ),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agenteval.workflows.chart import Edge
@@ -53,33 +53,27 @@ class Subgraphs:
         """
         edges, left_out = list(edges), list[Edge]()
         for id, nodes in self.nodes.items():
-            within = {n for n in nodes if n not in self.nodes}
-            inner = [e for e in edges if e.source in within and e.target in within]
-            entered = {e.target for e in inner if e.source != e.target}
-            left = {e.source for e in inner if e.source != e.target}
-            ordered = [n for n in nodes if n in within]
-            ends = {
-                "target": [n for n in ordered if n not in entered] or ordered[:1],
-                "source": [n for n in ordered if n not in left],
-            }
+            if not any(id in (edge.source, edge.target) for edge in edges):
+                continue
+            inside = {id, *nodes}
+            steps = [node for node in nodes if node not in self.nodes]
+            inner = [e for e in edges if e.source in inside and e.target in inside]
+            entered = {e.target for e in inner if e.source != e.target and e.source != id}
+            left = {e.source for e in inner if e.source != e.target and e.target != id}
+            entries = [node for node in steps if node not in entered] or steps[:1]
+            exits = [node for node in steps if node not in left]
             kept: list[Edge] = []
             for edge in edges:
-                resolved = list(_between_nodes(edge, id, nodes, ends))
-                kept += resolved
-                left_out += [] if resolved else [edge]
+                if id not in (edge.source, edge.target):
+                    kept.append(edge)
+                    continue
+                ends: Sequence[str] = ()
+                end = "source" if edge.source == id else "target"
+                if not {edge.source, edge.target} <= inside:
+                    ends = exits if end == "source" else entries
+                kept += [edge.model_copy(update={end: node}) for node in ends]
+                left_out += [] if ends else [edge]
                 if len(kept) > most:
                     return kept, left_out
             edges = kept
         return edges, left_out
-
-
-def _between_nodes(
-    edge: Edge, id: str, nodes: Sequence[str], ends: Mapping[str, Sequence[str]]
-) -> Iterator[Edge]:
-    """Yield the edges that stand for one, of a subgraph with these nodes and ends."""
-    if id not in (edge.source, edge.target):
-        yield edge
-    elif edge.source == id and edge.target not in (id, *nodes):
-        yield from (edge.model_copy(update={"source": end}) for end in ends["source"])
-    elif edge.target == id and edge.source not in (id, *nodes):
-        yield from (edge.model_copy(update={"target": end}) for end in ends["target"])

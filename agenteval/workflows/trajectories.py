@@ -5,7 +5,7 @@ A file is JSON or JSON lines. A trajectory is an object with its messages, in Op
 It may also have `task_id`, `trial`, `reward`, and in `info.task` the goal: `actions` (with `kwargs`
 or `arguments`), `outputs` that the user must be told, and the `instruction`. An action called
 `respond` is a reply, not a call. `info.reward_info` is null where the session was cut off, and
-`info.error` says why there was no session.
+`info.error` says why there was no session. Results and simulations of tau2-bench are read too.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from agenteval.agents.protocol import CallStatus
 from agenteval.errors import InputError
 from agenteval.files import opened
 from agenteval.readers.messages import is_message_list, parse_messages
+from agenteval.readers.sessions import session_format
 from agenteval.readers.strict_json import Notes, decode_arguments, read_items
 from agenteval.records import Message, ToolCall, content_hash
 from agenteval.text import did_you_mean
@@ -41,6 +42,7 @@ _MOST_TRIALS = 10_000
 _REPLY = "respond"  # of tau-bench: a reply to the user among the actions
 _STOP = "###STOP###"  # what its user writes at the end
 _OUTPUT = "API output: "
+_OF_IMPORT = ("tau-bench", "record of a run", "transcript")
 _ERROR = "error"  # how its tools begin an answer that refuses
 _Object = Mapping[str, Any]
 
@@ -91,10 +93,47 @@ def _records(path: Path) -> Iterator[tuple[str, Any]]:
     with opened(path) as stream:
         lines = path.suffix in (".jsonl", ".ndjson")
         for item in read_items(stream, str(path), Notes(), lines=lines):
-            if isinstance(item.value, list) and not is_message_list(item.value):
+            form = session_format([item.value])
+            if form is not None and form.name == "tau2-bench":
+                for value in item.value if isinstance(item.value, list) else [item.value]:
+                    yield from _simulations(value, item.place)
+            elif form is not None and form.name not in _OF_IMPORT:
+                problem = f"a session of {form.name}, without the tools and the goal of a role"
+                raise InputError(f"{problem}: use quantify or trace", item.place)
+            elif isinstance(item.value, list) and not is_message_list(item.value):
                 yield from ((f"{item.place}[{i}]", value) for i, value in enumerate(item.value))
             else:
                 yield item.place, item.value
+
+
+def _simulations(value: _Object, place: str) -> Iterator[tuple[str, Any]]:
+    """Yield the simulations of tau2-bench with the goals of their tasks, in tau-bench's words."""
+    goals = {}
+    for task in value.get("tasks") or ():
+        wanted = task.get("evaluation_criteria") or {}
+        actions = [a for a in wanted.get("actions") or () if a.get("requestor") != "user"]
+        goals[task.get("id")] = {"actions": actions, "outputs": wanted.get("communicate_info")}
+    for i, run in enumerate(value.get("simulations", [value])):
+        messages = [part for m in run["messages"] for part in m.get("tool_messages") or [m]]
+        record = {key: run.get(key) for key in ("task_id", "trial")}
+        record |= {"messages": [_answering(m) for m in messages if m.get("requestor") != "user"]}
+        record |= {"reward": (run.get("reward_info") or {}).get("reward")}
+        if run.get("task_id") in goals:
+            record["info"] = {"task": goals[run["task_id"]]}
+        yield f"{place}:simulations[{i}]" if "simulations" in value else place, record
+
+
+def _answering(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message with the id of the call that it answers where tau-bench has it."""
+    if message.get("role") == "tool":
+        return {
+            "role": "tool",
+            "tool_call_id": message.get("id"),
+            "content": message.get("content"),
+        }
+    if message.get("role") == "user":  # its own calls are on its own tools
+        return {"role": "user", "content": message.get("content") or ""}
+    return message
 
 
 def _trajectory(value: Any, place: str) -> Trajectory:

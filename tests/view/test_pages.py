@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agenteval.records.verification import Check, JudgeVerdict, Verification, VerifiedSet
 from agenteval.store import Store
 from agenteval.view.judge_index import read_index
 from tests.view.conftest import Browser, Open
@@ -181,3 +182,54 @@ def test_progress_ends_when_nothing_runs(pages: Browser) -> None:
     answer = pages.get("/progress")
     assert answer.headers["content-type"].startswith("text/event-stream")
     assert answer.text == "data: []\n\n"
+
+
+def test_the_prompt_of_a_call_is_the_one_that_was_sent(pages: Browser, store: Path) -> None:
+    page = words(pages.get(link(pages.get("/grid").text, "/run?")).text)
+    assert "Prompt, system" in page
+    assert "<<BEGIN criteria" in page
+    assert "The prompt is not shown" not in page
+
+
+def test_a_prompt_with_another_hash_is_not_shown(store: Path) -> None:
+    with Store(store) as opened:
+        with opened.engine.begin() as connection:
+            connection.exec_driver_sql(
+                "UPDATE replies SET reply = json_set(reply, '$.request.key', 'other')"
+            )
+        pages = Browser(opened).enter()
+        page = words(pages.get(link(pages.get("/grid").text, "/run?")).text)
+    assert "is not the request that was sent" in page
+    assert "<<BEGIN criteria" not in page
+
+
+def test_figures_are_drawn_of_a_verified_judge(store: Path) -> None:
+    check = Check(
+        name="agreement", outcome="pass", reason="made up", estimate=0.5, low=0.4, high=0.6
+    )
+    with Store(store) as opened:
+        ((key, _),) = opened.sources()
+        verified = [
+            Verification(
+                criterion_id=criterion.id,
+                verdict="keep",
+                reasons=("made up",),
+                runs=60,
+                cases=20,
+                repeats=2,
+                checks=(check,),
+            )
+            for criterion in opened.newest_criteria(key).values()
+        ]
+        judge = JudgeVerdict(verdict="trustworthy", reasons=("made up",))
+        opened.save_verdict(key, "math", VerifiedSet(judge=judge, criteria=tuple(verified)))
+        pages = Browser(opened).enter()
+        page = pages.get("/trust").text
+        assert "trustworthy" in words(page)
+        figures = re.findall(r'src="(/trust/figure[^"]*)"', page)
+        assert [f.rpartition("=")[2] for f in figures] == ["points", "reliability"]
+        for figure in figures:
+            answer = pages.get(html.unescape(figure))
+            assert answer.headers["content-type"].startswith("image/svg+xml")
+            assert "<svg" in answer.text
+        assert pages.get("/trust/figure", name="effects").status_code == 404

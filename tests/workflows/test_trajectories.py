@@ -138,6 +138,34 @@ def test_a_call_that_the_backend_refuses_half_way_leaves_the_state(tmp_path: Pat
     assert restored({"tubes": 3}, log.changes) == {"tubes": 2}
 
 
+def test_results_of_tau2_bench(tmp_path: Path) -> None:
+    actions = [{"action_id": "1", "name": "find_member", "arguments": {"member": "M1"}}]
+    task = {"id": "7", "evaluation_criteria": {"actions": actions, "communicate_info": ["no"]}}
+    found = {"role": "tool", "id": "k", "content": json.dumps(M1), "requestor": "assistant"}
+    asked = {"id": "k", "name": "find_member", "arguments": {"member": "M1"}}
+    messages = [HELLO, {"role": "assistant", "content": None, "tool_calls": [asked]}, found, BYE]
+    run = {"id": "s", "task_id": "7", "trial": 2, "reward_info": {"reward": 1.0}}
+    run |= {"messages": messages, "termination_reason": "user_stop"}
+    (one,) = read(tmp_path, {"tasks": [task], "simulations": [run]}).trajectories
+    assert (one.task, one.trial, one.reward) == ("7", 2, 1.0)
+    assert one.goal is not None
+    assert [(a.tool, a.arguments) for a in one.goal.actions] == [("find_member", {"member": "M1"})]
+    assert one.goal.told == ("no",)
+    log = replayed(case_of(ROLE, one), one)
+    assert isinstance(log, SessionLog)
+    assert [(c.tool, c.status, c.answered) for c in log.calls] == [
+        ("find_member", "ok", "recorded")
+    ]
+
+
+def test_a_session_of_another_tool_names_the_commands_that_read_it(tmp_path: Path) -> None:
+    line = {"type": "user", "sessionId": "s", "message": {"role": "user", "content": "Hi"}}
+    with pytest.raises(InputError) as refusal:
+        read(tmp_path, line)
+    for word in ("a.json", "Claude Code", "quantify", "trace"):
+        assert word in str(refusal.value)
+
+
 def test_a_session_that_never_was_has_the_goal_of_its_task(tmp_path: Path) -> None:
     crashed = {"task_id": 7, "trial": 1, "info": {"error": "boom"}, "traj": []}
     _, lost = read(tmp_path, [record(HELLO), crashed]).trajectories

@@ -152,6 +152,7 @@ def next_steps(folder: Path, runs: Path, criteria: Path, judge: str) -> list[str
         f"  {agenteval} show --run math-01-duo --source {judge}",
         f"  {agenteval} agree sample --n 30 --criteria {shlex.quote(str(criteria))} -o labels.csv",
         f"  {agenteval} verify {texts} --model openai:gpt-4o --dry-run",
+        f"  {agenteval} view --label --rater NAME",
     ]
 
 

@@ -10,6 +10,7 @@ import typer
 from agenteval.cli import arguments as options
 from agenteval.cli.arguments import OutputOptions
 from agenteval.cli.command import finish, grouped
+from agenteval.cli.console import note
 from agenteval.cli.outputs import refuse_input
 
 
@@ -59,7 +60,7 @@ def report(
     It shows what can be trusted, what was measured, what is missing, and every run. For agents and
     finders it is the page of `plan`, `flow` or `trace report`.
     """
-    from agenteval.app.stored import page
+    from agenteval.app.stored import page, view_command
 
     refuse_input(output, [runs, criteria, scores], store=store)
     written = page(
@@ -75,4 +76,6 @@ def report(
         min_cases=min_cases,
         deterministic=deterministic,
     )
+    if scores is None:
+        note(f"to look at single runs and compare: {view_command(store)}")
     finish(written, told)

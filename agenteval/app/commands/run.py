@@ -9,7 +9,7 @@ import typer
 
 from agenteval.cli import arguments as options
 from agenteval.cli.command import finish, grouped
-from agenteval.cli.console import notify, print_json
+from agenteval.cli.console import note, notify, print_json
 from agenteval.cli.progress import following
 
 
@@ -43,7 +43,8 @@ def run(
     The exit code is that of its gates. Interrupt it at any time; the same command continues.
     """
     from agenteval.app import evaluation
-    from agenteval.app.evaluation_file import json_schema
+    from agenteval.app.evaluation_file import json_schema, read_evaluation
+    from agenteval.app.stored import view_command
     from agenteval.errors import InputError
 
     if schema:
@@ -61,4 +62,7 @@ def run(
             notify=notify,
             progress=progress,
         )
+    if not dry_run:
+        place = store or read_evaluation(file, set_ or ()).store
+        note(f"to look at it in the browser: {view_command(place)}")
     finish(report, output)

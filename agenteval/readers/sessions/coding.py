@@ -26,32 +26,42 @@ _THINKING = ("thinking", "redacted_thinking")
 
 
 def claude_code(values: Values) -> Iterator[Session]:
-    """Yield one session for each id; lines of one reply share its id and its usage."""
+    """Yield one session for each id; one that was resumed under another id goes on.
+
+    Lines of one reply share its id and its usage.
+    """
     sessions: dict[str, Session] = {}
     replies: dict[tuple[str, str], Step] = {}
-    seen: set[str] = set()
+    owners: dict[str, Session] = {}  # by the id of a line
     for line in values:
-        id = first_of(line, "sessionId", "session_id")
-        uuid = line.get("uuid")
-        if id is None or uuid in seen:
+        id, uuid = first_of(line, "sessionId", "session_id"), line.get("uuid")
+        if id is None or uuid in owners:
             continue
-        seen |= {uuid} if isinstance(uuid, str) else set()
+        before = owners.get(str(line.get("parentUuid")))
+        if before is not None and str(id) not in sessions:
+            sessions[str(id)] = sessions.pop(str(before.id))
+            before.id = str(id)
         session = sessions.setdefault(str(id), Session(str(id), "Claude Code"))
-        kind, message = line.get("type"), line.get("message")
+        if isinstance(uuid, str):
+            owners[uuid] = session
+        kind = line.get("type")
         if kind == "result":
             _claude_result(session, line)
-        elif isinstance(message, dict) and kind in ("user", "assistant"):
+        elif kind in ("user", "assistant"):
             _claude_message(session, line, replies)
-        elif kind == "system" and line.get("subtype") == "init":
+        elif line.get("subtype") == "init":
             session.model = str(line.get("model") or "")
-    for session in sessions.values():
-        threads = {step.thread for step in session.steps}
-        if len(threads) == 1 and "" not in threads:  # the file of an agent below the main one
-            session.id = f"{session.id}-{threads.pop()}"
-            for step in session.steps:
-                step.thread = ""
-        if session.steps:
-            yield session
+    yield from map(_main_thread, filter(lambda session: session.steps, sessions.values()))
+
+
+def _main_thread(session: Session) -> Session:
+    """Return the session; the file of an agent below the main one holds nothing but its thread."""
+    threads = {step.thread for step in session.steps}
+    if len(threads) == 1 and "" not in threads:
+        session.id = f"{session.id}-{threads.pop()}"
+        for step in session.steps:
+            step.thread = ""
+    return session
 
 
 def _claude_message(

@@ -58,7 +58,7 @@ _CLAUDE = frozenset({"system", "result", "summary", "queue-operation"})
 def _is_claude(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
-    kind, of_session = value.get("type"), "sessionId" in value or "session_id" in value
+    kind, of_session = str(value.get("type")), "sessionId" in value or "session_id" in value
     if kind in ("user", "assistant"):
         return of_session and isinstance(value.get("message"), dict)
     return (
@@ -73,7 +73,7 @@ _CODEX = frozenset({"session_meta", "turn_context", "response_item", "event_msg"
 
 def _is_codex(value: Any) -> bool:
     return isinstance(value, dict) and (
-        (value.get("type") in _CODEX and "payload" in value)
+        (str(value.get("type")) in _CODEX and "payload" in value)
         or (value.get("type") == "thread.started" and "thread_id" in value)
         or (_has("id", "timestamp", "instructions")(value) and "messages" not in value)
     )
@@ -258,18 +258,22 @@ def session_runs(
         try:
             read = form.read(values)
             sessions = [read] if isinstance(read, Session) else list(read)
+            runs = []
+            for session in sessions:
+                if not session.steps and session.failure is None:
+                    problem = f"a session of {form.name} without messages was passed over"
+                    notes.add(problem, place)
+                    continue
+                number += 1
+                default = name if line is None and number == 1 else f"{name}:{number}"
+                runs.append(to_run(session, default, form.name, task))
         except InputError as error:
             raise InputError(str(error), place) from None
         except (AttributeError, LookupError, TypeError, ValueError) as error:
-            problem = f"not written as by {form.name} ({type(error).__name__}: {error})"
+            why = str(error).partition("\n")[0]
+            problem = f"not written as by {form.name} ({type(error).__name__}: {why})"
             raise InputError(problem, place) from None
-        for session in sessions:
-            if not session.steps and session.failure is None:
-                notes.add(f"a session of {form.name} without messages was passed over", place)
-                continue
-            number += 1
-            own = name if line is None and number == 1 else f"{name}:{number}"
-            run = to_run(session, own, form.name, task)
+        for run in runs:
             if not with_gold:
                 run = without_gold(run)
                 note_withheld(withheld_from(run), Context(place, notes))

@@ -6,6 +6,7 @@ Expected values are by hand, from what the tool's own viewer or SDK shows of suc
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from agenteval.readers import make_view, read_runs
 from agenteval.readers.sessions import FORMATS, session_format
 from agenteval.readers.traces import read_traces
 from agenteval.traces.outline import outline
+from tests.readers.test_cases import ODD, places
+from tests.thorough import often
 
 SAMPLES = [
     json.loads(line) for line in (Path(__file__).parent / "samples.jsonl").read_text().splitlines()
@@ -125,6 +128,28 @@ def test_usage_that_is_no_count_is_not_summed(tmp_path: Path, usage: Any) -> Non
     assert outline(run).tokens is None
 
 
+def test_a_resumed_session_is_one(tmp_path: Path) -> None:
+    claude = next(s for s in SAMPLES if s["format"] == "Claude Code")["lines"]
+    half = len(claude) // 2
+    lines = [*claude[:half], *({**line, "sessionId": "s-9"} for line in claude[half:])]
+    (run,) = read_traces(written(tmp_path, {"lines": lines})).runs
+    assert run.id == "s-9"
+    assert outline(run).tokens == 467
+
+
+def test_agents_below_a_session_are_agents(tmp_path: Path) -> None:
+    claude = next(s for s in SAMPLES if s["format"] == "Claude Code")["lines"]
+    of_agent = [{**line, "isSidechain": True, "agentId": "a1"} for line in claude if "uuid" in line]
+    lines = [*claude, *({**line, "uuid": f"x{line['uuid']}"} for line in of_agent)]
+    (run,) = read_traces(written(tmp_path, {"lines": lines})).runs
+    below = [span for span in run.spans if span.kind == "agent"]
+    assert [span.name for span in below] == ["Claude Code", "agent-a1"]
+    assert sum(span.parent_id == below[1].id and span.kind == "tool" for span in run.spans) == 2
+    assert outline(run).tokens == 2 * 467
+    (alone,) = read_traces(written(tmp_path, {"lines": of_agent}, "agent-a1")).runs
+    assert alone.id == "s-1-agent-a1"
+
+
 def test_prompts_without_answers_are_refused_with_what_to_give(tmp_path: Path) -> None:
     rows = [{"sessionId": "s", "messageId": 0, "type": "user", "message": "Hi", "timestamp": "t"}]
     with pytest.raises(InputError, match=r"chats/session-\*\.json"):
@@ -137,3 +162,26 @@ def test_a_record_with_messages_is_a_trace(tmp_path: Path) -> None:
     (run,) = read_traces(written(tmp_path, {"lines": rows})).runs
     assert (run.id, run.system, run.input, run.output) == ("r", "m", "2 + 2?", "4")
     assert [span.kind for span in run.spans] == ["agent", "user", "llm"]
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=IDS)
+def test_a_value_of_another_type_is_read_or_refused_in_one_line(
+    tmp_path: Path, sample: dict[str, Any]
+) -> None:
+    rng = random.Random(7)
+    rows = sample.get("lines") or [sample["json"]]
+    paths, refusals = list(places(rows)), list[str]()
+    for _ in range(often(15, 300)):
+        changed = json.loads(json.dumps(rows))
+        *path, last = rng.choice(paths)
+        holder = changed
+        for key in path:
+            holder = holder[key]
+        holder[last] = json.loads(json.dumps(rng.choice(ODD)))
+        file = written(tmp_path, {"lines": changed})
+        for read in (read_runs, read_traces):
+            try:
+                read(file)
+            except InputError as error:
+                refusals.append(str(error))
+    assert not any("\n" in line for line in refusals)
