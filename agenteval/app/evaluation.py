@@ -12,9 +12,10 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from agenteval.analysis.rating_sources import chosen_raters
 from agenteval.app.comparison import compare
 from agenteval.app.evaluation_file import STEPS, EvaluationFile, read_evaluation
-from agenteval.app.stored import page
+from agenteval.app.stored import page, trials_page
 from agenteval.cli.arguments import LimitOptions
 from agenteval.cli.running import Notify, Progress, Watch, opened
 from agenteval.engine import CostEstimate
@@ -27,6 +28,7 @@ from agenteval.readers.tasks import mapping_of
 from agenteval.records import Criterion, Run, Source, Task
 from agenteval.reporting.report import Report
 from agenteval.store import default_path, is_there
+from agenteval.store.rows import case_key
 from agenteval.traces.api import locate
 from agenteval.utility.api import propose, quantify
 from agenteval.utility.criteria_file import find_criteria, has_criteria
@@ -41,6 +43,8 @@ _TESTS: dict[str, Callable[..., Report]] = {
     "trace": locate,
     "flow": flow_sessions,
 }
+# Stands for criteria that are still to be proposed while judge and options are checked.
+_ANY_CRITERION = Criterion(name="any", accepted_values=("no", "yes"), order="worst_to_best")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,6 +127,7 @@ class _Evaluation:
         self.task = read_task(file.task).task if file.task else Task(name="tests", description="-")
         self.runs = self._read_runs() if file.runs else []
         self.criteria = self._criteria_file()
+        self.plan: ScoreReport | None = None
         self._refuse_overwriting()
         self.common: dict[str, Any] = {
             "store": file.store,
@@ -147,20 +152,29 @@ class _Evaluation:
             if system and systems_read:
                 self.watch.warn(f"{path}: its runs of {systems_read[0]!r} count as {system!r}")
             runs += [r.model_copy(update={"system": system}) if system else r for r in read]
-        if (compare := self.file.compare) is not None:
-            systems, baseline = {run.system for run in runs}, compare["baseline"]
-            if baseline not in systems or len(systems) < 2:
-                system_names = ", ".join(sorted(systems))
-                problem = f"no baseline system {baseline!r}; the runs are of {system_names}"
-                raise InputError(problem, f"{self.file.path}: compare.baseline")
         return runs
+
+    def _check_comparison(self) -> None:
+        """Raise InputError for systems that cannot be compared with the baseline."""
+        baseline, cases = (self.file.compare or {})["baseline"], dict[str, set[str]]()
+        for run in self.runs:
+            cases.setdefault(run.system, set()).add(case_key(run))
+        place = f"{self.file.path}: compare.baseline"
+        if baseline not in cases or len(cases) < 2:
+            known = ", ".join(sorted(cases))
+            problem = f"no system to compare with {baseline!r}; the runs are of {known}"
+            raise InputError(problem, place)
+        for system in cases:
+            if not cases[system] & cases[baseline]:
+                problem = f"{system!r} has no case in common with {baseline!r}"
+                raise InputError(f"{problem} (the same case or the same input)", place)
 
     def _refuse_overwriting(self) -> None:
         """Raise InputError for an output that would replace an input or another output."""
         file = self.file
         used = {str(file.path), file.store or default_path(), str(self.criteria)}
         used |= {p for path in file.runs.values() for p in (path, *glob(path))}
-        outputs = {"report": file.report}
+        outputs = {f"report of {step}": page for step, page in self._pages().items()}
         if file.verify is not None:
             used |= {file.verify.get("labels", "")}
             outputs["verify.output"] = self._verified_file()
@@ -171,6 +185,16 @@ class _Evaluation:
                 problem = f"{key}: {output} is a folder or another file of this evaluation"
                 raise InputError(problem, str(file.path))
             used.add(output)
+
+    def _pages(self) -> dict[str, str]:
+        """Return the pages of the report, by the step that they are about."""
+        if self.file.report is None:
+            return {}
+        tests = [step for step in _TESTS if getattr(self.file, step) is not None]
+        if self.runs or len(tests) == 1:
+            return {"quantify" if self.runs else tests[0]: self.file.report}
+        path = Path(self.file.report)
+        return {step: str(path.with_stem(f"{path.stem}-{step}")) for step in tests}
 
     def _verified_file(self) -> str:
         output = (self.file.verify or {}).get("output", "criteria/{task}.verified.json")
@@ -183,6 +207,10 @@ class _Evaluation:
             return Path(self.file.criteria["file"])
         return find_criteria(name) if has_criteria(name) else Path("criteria") / f"{name}.json"
 
+    @property
+    def _to_be_proposed(self) -> bool:
+        return "criteria" in self.steps and not self.criteria.exists()
+
     def run(self, *, dry_run: bool) -> EvaluationReport:
         """Run the steps in order."""
         about = f"{self.task.name}: {len(self.runs)} runs, " if self.runs else ""
@@ -194,7 +222,7 @@ class _Evaluation:
         self.common = common
         reports: dict[str, Report] = {}
         for step in self.steps:
-            if step == "criteria" and self.criteria.exists():
+            if step == "criteria" and not self._to_be_proposed:
                 continue
             reports[step] = report = self._step(step)
             if report.unfinished and report.exit_code:
@@ -217,17 +245,21 @@ class _Evaluation:
         each, so that caps do not limit the sum.
         """
         total = CostEstimate(command="run")
-        missing = "criteria" in self.steps and not self.criteria.exists()
+        missing = self._to_be_proposed
+        if self.file.compare is not None:
+            self._check_comparison()
         budgets: dict[str, Budget] = {}
         for step in self.steps:
-            if step in ("quantify", "verify") and missing:
+            if step in ("compare", "report") or (step == "criteria" and not missing):
+                continue
+            estimate = self._step(step, dry_run=True).estimate or CostEstimate()
+            if missing and step in ("quantify", "verify"):
                 note = "scores can only be estimated after the criteria are proposed"
                 total += CostEstimate(notes=(note,))
-            elif step not in ("compare", "report") and (step != "criteria" or missing):
-                estimate = self._step(step, dry_run=True).estimate or CostEstimate()
-                budgets.setdefault("quantify" if step == "verify" else step, estimate.budget)
-                judged = step == "verify" and "quantify" in self.steps
-                total += estimate.uncertain() if judged else estimate
+                continue
+            budgets.setdefault("quantify" if step == "verify" else step, estimate.budget)
+            judged = step == "verify" and "quantify" in self.steps
+            total += estimate.uncertain() if judged else estimate
         if len(budgets) < 2:
             return replace(total, budget=next(iter(budgets.values()), total.budget))
         limits = self.common["limits"]
@@ -269,34 +301,58 @@ class _Evaluation:
 
     def _planned(self) -> ScoreReport:
         """Return the plan of quantify: its source, criteria and estimate. Nothing is sent."""
-        judge = _quiet(self._judge()["judge"])
-        return quantify(self.runs, self.criteria, task=self.file.task, dry_run=True, **judge)
+        if self.plan is None:
+            missing = self._to_be_proposed
+            plan = quantify(
+                self.runs,
+                [_ANY_CRITERION] if missing else self.criteria,
+                task=self.file.task,
+                dry_run=True,
+                **_quiet(self._judge()["judge"]),
+            )
+            self._check_criteria(None if missing else plan.criteria)
+            if missing:
+                return plan
+            self.plan = plan
+        return self.plan
 
     def _quantify(self, *, dry_run: bool = False) -> Report:
-        options = self._judge()
-        if not dry_run:
-            planned = self._planned()
-            self._say_changes(planned.source, planned.estimate)
-        how = {**options["judge"], **options["gates"]}
-        report = quantify(self.runs, self.criteria, task=self.file.task, dry_run=dry_run, **how)
+        plan = self._planned()
         if dry_run:
-            self._check_criteria(report.criteria)
-        return report
+            return plan
+        self._say_changes(plan.source, plan.estimate)
+        options = self._judge()
+        how = {**options["judge"], **options["gates"]}
+        return quantify(self.runs, self.criteria, task=self.file.task, **how)
 
-    def _check_criteria(self, criteria: Iterable[Criterion]) -> None:
-        """Raise InputError for gates on criteria that are not there."""
-        ids = [leaf.id for c in criteria for _, leaf in c.leaves()]
-        names = [name for c in criteria for _, leaf in c.leaves() for name in (leaf.id, leaf.name)]
+    def _check_criteria(self, criteria: Iterable[Criterion] | None) -> None:
+        """Raise InputError for gates that cannot be decided; None: criteria are not known yet."""
+        leaves = [leaf for c in criteria or () for _, leaf in c.leaves()]
+        ids = [leaf.id for leaf in leaves]
+        names = [name for leaf in leaves for name in (leaf.id, leaf.name)]
         compare, verify = self.file.compare or {}, self.file.verify or {}
+        silent = {run.system for run in self.runs} - {
+            run.system for run in self.runs if run.success is not None
+        }
+        comparable = ids if silent else [*ids, "success"]
         for key, values, allowed in (
-            ("compare.fail_under", compare.get("fail_under", ()), [*ids, "success"]),
-            ("compare.criteria", compare.get("only") or (), [*ids, "success"]),
+            ("compare.fail_under", compare.get("fail_under", ()), comparable),
+            ("compare.criteria", compare.get("only") or (), comparable),
             ("verify.allow_criteria", verify.get("allow_criteria", ()), names),
         ):
             for name in values:
+                if criteria is None and name.casefold() != "success":
+                    continue
                 if name.casefold() not in map(str.casefold, allowed):
                     problem = f"{key}: no criterion {name!r}; there are {', '.join(allowed)}"
+                    if name.casefold() == "success":
+                        problem = f"{key}: no run of {min(silent)!r} says whether it succeeded"
                     raise InputError(problem, str(self.file.path))
+        compared = compare.get("only") or comparable
+        ordered = {leaf.id for leaf in leaves if leaf.ordered} | {"success"}
+        if criteria is not None and compare.get("fail_if") and not ordered & set(compared):
+            problem = "compare.fail_if: no criterion has an order, so no gate could fail"
+            raise InputError(problem, str(self.file.path))
 
     def _verify(self, *, dry_run: bool = False) -> Report:
         options, judge = dict(self.file.verify or {}), self._judge()["judge"]
@@ -306,9 +362,14 @@ class _Evaluation:
         sample = options.pop("sample", len(runs))
         if sample < len(runs):
             runs = random.Random(seed).sample(runs, sample)  # noqa: S311  a reproducible draw
+        criteria: Any = self.criteria
+        if dry_run and self._to_be_proposed:
+            criteria, labels = [_ANY_CRITERION], options.pop("labels", None)
+            if labels is not None:
+                chosen_raters(Path(labels), (), "verify.labels")
         report = verify(
             runs,
-            self.criteria,
+            criteria,
             task=self.file.task,
             options=VerifyOptions(seed=seed),
             dry_run=dry_run,
@@ -348,9 +409,20 @@ class _Evaluation:
         )
 
     def _report(self) -> Report:
-        source = self._planned().source.sha256
-        output, store = self.file.report or "report.html", self.file.store
-        return page(output, store=store, task=self.task.name, source=source)
+        store, reports = self.file.store, dict[str, Report]()
+        for step, output in self._pages().items():
+            if step in _TESTS:
+                reports[step] = trials_page(output, step, store=store)
+            else:
+                source = self._planned().source.sha256
+                reports[step] = page(output, store=store, task=self.task.name, source=source)
+        return Report(
+            title="\n".join(report.title for report in reports.values()),
+            tables=(),
+            notes=tuple(line for report in reports.values() for line in report.notes),
+            unfinished=tuple(line for report in reports.values() for line in report.unfinished),
+            data={"files": [report.data["file"] for report in reports.values()]},
+        )
 
     def _say_changes(self, source: Source, estimate: CostEstimate | None) -> None:
         """Note what changed since the latest judge of this store, and how many requests follow."""

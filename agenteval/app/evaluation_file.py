@@ -170,7 +170,7 @@ SECTIONS: dict[str, dict[str, Key]] = {
     },
 }
 _AGENTS = ("plan", "trace", "flow")  # they need no `task` and no `runs`
-_JUDGED = ("task", "runs", "map", "criteria", "judge", "verify", "compare", "report")
+_JUDGED = ("task", "runs", "map", "criteria", "judge", "verify", "compare")
 _Text = Annotated[str, Field(min_length=1)]
 _TOP: dict[str, Any] = {
     "task": _Text | dict[str, Any],

@@ -20,6 +20,7 @@ from typing import Any, TextIO
 import typer
 
 from agenteval.app.removed import refuse_removed
+from agenteval.cli.command import CommandApp
 from agenteval.cli.console import drop, output_fails, prepare_streams, write_err
 from agenteval.cli.signals import INTERRUPTED, Caught, as_interrupts
 from agenteval.errors import AgentevalError, StoreError
@@ -114,7 +115,7 @@ def typed(name: str) -> typer.Typer:
     module = import_module(_MODULES.get(name, f"agenteval.app.commands.{name}"))
     if hasattr(module, "app"):
         return module.app  # type: ignore[no-any-return]
-    single = typer.Typer(add_completion=False, rich_markup_mode=None)
+    single = CommandApp()
     single.command(name)(getattr(module, name))
     return single
 

@@ -49,6 +49,7 @@ class AgreementOptions:
         convert=to_tuple,
         help="Ratings to examine instead of the store's. Repeatable.",
         show_default=False,
+        rich_help_panel="Runs",
     )
     judges: str | Sequence[str] = option(
         (),
@@ -65,33 +66,55 @@ class AgreementOptions:
         help="Runs, for their case and success. Default: runs.jsonl in the folder of the labels.",
     )
     cut: float | None = option(
-        None, help="For the corrected rate: a run is good from this value (0 to 1)."
+        None,
+        help="For the corrected rate: a run is good from this value (0 to 1).",
+        rich_help_panel="Checks",
     )
-    min_runs: int = option(30, help="Warn if fewer runs were rated by both.", min=2)
+    min_runs: int = option(
+        30,
+        help="Warn if fewer runs were rated by both.",
+        min=2,
+        rich_help_panel="Checks",
+    )
     confusion: bool = option(
-        False, "--confusion", help="Print labels × judge levels per criterion."
+        False,
+        "--confusion",
+        help="Print labels × judge levels per criterion.",
+        rich_help_panel="Checks",
     )
     audit: bool = option(
-        False, "--audit", help="List runs where the judge contradicts the success label."
+        False,
+        "--audit",
+        help="List runs where the judge contradicts the success label.",
+        rich_help_panel="Checks",
     )
     sample: str | Path | None = option(
         None,
         type=Path | None,
         help="Sample file written by `agree sample`. Default: the one that belongs to the labels.",
+        rich_help_panel="Checks",
     )
     queue: str | None = option(
-        None, help="Use labels of this labelling queue in the store. Default: the newest."
+        None,
+        help="Use labels of this labelling queue in the store. Default: the newest.",
+        rich_help_panel="Checks",
     )
     random_labels: bool = option(
         False,
         "--random-labels",
         help="The labelled runs are a random sample, drawn with another tool.",
+        rich_help_panel="Checks",
     )
     alt_test: bool = option(
-        False, "--alt-test", help="Test whether the judge can replace one of at least 3 raters."
+        False,
+        "--alt-test",
+        help="Test whether the judge can replace one of at least 3 raters.",
+        rich_help_panel="Checks",
     )
     epsilon: float = option(
-        0.2, help="With --alt-test: how much more a person costs than the judge, from 0.1 to 0.3."
+        0.2,
+        help="With --alt-test: how much more a person costs than the judge, from 0.1 to 0.3.",
+        rich_help_panel="Checks",
     )
     gate: bool = option(
         False, "--gate", help="Exit with 4 if a criterion has fewer runs than --min-runs."

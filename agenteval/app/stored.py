@@ -161,30 +161,44 @@ def store_info(store: str | Path | Store | None = None) -> Report:
 
 
 def results(
-    run: str, store: str | Path | Store | None = None, *, source: str | None = None
+    run: str,
+    store: str | Path | Store | None = None,
+    *,
+    source: str | None = None,
+    system: str | None = None,
 ) -> Report:
     """Return everything that one source (default: the latest) recorded about one run: levels,
     explanations, and the text that the judge saw.
 
-    Raises InputError for an unknown run or source, and StoreError when a store cannot be read.
+    If several systems, or several texts, have the id `run`, it is the one stored last; `system`
+    chooses. Raises InputError for an unknown run or source, and StoreError when a store cannot be
+    read.
     """
     with opened(store, create=False) as opened_store, opened_store.snapshot():
         key, _ = latest_source(opened_store, source)
-        every = load_ratings(opened_store, key)
-        ratings = [r for r in every if r.run_id == run]
+        every = [r for r in load_ratings(opened_store, key) if system in (None, r.system)]
+        ratings = [r for r in every if run in (r.run_id, r.run_id.removeprefix(f"{r.system}/"))]
         if not ratings:
-            shared = sorted({r.run_id for r in every if r.run_id == f"{r.system}/{run}"})
-            which = f"; several systems have it, choose {' or '.join(shared)}" if shared else ""
-            raise InputError(f"no scores of run {run!r} by this judge{which}", "--run")
-        keys = {r.run_key for r in ratings}
+            by = f" of {system!r}" if system else ""
+            raise InputError(f"no scores of run {run!r}{by} by this judge", "--run")
+        order = {run_key: number for number, run_key in enumerate(opened_store.runs())}
+        newest = max(ratings, key=lambda r: order[r.run_key])
+        systems = sorted({r.system or "unnamed" for r in ratings})
+        ratings = [r for r in ratings if r.run_key == newest.run_key]
         stored = {
             (r.criterion_id, r.key.repeat): r
             for r in opened_store.results(key, variant="original")
-            if r.key.run in keys
+            if r.key.run == newest.run_key
         }
-        flags = stored_flags(opened_store, {run}, key)
+        flags = stored_flags(opened_store, {newest.run_id}, key)
         unfinished = [open_.line for open_ in unfinished_of(opened_store, [key])]
-        bodies = [body for _, body in opened_store.bodies(keys)]
+        bodies = [body for _, body in opened_store.bodies({newest.run_key})]
+    notes = [f"its text seems to address the judge: {', '.join(f.signs)}" for f in flags.found]
+    if len(systems) > 1:
+        notes.append(
+            f"run {run!r} of {len(systems)} systems, {', '.join(systems)}: --system chooses"
+        )
+    run = newest.run_id
     ended = {True: "success", False: "failed", None: "success unknown"}[ratings[0].success]
     rows = [
         _ResultRow(
@@ -204,9 +218,7 @@ def results(
     return Report(
         title=f"{run}  system {ratings[0].system}  {ended}",
         tables=(_texts(bodies), table),
-        notes=tuple(
-            f"its text seems to address the judge: {', '.join(flag.signs)}" for flag in flags.found
-        ),
+        notes=tuple(notes),
         unfinished=tuple(unfinished),
         data={"run": run, "system": ratings[0].system, "success": ratings[0].success},
     )
@@ -373,7 +385,7 @@ def page(
                     )
                 if source is None:
                     notes += _other_experiments(opened_store, record, judges)
-                trials = _trials(opened_store, record.evaluator)
+                trials = _trials(opened_store, record.evaluator.partition(".")[0])
                 return _written(output, trials.page(), [*notes, *trials.notes], trials.unfinished)
             material = from_store(opened_store, key, record, scope, thresholds)
             html = utility_page(material, most_runs=most)  # reads the texts of runs
@@ -394,23 +406,32 @@ def _written(
     )
 
 
-def _trials(store: Store, evaluator: str) -> Report:
-    """Return all stored trials of this kind of evaluator. Raises InputError for a kind without a
-    page."""
+def trials_page(
+    output: str | Path, step: str, *, store: str | Path | Store | None = None
+) -> Report:
+    """Write the page of all stored trials of a step: plan, trace or flow. Raises StoreError."""
+    family = {"plan": "planning", "trace": "traces", "flow": "workflows"}[step]
+    with opened(store, create=False) as opened_store, opened_store.snapshot():
+        trials = _trials(opened_store, family)
+        return _written(output, trials.page(), trials.notes, trials.unfinished)
+
+
+def _trials(store: Store, family: str) -> Report:
+    """Return all trials of a family of evaluators. Raises InputError for one without a page."""
     # Each loads the evaluators of its family.
-    if evaluator.startswith("planning"):
+    if family == "planning":
         from agenteval.planning.api import plan_report
 
         return plan_report(store)
-    if evaluator.startswith("workflows"):
+    if family == "workflows":
         from agenteval.workflows.api import flow_results
 
         return flow_results(store)
-    if evaluator.startswith("traces"):
+    if family == "traces":
         from agenteval.traces.api import findings_report
 
         return findings_report(store=store)
-    raise InputError(f"there is no page for {evaluator}; `agenteval show` prints its table")
+    raise InputError(f"there is no page for {family}; `agenteval show` prints its table")
 
 
 def _other_experiments(store: Store, shown: Source, judges: Collection[str]) -> list[str]:

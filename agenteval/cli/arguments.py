@@ -51,7 +51,9 @@ Concurrency = Annotated[
 MaxCalls = Annotated[
     int | None,
     typer.Option(
-        help="Stop before exceeding this many requests, including those already stored.", min=1
+        rich_help_panel="Limits",
+        help="Stop before exceeding this many requests, including those already stored.",
+        min=1,
     ),
 ]
 MaxCost = Annotated[
@@ -60,14 +62,33 @@ MaxCost = Annotated[
         help="Stop before spending more than this, including requests already stored.", min=0.0
     ),
 ]
-PriceIn = Annotated[float | None, typer.Option(help="Price per million prompt tokens.", min=0.0)]
-PriceOut = Annotated[float | None, typer.Option(help="Price per million reply tokens.", min=0.0)]
+PriceIn = Annotated[
+    float | None,
+    typer.Option(rich_help_panel="Limits", help="Price per million prompt tokens.", min=0.0),
+]
+PriceOut = Annotated[
+    float | None,
+    typer.Option(rich_help_panel="Limits", help="Price per million reply tokens.", min=0.0),
+]
 Temperature = Annotated[float | None, flag(EndpointOptions, "temperature")]
-Timeout = Annotated[float, typer.Option(help="Timeout of one request, in seconds.", min=1.0)]
+Timeout = Annotated[
+    float,
+    typer.Option(rich_help_panel="Limits", help="Timeout of one request, in seconds.", min=1.0),
+]
 DryRun = Annotated[bool, flag(RunOptions, "dry_run")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print only results and errors.")]
-ShowAll = Annotated[bool, typer.Option("--all", help="Print every table, not only the first ones.")]
+AsJson = Annotated[
+    bool, typer.Option("--json", rich_help_panel="Output", help="Print JSON instead of tables.")
+]
+Quiet = Annotated[
+    bool,
+    typer.Option("-q", "--quiet", rich_help_panel="Output", help="Print only results and errors."),
+]
+ShowAll = Annotated[
+    bool,
+    typer.Option(
+        "--all", rich_help_panel="Output", help="Print every table, not only the first ones."
+    ),
+]
 FirstRuns = Annotated[int | None, flag(CommonOptions, "limit")]
 
 
@@ -87,8 +108,9 @@ class RequestOptions:
     header: Annotated[
         list[str] | None,
         typer.Option(
-            help="Header to send with every request, as NAME=VALUE, e.g. for a gateway. "
-            "Repeatable. AGENTEVAL_HEADERS does the same, one header per line.",
+            rich_help_panel="Model",
+            help="NAME=VALUE of a header that every request carries, e.g. for a gateway; may be "
+            "given often. Also AGENTEVAL_HEADERS, one a line.",
             show_default=False,
         ),
     ] = None
@@ -96,12 +118,15 @@ class RequestOptions:
     reasoning_effort: Annotated[
         str | None,
         typer.Option(
-            help="Reasoning effort of the model: low, medium or high.", show_default=False
+            rich_help_panel="Model",
+            help="How long the model thinks: low, medium, high.",
+            show_default=False,
         ),
     ] = None
     param: Annotated[
         list[str] | None,
         typer.Option(
+            rich_help_panel="Model",
             metavar="KEY=JSON",
             help="Additional request parameter, e.g. top_p=0.9. Repeatable.",
             show_default=False,
@@ -138,6 +163,7 @@ class ReplyOptions(RequestOptions):
     max_tokens: Annotated[
         str | None,
         typer.Option(
+            rich_help_panel="Model",
             metavar="N|none",
             help="Maximum tokens per reply; none: no limit. Default: enough for the criteria, "
             "and none for known reasoning models.",
@@ -203,8 +229,9 @@ class CopyOptions:
         list[str] | None,
         typer.Option(
             "--perturb",
-            help="Perturbation: drop_sentences, drop_words, drop_middle, truncate, "
-            "shuffle_sentences, swap_numbers, pad, whitespace or formatting. Repeatable. "
+            rich_help_panel="Perturbations",
+            help="Perturbation, may be given often: drop_sentences, drop_words, drop_middle, "
+            "truncate, shuffle_sentences, swap_numbers, pad, whitespace, formatting. "
             "Default: five of them, see docs/verify.md.",
             show_default=False,
         ),
@@ -214,6 +241,7 @@ class CopyOptions:
         typer.Option(
             "--share",
             "--drop",
+            rich_help_panel="Perturbations",
             help="Share of a text that a perturbation changes. `--drop` is its former name.",
             min=0.01,
             max=0.9,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cached_property
 from inspect import get_annotations
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, get_type_hints
 
 import typer
 
@@ -18,6 +18,64 @@ from agenteval.cli.console import Verbosity, out, print_json, warn
 if TYPE_CHECKING:
     from agenteval.cli.options import CommandOption
     from agenteval.reporting.report import Report
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+# Sections of the help after "Options", which has the options that most people need. An option names
+# its section (`rich_help_panel`).
+PANELS = (
+    "Runs",
+    "Model",
+    "Critic",
+    "Merging",
+    "Perturbations",
+    "Agent",
+    "Simulation",
+    "Checks",
+    "Limits",
+    "Store",
+    "Workers",
+    "Output",
+)
+
+
+class _Sections:
+    """Formats the help of a command in sections."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write a section for each panel, and the commands of a group."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):  # type: ignore[attr-defined]
+            title = "Arguments" if parameter.param_type_name == "argument" else "Options"
+            if (row := parameter.get_help_record(ctx)) is not None:
+                panel = getattr(parameter, "rich_help_panel", None) or title
+                sections.setdefault(panel, []).append(row)
+        for title in ("Arguments", "Options", *PANELS):
+            if title in sections:
+                with formatter.section(title):
+                    formatter.write_dl(sections[title])
+        if isinstance(self, typer.core.TyperGroup):
+            self.format_commands(ctx, formatter)
+
+
+class _Command(_Sections, typer.core.TyperCommand):
+    pass
+
+
+class _Group(_Sections, typer.core.TyperGroup):
+    pass
+
+
+class CommandApp(typer.Typer):
+    """A command or a group of commands below `agenteval`."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(cls=_Group, add_completion=False, rich_markup_mode=None, **settings)
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[_Function], _Function]:
+        """Return a decorator that adds a function as a command."""
+        return super().command(name, cls=_Command, **settings)
 
 
 class grouped:  # noqa: N801  a decorator

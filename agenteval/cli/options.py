@@ -47,7 +47,8 @@ def option(
 
     `names` default to the name of the field, `type` to the type of the field; `convert` makes the
     value of the field from the value on the command line. `settings` are those of `typer.Option`,
-    such as `help` and `min`.
+    such as `help` and `min`; `rich_help_panel` is the section of the help, of `PANELS` in
+    `agenteval.cli.command`, for an option that few people need.
     """
     declared = CommandOption(names, type, convert, settings)
     return field(default=default, metadata={"option": declared})
@@ -127,8 +128,14 @@ class RunOptions:
         metavar="PATH",
         help="Database file, or postgresql://USER@HOST/DATABASE. Default: AGENTEVAL_STORE, else "
         "agenteval.db.",
+        rich_help_panel="Store",
     )
-    retry_failed: bool = option(False, "--retry-failed", help="Retry permanent failures.")
+    retry_failed: bool = option(
+        False,
+        "--retry-failed",
+        help="Retry permanent failures.",
+        rich_help_panel="Store",
+    )
     dry_run: bool = option(
         False, "--dry-run", help="Print what would be done and its cost, then stop."
     )
@@ -157,9 +164,13 @@ class EndpointOptions:
         "--base-url",
         help="An OpenAI-compatible endpoint, e.g. http://127.0.0.1:8000/v1.",
         show_default=False,
+        rich_help_panel="Model",
     )
     temperature: float | None = option(
-        1.0, convert=to_sampling, help="Sampling temperature; -1 leaves it to the endpoint."
+        1.0,
+        convert=to_sampling,
+        help="Sampling temperature; -1 leaves it to the endpoint.",
+        rich_help_panel="Model",
     )
 
 
@@ -180,6 +191,7 @@ class ExecutorOptions:
         help="Evaluate in this many Ray actors, on this machine unless --ray names a cluster. "
         "This process still sends the requests. Needs agenteval[ray].",
         min=1,
+        rich_help_panel="Workers",
     )
     ray: str | None = option(
         None,
@@ -187,6 +199,7 @@ class ExecutorOptions:
         metavar="ADDRESS|local",
         help="Evaluate in a Ray cluster, e.g. auto on one of its nodes; local: on this machine.",
         show_default=False,
+        rich_help_panel="Workers",
     )
 
 
@@ -217,5 +230,15 @@ class CommonOptions:
         "id, system, reference). Default: the map in task.yaml, then known column names.",
         show_default=False,
     )
-    seed: int = option(0, help="Random seed.", min=0)
-    limit: int | None = option(None, help="Read only the first N runs.", min=1)
+    seed: int = option(
+        0,
+        help="Random seed.",
+        min=0,
+        rich_help_panel="Runs",
+    )
+    limit: int | None = option(
+        None,
+        help="Read only the first N runs.",
+        min=1,
+        rich_help_panel="Runs",
+    )

@@ -11,7 +11,7 @@ import typer
 
 from agenteval.cli import arguments as options
 from agenteval.cli.arguments import LimitOptions, OutputOptions, RequestOptions, flag
-from agenteval.cli.command import finish, grouped
+from agenteval.cli.command import CommandApp, finish, grouped
 from agenteval.cli.console import clean, clean_lines, json_text, note, notify, out, warn
 from agenteval.cli.options import keywords
 from agenteval.cli.outputs import refuse_input, write_runs
@@ -29,14 +29,12 @@ if TYPE_CHECKING:
     from agenteval.planning.api import PlanReport
     from agenteval.planning.case import Case
 
-app = typer.Typer(
+app = CommandApp(
     help=(
         "Test whether an agent can plan: exact verdicts without a judge.\n\n"
         "Requests have known constraints, and the agent gets mock tools."
     ),
     no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
 )
 
 Suite = Annotated[Path, typer.Argument(help="Suite, from `plan synth` or written by hand.")]

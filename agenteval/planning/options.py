@@ -116,19 +116,31 @@ class AgentOptions:
     base_url: str | None = with_default(EndpointOptions, "base_url", None)
     temperature: float | None = with_default(EndpointOptions, "temperature", 0.0)
     max_tokens: int | None = option(
-        None, help="Maximum tokens of one reply of the agent's model.", min=1
+        None,
+        help="Maximum tokens of one reply of the agent's model.",
+        min=1,
+        rich_help_panel="Agent",
     )
-    turns: int = option(50, help="Maximum number of agent turns per case.", min=1)
+    turns: int = option(
+        50,
+        help="Maximum number of agent turns per case.",
+        min=1,
+        rich_help_panel="Agent",
+    )
     strict: bool = option(
         False,
         "--strict",
-        help="Fail a case on any call that could not be executed, and also count attempts before "
-        "a restart.",
+        help=(
+            "Fail a case on any call that could not be executed, and also count attempts before "
+            "a restart."
+        ),
+        rich_help_panel="Agent",
     )
     log_order: bool = option(
         False,
         "--log-order",
         help="Order parallel calls as in the log, like the paper; otherwise they have no order.",
+        rich_help_panel="Agent",
     )
     store: StorePath = with_default(RunOptions, "store", None)
     dry_run: bool = with_default(RunOptions, "dry_run", False)
@@ -196,7 +208,10 @@ class DissectionOptions(AgentOptions):
     tries: int = option(3, "-k", "--tries", help="Number of tries per stage.", min=1)
     full: bool = option(False, "--full", help="Run all stages, even after a success.")
     literal: bool = option(
-        False, "--paper-literal", help="Run the algorithm exactly as printed in the paper."
+        False,
+        "--paper-literal",
+        help="Run the algorithm exactly as printed in the paper.",
+        rich_help_panel="Agent",
     )
     limit: int | None = option(100, help="Dissect at most this many failed cases.", min=1)
     seed: int = with_default(CommonOptions, "seed", 0)

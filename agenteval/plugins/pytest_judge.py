@@ -25,7 +25,7 @@ from agenteval.records import Criterion, Failure, Message, Run, Score, Task, Usa
 from agenteval.reporting.estimate import print_estimate
 from agenteval.reporting.terminal import print_table
 from agenteval.stats.scores import ORIGINAL
-from agenteval.store import Store, schema
+from agenteval.store import schema
 from agenteval.store.connect import reading
 from agenteval.store.rows import to_result
 from agenteval.text import plural, visible_line
@@ -256,7 +256,7 @@ def summary(told: Sequence[Mapping[str, Any]], option: Any, width: int) -> str:
         if option.agenteval_dry_run:
             print_estimate(_estimate(group, limits_of(option)), console)
             continue
-        with Store(option.agenteval_store, create=False) as store:
+        with opened(option.agenteval_store, create=False) as store:
             judge, criteria_by_key = dict(store.sources())[source], store.criteria_of(source)
             ratings = load_ratings(
                 store,

@@ -1,7 +1,7 @@
-"""The pytest plugin: the fixture `judge`, the marker `agenteval`, a summary. See docs/pytest.md.
+"""The pytest plugin: the fixture `judge`, the marker `agenteval`, a summary, evaluation files.
 
-pytest loads this module at every start, so it imports nothing of agenteval before the first test
-asks for the fixture.
+See docs/pytest.md. pytest loads this module at every start, so it imports nothing of agenteval
+before the first test asks for the fixture, or an evaluation file is collected.
 
 A judge that gives no score is an error of the test. pytest calls "error" what goes wrong outside of
 the test's own body, and tells it by `report.when`; so the report of such a call is filed under
@@ -11,8 +11,8 @@ failure, whether the test caught the exception or is expected to fail.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -26,11 +26,10 @@ _judge = pytest.StashKey["Judge"]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of the whole suite; what may differ from test to test is said by the marker."""
     group = parser.getgroup("agenteval", "agenteval: tests judged by a model")
-    place = os.environ.get("AGENTEVAL_STORE", "agenteval.db")
     options: dict[str, tuple[str, dict[str, Any]]] = {
         "store": (
             "Database of the scores. Default: AGENTEVAL_STORE, else agenteval.db.",
-            {"default": place, "metavar": "PATH"},
+            {"metavar": "PATH"},
         ),
         "dry-run": (
             "Send no requests: skip tests that need the judge, and print their cost.",
@@ -57,6 +56,16 @@ def pytest_configure(config: pytest.Config) -> None:
         "which value each criterion must reach; see docs/pytest.md of agenteval",
     )
     config.pluginmanager.register(_Summary(config), "agenteval-summary")
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect eval.yaml and NAME.eval.yaml if named on the command line or in `testpaths`."""
+    name = f".{file_path.name}"
+    if not name.endswith((".eval.yaml", ".eval.yml")) or not parent.session.isinitpath(file_path):
+        return None
+    from agenteval.app.pytest_evaluation import EvaluationModule
+
+    return EvaluationModule.from_parent(parent, path=file_path)
 
 
 @pytest.fixture

@@ -28,21 +28,32 @@ def print_table(table: Table, console: Console) -> None:
     """
     if table.title:
         console.print(Text(visible_line(table.title), "bold"))
-    key, *columns = table.shown_columns
-    least = {column.key: _least(table, column) for column in (key, *columns)}
-    parts: list[list[Column]] = [[key]]
-    for column in columns:
-        width = sum(least[c.key] + _GAP for c in parts[-1]) + least[column.key]
-        if width > console.width and len(parts[-1]) > 1:
-            parts.append([key])
-        parts[-1].append(column)
-    for number, part in enumerate(parts):
+    for number, part in enumerate(rich_tables(table, console)):
         if number:
             console.print(Text("continued", "italic"))
-        console.print(_rich(table, part, least, console))
+        console.print(part)
     for note in table.notes:
         console.print(Text(visible_line(note), "dim"))
     console.print()
+
+
+def rich_tables(table: Table, console: Console) -> list[RichTable]:
+    """Return the parts of a table that fit the console, one below the other."""
+    return [_rich(table, part, console) for part in _parts(table, console.width)]
+
+
+def _parts(table: Table, width: int) -> list[list[Column]]:
+    """Return the columns that fit side by side; the first column begins each part."""
+    parts: list[list[Column]] = []
+    for column in table.shown_columns:
+        if not parts:
+            parts.append([column])
+            continue
+        taken = sum(_least(table, c) + _GAP for c in parts[-1]) + _least(table, column)
+        if taken > width and len(parts[-1]) > 1:
+            parts.append([parts[0][0]])
+        parts[-1].append(column)
+    return parts
 
 
 def _least(table: Table, column: Column) -> int:
@@ -53,9 +64,7 @@ def _least(table: Table, column: Column) -> int:
     return longest if column.number else min(longest, _NARROWEST)
 
 
-def _rich(
-    table: Table, columns: Sequence[Column], least: dict[str, int], console: Console
-) -> RichTable:
+def _rich(table: Table, columns: Sequence[Column], console: Console) -> RichTable:
     grid = RichTable(
         box=_RULE_ASCII if console.options.ascii_only else _RULE,
         pad_edge=False,
@@ -68,7 +77,7 @@ def _rich(
             justify="right" if column.number else "left",
             no_wrap=column.number,
             overflow="fold",
-            min_width=min(least[column.key], console.width),
+            min_width=min(_least(table, column), console.width),
         )
     for name, rows in table.grouped():
         if name:

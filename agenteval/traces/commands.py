@@ -10,7 +10,7 @@ import typer
 
 from agenteval.cli import arguments as options
 from agenteval.cli.arguments import LimitOptions, OutputOptions, ReplyOptions
-from agenteval.cli.command import finish, grouped
+from agenteval.cli.command import CommandApp, finish, grouped
 from agenteval.cli.console import note, notify
 from agenteval.cli.options import keywords
 from agenteval.cli.outputs import refuse_input
@@ -18,11 +18,9 @@ from agenteval.cli.progress import following
 from agenteval.traces import show_commands as trace_show
 from agenteval.traces.options import LocateOptions
 
-app = typer.Typer(
+app = CommandApp(
     help="Find errors in agent traces, and score error finders.",
     no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
 )
 app.command("show")(trace_show.show)
 

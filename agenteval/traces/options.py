@@ -41,27 +41,47 @@ class LocateOptions(RunOptions, EndpointOptions, ExecutorOptions):
         None, "--taxonomy", type=Path | None, help="Custom taxonomy of errors (JSON or YAML)."
     )
     mode: Literal["areas", "broad"] = option(
-        "broad", help="Ask one question per area of errors, or one for all."
+        "broad",
+        help="Ask one question per area of errors, or one for all.",
+        rich_help_panel="Model",
     )
     context: int | None = option(
         None,
         help="Context window of the model in tokens, prompt and reply together. Default: the "
         "window of a well-known model, else 8192.",
         min=512,
+        rich_help_panel="Model",
     )
-    reply_tokens: int = option(1536, help="Tokens reserved for a reply.", min=64)
+    reply_tokens: int = option(
+        1536,
+        help="Tokens reserved for a reply.",
+        min=64,
+        rich_help_panel="Model",
+    )
     repeats: int = option(1, help="Number of times each part is judged.", min=1)
     budget: int = option(
-        100_000, help="Maximum tokens of a condensed trace; long texts are cut.", min=256
+        100_000,
+        help="Maximum tokens of a condensed trace; long texts are cut.",
+        min=256,
+        rich_help_panel="Model",
     )
     quotes: QuoteCheck = option(
         "step",
         type=Literal["span", "step", "off"],
         help="Where quoted words must occur: in the span, in its step, or anywhere.",
+        rich_help_panel="Model",
     )
-    hints: bool = option(True, "--hints/--no-hints", help="Show the judge the findings of rules.")
+    hints: bool = option(
+        True,
+        "--hints/--no-hints",
+        help="Show the judge the findings of rules.",
+        rich_help_panel="Model",
+    )
     with_reference: bool = option(
-        False, "--with-reference", help="Show the judge gold answers that occur in spans."
+        False,
+        "--with-reference",
+        help="Show the judge gold answers that occur in spans.",
+        rich_help_panel="Model",
     )
     seed: int = with_default(CommonOptions, "seed", 0)
     limit: int | None = option(None, help="Read only the first N traces.", min=1)

@@ -97,20 +97,31 @@ class ExaminationOptions:
     """Further examinations besides ratings of runs and copies, and the gate."""
 
     scores: Path | None = option(
-        None, help="Examine these ratings (a table or a log) instead of judging runs."
+        None,
+        help="Examine these ratings (a table or a log) instead of judging runs.",
+        rich_help_panel="Checks",
     )
     labels: Path | None = option(None, help="Human labels of these runs, as for `agree`.")
-    min_cases: int = option(20, help="Minimum number of cases for a verdict.", min=2)
+    min_cases: int = option(
+        20,
+        help="Minimum number of cases for a verdict.",
+        min=2,
+        rich_help_panel="Checks",
+    )
     deterministic: bool = option(
         False,
         "--deterministic",
         help="The judge in --scores is deterministic: it needs no repeats.",
+        rich_help_panel="Checks",
     )
     sequential: bool = option(
         False,
         "--sequential",
-        help="Judge cases in random order, check after 20, 40, 80, ... and stop when every "
-        "verdict is settled.",
+        help=(
+            "Judge cases in random order, check after 20, 40, 80, ... and stop when every "
+            "verdict is settled."
+        ),
+        rich_help_panel="Checks",
     )
     output: Path | None = option(
         None, "-o", "--output", help="Output file of the criteria with their verdicts."
@@ -119,9 +130,13 @@ class ExaminationOptions:
         False,
         "--probes",
         help="Also probe the judge with other prompts and with attacks in the text.",
+        rich_help_panel="Checks",
     )
     attacked: int | None = option(
-        None, help="With --probes: attack at most this many runs. Default: 80.", min=1
+        None,
+        help="With --probes: attack at most this many runs. Default: 80.",
+        min=1,
+        rich_help_panel="Checks",
     )
     gate: bool = option(
         False,
@@ -129,7 +144,9 @@ class ExaminationOptions:
         help="Exit with 4 (not enough data) or 5 (not trustworthy, or a criterion is refuted).",
     )
     allow_criterion: list[str] | None = option(
-        None, help="Refuted criterion that --gate ignores. Repeatable."
+        None,
+        help="Refuted criterion that --gate ignores. Repeatable.",
+        rich_help_panel="Checks",
     )
 
 

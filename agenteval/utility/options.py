@@ -44,13 +44,17 @@ class JudgeOptions(RunOptions, EndpointOptions, ExecutorOptions):
     version: str | None = python_only()  # of a judge that is a function
     task: str | Task | None = with_default(CommonOptions, "task", None)
     with_reference: bool = option(
-        False, "--with-reference", help="Show the judge the reference answer."
+        False,
+        "--with-reference",
+        help="Show the judge the reference answer.",
+        rich_help_panel="Model",
     )
     mapping: Mapping[str, str] | None = with_default(CommonOptions, "mapping", None)
     system: str | None = option(
         None,
         help="System name for runs without one, e.g. bot-v2; their ids become NAME/ID.",
         show_default=False,
+        rich_help_panel="Runs",
     )
     repeats: int = option(1, help="Number of times each text is judged.", min=1)
     seed: int = with_default(CommonOptions, "seed", 0)
@@ -58,11 +62,13 @@ class JudgeOptions(RunOptions, EndpointOptions, ExecutorOptions):
         False,
         "--one-per-call",
         help="Judge one criterion per request: less halo effect, but n times the cost.",
+        rich_help_panel="Model",
     )
     probabilities: bool = option(
         False,
         "--probabilities",
         help="Compute a probability for each level from the chat model's log-probabilities.",
+        rich_help_panel="Model",
     )
     limit: int | None = with_default(CommonOptions, "limit", None)
 
@@ -108,20 +114,34 @@ class ProposeOptions(RunOptions, EndpointOptions):
         help="Minimum cosine similarity to merge two criteria; 1: merge only equal names.",
         min=0,
         max=1,
+        rich_help_panel="Merging",
     )
     embedder: str | None = option(
-        None, help="Embedding model: sentence-transformers name or path, or endpoint:NAME."
+        None,
+        help="Embedding model: sentence-transformers name or path, or endpoint:NAME.",
+        rich_help_panel="Merging",
     )
     examples: bool = option(
         True,
         "--examples/--no-examples",
-        help="Show the critic examples (solution-based); otherwise only the description "
-        "(task-based).",
+        help=(
+            "Show the critic examples (solution-based); otherwise only the description "
+            "(task-based)."
+        ),
+        rich_help_panel="Critic",
     )
     sub_criteria: bool = option(
-        False, "--sub-criteria", help="Let a second agent divide the criteria into sub-criteria."
+        False,
+        "--sub-criteria",
+        help="Let a second agent divide the criteria into sub-criteria.",
+        rich_help_panel="Critic",
     )
-    bank: bool = option(False, "--bank", help="Show the critic the nearest entries of the bank.")
+    bank: bool = option(
+        False,
+        "--bank",
+        help="Show the critic the nearest entries of the bank.",
+        rich_help_panel="Critic",
+    )
     kinds: Sequence[str] = option(
         (),
         "--kind",
@@ -129,13 +149,20 @@ class ProposeOptions(RunOptions, EndpointOptions):
         convert=to_tuple,
         help="Kind of task, to select criteria from the bank. Default: guessed and reported.",
         show_default=False,
+        rich_help_panel="Critic",
     )
     consolidate: bool = option(
         True,
         "--consolidate/--no-consolidate",
         help="Ask the critic which names are equivalent; otherwise merge by embedding alone.",
+        rich_help_panel="Merging",
     )
-    min_seeds: int = option(1, help="Keep criteria proposed by at least this many seeds.", min=1)
+    min_seeds: int = option(
+        1,
+        help="Keep criteria proposed by at least this many seeds.",
+        min=1,
+        rich_help_panel="Merging",
+    )
     output: str | Path | None = option(
         None, "-o", "--output", type=Path | None, help="Default: criteria/TASK.json."
     )

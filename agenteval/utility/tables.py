@@ -41,6 +41,7 @@ def verified_tables(result: VerifiedSet, criteria: Sequence[Criterion]) -> tuple
         _verdicts(result, names),
         evidence_table(result.judge),
         evidence_by_system(result.judge),
+        _reasons(result, names),
         _figures(result, names),
         effects_table(result.criteria, names),
     )
@@ -98,24 +99,62 @@ def evidence_by_system(judge: JudgeVerdict) -> Table:
 class _CriterionRow:
     criterion: str = column("criterion")
     verdict: str = column("verdict")
-    why: str = column("reasons and next steps")
+    agreement: Estimate | None = column(
+        "repeats\nagree", "number", "Gwet's AC2 over repeats", default=None
+    )
+    discrimination: Estimate | None = column(
+        "success /\nfailed", "number", "AUC: success rated above failure", default=None
+    )
+    moved: str | None = column("moved as\nexpected", hint="perturbations", default=None)
+    why: str = column("reasons and next steps", hidden=True, default="")
 
 
 def _verdicts(result: VerifiedSet, names: Mapping[str, str]) -> Table:
-    """Return a row for the judge, and one for all criteria with the same verdict and reasons."""
-
-    def why(verdict: JudgeVerdict | Verification) -> str:
-        step = f" → {verdict.next_step}" if verdict.next_step else ""
-        return "; ".join(verdict.reasons) + step
-
+    """Return a row for the judge and one for each criterion; the first reason is a note."""
     judge = result.judge
-    alike: dict[tuple[str, str], list[str]] = {}
+    rows = [_CriterionRow(JUDGE, judge.verdict, why=_why(judge))]
+    alike: dict[str, list[str]] = {_why(judge, first=True): [JUDGE]}
     for v in result.criteria:
-        alike.setdefault((v.verdict, why(v)), []).append(names.get(v.criterion_id, v.criterion_id))
-    rows = [_CriterionRow(JUDGE, judge.verdict, why(judge))]
-    rows += [_CriterionRow(", ".join(ids), *verdict) for verdict, ids in alike.items()]
-    notes = [f"warning: {warning}" for warning in judge.warnings]
-    return table_of(_CriterionRow, "verdicts", "", rows, notes=[*notes, *set_lines(result, names)])
+        name = names.get(v.criterion_id, v.criterion_id)
+        agreement, auc = (
+            Estimate(check.estimate, reason=check.reason, mark=_MARKS[check.outcome])
+            if (check := v.check(figure))
+            else None
+            for figure in ("agreement", "discrimination")
+        )
+        directed = [e for e in v.effects if e.expected in ("lower", "higher")]
+        passed = sum(e.outcome == "pass" for e in directed)
+        moved = f"{passed} of {len(directed)}" if directed else None
+        rows.append(_CriterionRow(name, v.verdict, agreement, auc, moved, _why(v)))
+        if v.verdict != "keep":
+            alike.setdefault(_why(v, first=True), []).append(name)
+    notes = [f"{', '.join(criteria)}: {why}" for why, criteria in alike.items()]
+    notes += [f"warning: {warning}" for warning in judge.warnings]
+    notes.append("repeats: AC2; success: AUC; ✓ passes, ✗ does not, ? undecided; reasons: --all")
+    empty = ("agreement", "discrimination", "moved")
+    return table_of(
+        _CriterionRow,
+        "verdicts",
+        "",
+        rows,
+        notes=[*notes, *set_lines(result, names)],
+        drop_empty=empty,
+    )
+
+
+def _why(verdict: JudgeVerdict | Verification, *, first: bool = False) -> str:
+    step = f" → {verdict.next_step}" if verdict.next_step else ""
+    return "; ".join(verdict.reasons[:1] if first else verdict.reasons) + step
+
+
+def _reasons(result: VerifiedSet, names: Mapping[str, str]) -> Table:
+    """Return all reasons, a line for each verdict."""
+    lines = [f"{JUDGE}: {result.judge.verdict}: {_why(result.judge)}"]
+    lines += [
+        f"{names.get(v.criterion_id, v.criterion_id)}: {v.verdict}: {_why(v)}"
+        for v in result.criteria
+    ]
+    return Table("reasons", "reasons", (), (), tuple(lines), detail=True)
 
 
 def set_lines(result: VerifiedSet, names: Mapping[str, str]) -> Iterator[str]:

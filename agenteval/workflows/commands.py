@@ -18,7 +18,7 @@ from agenteval.cli.arguments import (
     RequestOptions,
     flag,
 )
-from agenteval.cli.command import finish, grouped
+from agenteval.cli.command import CommandApp, finish, grouped
 from agenteval.cli.console import clean, note, notify, out
 from agenteval.cli.options import keywords
 from agenteval.cli.outputs import refuse_input, write_runs
@@ -30,14 +30,12 @@ if TYPE_CHECKING:
     from agenteval.cli.running import Progress
     from agenteval.workflows.results import SessionResult
 
-app = typer.Typer(
+app = CommandApp(
     help=(
         "Evaluate agents that serve users by following a procedure.\n\n"
         "Turn by turn against recorded sessions, or in sessions with simulated users and tools."
     ),
     no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
 )
 
 _Roles = Annotated[

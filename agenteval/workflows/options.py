@@ -53,7 +53,12 @@ class TurnOptions(RunOptions, EndpointOptions, ExecutorOptions):
         show_default=False,
     )
     temperature: float | None = with_default(EndpointOptions, "temperature", 0.0)
-    max_tokens: int | None = option(None, help="Tokens of one reply of the agent's model.", min=1)
+    max_tokens: int | None = option(
+        None,
+        help="Tokens of one reply of the agent's model.",
+        min=1,
+        rich_help_panel="Model",
+    )
     formats: Sequence[str] = option(
         (),
         "--format",
@@ -63,21 +68,42 @@ class TurnOptions(RunOptions, EndpointOptions, ExecutorOptions):
         "given often. Default: the first of flowchart, text and code that there is.",
         show_default=False,
     )
-    kind: str = option("all", help="all, single or cross.")
+    kind: str = option(
+        "all",
+        help="all, single or cross.",
+        rich_help_panel="Runs",
+    )
     scenarios: Sequence[str] | None = option(
-        None, "--scenario", type=list[str] | None, help="Only these; `cross` for those across."
+        None,
+        "--scenario",
+        type=list[str] | None,
+        help="Only these; `cross` for those across.",
+        rich_help_panel="Runs",
     )
     profiles: Sequence[str] | None = option(
-        None, "--profile", type=list[str] | None, help="Only these users."
+        None,
+        "--profile",
+        type=list[str] | None,
+        help="Only these users.",
+        rich_help_panel="Runs",
     )
-    limit: int | None = option(None, help="Only the first cases.", min=1)
+    limit: int | None = option(
+        None,
+        help="Only the first cases.",
+        min=1,
+        rich_help_panel="Runs",
+    )
     judge: Model = option(
         None,
         type=str | None,
         help="PROVIDER:MODEL that decides what no rule can. Without it, that stays undecided.",
         show_default=False,
     )
-    judge_url: str | None = option(None, help="The judge's endpoint.")
+    judge_url: str | None = option(
+        None,
+        help="The judge's endpoint.",
+        rich_help_panel="Model",
+    )
     trials: int = option(1, help="Trials of each case.", min=1)
     gate: float | None = option(
         None,
@@ -89,7 +115,10 @@ class TurnOptions(RunOptions, EndpointOptions, ExecutorOptions):
         0.1, help="Exit with 3 above this share without verdict.", min=0, max=1
     )
     judgements: str | Path | None = option(
-        None, type=Path | None, help="Write every decision on a pair of values to this JSONL file."
+        None,
+        type=Path | None,
+        help="Write every decision on a pair of values to this JSONL file.",
+        rich_help_panel="Model",
     )
     seconds: float = python_only(180.0)  # for one turn of the agent
 
@@ -118,32 +147,61 @@ class TurnKeywords(RunKeywords, EndpointKeywords, ExecutorKeywords, total=False)
 class SessionOptions(TurnOptions):
     """The same, with who plays the user and the tools, and how long a session is."""
 
-    user: str = option("model", help="Who plays the user: model (with --simulator) or scripted.")
-    tools: str = option("auto", help="Who answers calls: auto, backend, recorded or model.")
+    user: str = option(
+        "model",
+        help="Who plays the user: model (with --simulator) or scripted.",
+        rich_help_panel="Simulation",
+    )
+    tools: str = option(
+        "auto",
+        help="Who answers calls: auto, backend, recorded or model.",
+        rich_help_panel="Simulation",
+    )
     simulator: Model = option(
         None,
         type=str | None,
         help="PROVIDER:MODEL of simulated users and tools.",
         show_default=False,
+        rich_help_panel="Simulation",
     )
-    simulator_url: str | None = option(None, help="Its endpoint.")
+    simulator_url: str | None = option(
+        None,
+        help="Its endpoint.",
+        rich_help_panel="Simulation",
+    )
     turns: int | None = option(
-        None, help="Replies of the agent at most.", min=1, show_default="15, cross 20"
+        None,
+        help="Replies of the agent at most.",
+        min=1,
+        show_default="15, cross 20",
+        rich_help_panel="Simulation",
     )
-    calls: int | None = option(None, help="Calls of a session at most.", min=1, show_default="60")
+    calls: int | None = option(
+        None,
+        help="Calls of a session at most.",
+        min=1,
+        show_default="60",
+        rich_help_panel="Simulation",
+    )
     calls_per_turn: int | None = option(
-        None, help="Calls between two replies at most.", min=1, show_default="20"
+        None,
+        help="Calls between two replies at most.",
+        min=1,
+        show_default="20",
+        rich_help_panel="Simulation",
     )
     flowbench: bool = option(
         False,
         "--flowbench",
         help="Limits of the published code: 40 messages, 10 calls, 5 in a turn.",
+        rich_help_panel="Simulation",
     )
     success: str | None = option(
         None,
         help="What success asks for: state (the final state), or state+reads (with all results "
         "that gold obtained).",
         show_default="as the role says, else state",
+        rich_help_panel="Simulation",
     )
     seed: int = with_default(CommonOptions, "seed", 0)
 

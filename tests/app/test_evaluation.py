@@ -28,6 +28,7 @@ CRITERIA = {
         }
     ]
 }
+REGRESSION = {"baseline": "v1", "fail_if": "surely-worse"}
 PROPOSAL = json.dumps(
     {
         "criteria": [
@@ -171,7 +172,7 @@ def test_the_exit_code_is_that_of_a_missed_gate(
         ("task: m\nruns: r\nverify:\n  perturbations: [foo]\n", ":4", ("drop_sentences",)),
         ("task: m\nruns: r\njudge: {parameters: {api_key: x}}\n", ":3", ("secret",)),
         ("plan: {agent: scripted:perfect}\n", ":1", ("plan.suite",)),
-        ("plan: {suite: s, agent: a}\nreport: r.html\n", ":1", ("`runs`",)),
+        ("report: r.html\n", ":1", ("`runs`",)),
     ],
 )
 def test_bad_files_are_refused_with_file_and_line(
@@ -217,19 +218,55 @@ def test_a_password_in_the_file_is_refused_and_not_repeated(tmp_path: Path) -> N
         ({"verify": {"labels": "missing.csv"}}, "missing.csv"),
         ({"verify": {"gate": True, "allow_criteria": ["depth"]}}, "depth.*Clarity"),
         ({"compare": {"baseline": "v1", "fail_under": {"depth": 0.5}}}, "depth.*clarity"),
+        ({"compare": {"baseline": "v1", "fail_under": {"success": 0.5}}}, "'v1'.*succeeded"),
         ({"runs": {"v1": "v1.csv"}, "compare": {"baseline": "v1"}}, "compare.baseline"),
+        (
+            {"runs": {"v1": "v1.csv", "v3": "other.csv"}, "compare": {"baseline": "v1"}},
+            "'v3'.*case",
+        ),
+        ({"criteria": {"file": "plain.json"}, "compare": REGRESSION}, "compare.fail_if"),
         ({"limits": {"max_cost": 1}}, "eval.yaml: --max-cost"),
     ],
 )
 def test_what_a_later_step_refuses_is_refused_before_anything_is_sent(
     evaluation: Callable[..., Path], sections: dict[str, Any], words: str
 ) -> None:
+    Path("other.csv").write_text("question,reply\nanother,text\n")
+    unordered = {"name": "Tone", "accepted_values": ["warm", "dry"], "order": "unclear"}
+    Path("plain.json").write_text(json.dumps({"criteria": [unordered]}))
     with serve(reply) as server:
         file = evaluation(**{"judge": {"model": "m", "base_url": server.base_url}, **sections})
         with pytest.raises(InputError, match=words):
             agenteval.run(file)
         assert server.count == 0
     assert not Path("e.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("sections", "words"),
+    [
+        ({"judge": {"model": "python:absent_module:judge"}}, "absent_module"),
+        ({"verify": {"labels": "missing.csv"}}, "missing.csv"),
+        ({"verify": {"labels": "v1.csv"}}, "v1.csv"),
+        ({"compare": {"baseline": "v1", "fail_under": {"success": 0.5}}}, "'v1'.*succeeded"),
+        (
+            {"runs": {"v1": "v1.csv", "v3": "other.csv"}, "compare": {"baseline": "v1"}},
+            "'v3'.*case",
+        ),
+        ({"plan": {"suite": "missing.jsonl", "agent": "scripted:perfect"}}, "missing.jsonl"),
+    ],
+)
+def test_before_criteria_are_proposed_everything_else_is_checked(
+    evaluation: Callable[..., Path], sections: dict[str, Any], words: str
+) -> None:
+    Path("other.csv").write_text("question,reply\nanother,text\n")
+    with serve(reply) as server:
+        model = {"model": "m", "base_url": server.base_url}
+        file = evaluation(**{"criteria": {"file": "new.json", **model}, "judge": model, **sections})
+        with pytest.raises(InputError, match=words):
+            agenteval.run(file)
+        assert server.count == 0
+    assert not Path("new.json").exists()
 
 
 def test_parameters_of_requests_reach_the_judge(evaluation: Callable[..., Path]) -> None:
@@ -302,12 +339,14 @@ def test_agents_traces_and_workflows_are_tested_without_runs(
         "trace": {"traces": str(traces), "detectors_only": True},
         "flow": flow,
         "store": "tests.db",
+        "report": "page.html",
     }
     Path("eval.yaml").write_text(yaml.safe_dump(sections))
     assert agenteval.run("eval.yaml", dry_run=True).estimate is not None
     assert not Path("tests.db").exists()
     report = agenteval.run("eval.yaml")
-    assert list(report.steps) == ["plan", "trace", "flow"]
+    assert list(report.steps) == ["plan", "trace", "flow", "report"]
+    assert all(Path(f"page-{step}.html").stat().st_size for step in ("plan", "trace", "flow"))
     assert report.exit_code == 0
     assert all(gate.outcome == "met" for gate in report.gates)
     assert len(report.steps["plan"].gates) == 2

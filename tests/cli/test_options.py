@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 from typing import Any
 
@@ -10,11 +11,13 @@ import typer
 from typer.testing import CliRunner
 
 import agenteval
+from agenteval.app.main import command_of
 from agenteval.cli.command import grouped
 from agenteval.planning import options as plan_options
 from agenteval.traces import options as trace_options
 from agenteval.utility import options as utility_options
 from agenteval.workflows import options as flow_options
+from tests.cli.conftest import Cli
 
 GROUPS = [
     (utility_options.JudgeOptions, utility_options.JudgeKeywords),
@@ -76,3 +79,27 @@ def test_a_group_of_an_experiment_becomes_options_of_a_command() -> None:
 
 def _judge(judge: utility_options.VerifiedJudge) -> None:
     typer.echo(f"{judge.judge} {judge.mapping} {judge.temperature} {judge.repeats}")
+
+
+@pytest.mark.parametrize("arguments", [["quantify"], ["verify"], ["flow", "session"], ["agree"]])
+def test_help_has_the_usual_options_first_and_all_fit_80_columns(
+    arguments: list[str], cli: Cli
+) -> None:
+    text = cli(*arguments, "-h").out
+    sections = re.findall(r"^([A-Z]\w+):$", text, re.M)
+    assert sections.index("Options") <= 1
+    assert {"Runs", "Store", "Output"} <= set(sections)
+    usual = text.partition("Options:\n")[2].partition("\n\n")[0]
+    assert len(re.findall(r"^  -", usual, re.M)) <= 15
+    assert max(map(len, text.splitlines())) <= 80
+    command = command_of(arguments[0])
+    for name in arguments[1:]:
+        command = command.commands[name]
+    shown = set(re.findall(r"--[\w-]+", text))
+    assert shown >= {name for p in command.params for name in p.opts if name.startswith("--")}
+
+
+def test_completion_is_installed_by_the_top_level_alone(cli: Cli) -> None:
+    assert "--install-completion" in cli("-h").out
+    for name in ("quantify", "flow", "agree"):
+        assert "--install-completion" not in cli(name, "-h").out

@@ -469,9 +469,10 @@ def test_two_systems_share_ids_and_some_answers(cli: Cli, project: Path) -> None
     assert [row["n"] for row in compared["tables"]["rows"]["rows"]] == [4, 4]
     assert compared["only_first"] == compared["only_second"] == []
     assert cli("show", "--run", "v2/t3").out.count("Perhaps 6.") == 1
-    ambiguous = cli("show", "--run", "t3")
-    assert ambiguous.code == 2
-    assert "choose v1/t3 or v2/t3" in ambiguous.err
+    assert cli("show", "--run", "t3", "--json").json["run"] == "v2/t3"  # stored last
+    assert "--system" in cli("show", "--run", "t3").out
+    assert cli("show", "--run", "t3", "--system", "v1", "--json").json["run"] == "v1/t3"
+    assert cli("show", "--run", "t3", "--system", "v3").code == 2
     assert cli("report", "v1.jsonl", "-o", "one.html").code == 0
     assert cli("report", "-o", "all.html").code == 0
     assert "v2/t3" in (project / "all.html").read_text()

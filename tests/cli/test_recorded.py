@@ -140,7 +140,7 @@ def test_the_demo_and_what_it_says_next(tmp_path: Path) -> None:
     assert "The judge on these criteria trustworthy" in words  # as verify, of which half the runs
     assert "the judge trustworthy" in " ".join(done.stdout.split())  # have no copy
     lines = done.stdout.partition("next:\n")[2].splitlines()
-    assert len(lines) == 4
+    assert len(lines) == 5
     shell = f'set -e; agenteval() {{ {shlex.quote(sys.executable)} -m agenteval "$@"; }}\n'
     shown = subprocess.run(
         ["bash", "-c", shell + "\n".join(lines)],
@@ -152,6 +152,7 @@ def test_the_demo_and_what_it_says_next(tmp_path: Path) -> None:
     )
     assert "math-01-duo" in shown.stdout
     assert "accuracy" in shown.stdout.lower()
+    assert (place / "report.html").is_file()  # of eval.yaml
     assert (place / "labels.csv").is_file()
     assert "at least" in shown.stdout  # the dry run
 

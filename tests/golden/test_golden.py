@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
+from rich.console import Console
 
 from agenteval.app.main import app
+from agenteval.records.table import Table
+from agenteval.reporting.report import Report
+from agenteval.reporting.terminal import rich_tables
 from tests.golden.cases import CASES, Case
 from tests.golden.files import FROZEN
 from tests.golden.freeze import differences, frozen, run
 
+TEXTS = {"texts", "results"}  # of `show --run`: a run and what was said of it, in full
 NOT_FROZEN = {
     "demo": "`tests/cli/test_recorded.py` runs it",
     "label": "`tests/view/test_offline.py` runs what it calls",
@@ -27,12 +33,31 @@ NOT_FROZEN = {
     "case",
     [pytest.param(c, id=c.name, marks=[pytest.mark.local] if c.local else []) for c in CASES],
 )
-def test_frozen(case: Case, tmp_path: Path) -> None:
+def test_frozen(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are those that were frozen, and tables fit a terminal of 80 columns."""
+    tables: list[Table] = []
+    to_json = Report.to_json
+    monkeypatch.setattr(Report, "to_json", lambda r: tables.extend(r.tables) or to_json(r))
     if case.local and importlib.util.find_spec("sentence_transformers") is None:
         pytest.skip("needs the extra `local`")
     changed = list(differences(run(case, tmp_path), frozen(case)))
     again = f"python -m tests.golden.freeze {case.name}"
     assert not changed, "\n".join([*changed[:40], f"({len(changed)}; if it is meant: {again})"])
+    heights = {
+        table.key: _height(table) for table in tables if not table.detail and table.key not in TEXTS
+    }
+    assert {key: height for key, height in heights.items() if height > 3} == {}
+
+
+def _height(table: Table) -> int:
+    """Lines of the highest row on 80 columns; lines beyond the border count as many."""
+    console = Console(file=(text := io.StringIO()), width=80)
+    for part in rich_tables(table, console):
+        part.show_lines, part.show_header = True, False
+        console.print(part)
+    lines = [line.rstrip() for line in text.getvalue().split("\n")]
+    rows = "\n".join(lines).strip("\n").split("\n\n")
+    return max(len(row.splitlines()) for row in rows) if max(map(len, lines)) <= 80 else 1000
 
 
 def test_every_command_has_a_case() -> None:

@@ -378,3 +378,48 @@ def test_the_example_of_the_page(suite: Suite, server: Server) -> None:
     assert len(blocks) == 2
     for block in blocks:
         assert block in shown, f"{block}\n{shown}"
+
+
+RUNS = "id,system,input,output\n" + "".join(
+    f"{n}-{system},{system},{n}+{n},{n}+{n} is {n + n + (system == 'b')}\n"
+    for n in range(13, 45)
+    for system in "ab"
+)
+EVALUATION = """
+task: {name: sums, description: Add the numbers.}
+runs: runs.csv
+criteria: {file: criteria.json}
+compare: {baseline: a, fail_if: surely-worse}
+"""
+ACCURACY = {"name": "Accuracy", "accepted_values": ["wrong", "right"], "order": "worst_to_best"}
+
+
+@pytest.mark.parametrize(
+    ("change", "arguments", "counts", "words"),
+    [
+        (("", ""), (), {"failed": 1}, "of accuracy: missed"),
+        (("baseline: a", "baseline: b"), (), {"passed": 1}, ""),
+        (("", ""), ("--agenteval-max-calls", 5), {"error": 1}, "incomplete"),
+        (("", ""), ("--agenteval-dry-run",), {"skipped": 1}, "64 to 128 requests"),
+        (("fail_if", "fial_if"), (), {"error": 1}, "eval.yaml:5: unknown key"),
+    ],
+)
+def test_an_evaluation_file_is_a_test(
+    suite: Suite,
+    tmp_path: Path,
+    change: tuple[str, str],
+    arguments: tuple[object, ...],
+    counts: dict[str, int],
+    words: str,
+) -> None:
+    (tmp_path / "runs.csv").write_text(RUNS)
+    (tmp_path / "criteria.json").write_text(json.dumps({"criteria": [ACCURACY]}))
+    (tmp_path / "eval.yaml").write_text(EVALUATION.replace(*change))
+    ended = suite("", "eval.yaml", "-rs", *arguments)
+    assert ended.counts == counts, ended.text
+    assert words in ended.text
+
+
+def test_an_evaluation_file_is_collected_only_if_it_is_named(suite: Suite, tmp_path: Path) -> None:
+    (tmp_path / "eval.yaml").write_text(EVALUATION)
+    assert suite("def test_it(): pass").counts == {"passed": 1}

@@ -11,15 +11,13 @@ import typer
 from agenteval.app.options import AgreementOptions
 from agenteval.cli import arguments as options
 from agenteval.cli.arguments import OutputOptions
-from agenteval.cli.command import finish, grouped
+from agenteval.cli.command import CommandApp, finish, grouped
 from agenteval.cli.console import note
 from agenteval.cli.options import keywords
 from agenteval.cli.outputs import refuse_input
 
-app = typer.Typer(
+app = CommandApp(
     help="Compare the judge with human labels.",
-    add_completion=False,
-    rich_markup_mode=None,
 )
 
 

@@ -38,6 +38,8 @@ def demo(
 
     They rate 60 solutions of mathematics. The replies of the capable judge are recorded.
     """
+    import yaml
+
     from agenteval.app import agreement, comparison, stored
     from agenteval.utility import api as utility
     from agenteval.utility import verifying
@@ -118,6 +120,16 @@ def demo(
         console=console
     )
     page.print(console=console)
+    evaluation = {
+        "task": TASK,
+        "runs": str(runs),
+        "criteria": {"file": str(reviewed)},
+        "judge": {"model": "recorded"},
+        "verify": {},
+        "compare": {"baseline": "stepwise", "margin": 0.05},
+        "report": "report.html",
+    }
+    Path("eval.yaml").write_text(yaml.safe_dump(evaluation, sort_keys=False), "utf-8")
     place = target if target.is_absolute() else began / target
     recorded = next(r for r in stored.sources()["sources"].rows if r["model"] == "recorded")
     for line in next_steps(place, runs, reviewed, str(recorded["key"])):
@@ -138,6 +150,7 @@ def next_steps(folder: Path, runs: Path, criteria: Path, judge: str) -> list[str
         f"page: {folder / 'capable.html'}; charts in the same folder: radar.png, copies.png",
         "next:",
         f"  cd {shlex.quote(str(folder))}",
+        f"  {agenteval} run eval.yaml",
         f"  {agenteval} show --run math-01-duo --source {judge}",
         f"  {agenteval} agree sample --n 30 --criteria {shlex.quote(str(criteria))} -o labels.csv",
         f"  {agenteval} verify {texts} --model openai:gpt-4o --dry-run",

@@ -15,6 +15,9 @@ from agenteval.cli.command import finish, grouped
 def show(
     output: OutputOptions,
     run: Annotated[str | None, typer.Option(help="Show one run: levels and explanations.")] = None,
+    system: Annotated[
+        str | None, typer.Option(help="With --run: the run of this system. Default: the newest.")
+    ] = None,
     source: Annotated[
         str | None, typer.Option(help="Source, by the start of its hash. Default: the latest.")
     ] = None,
@@ -36,6 +39,6 @@ def show(
     if sources:
         finish(stored.sources(store), output)
     if run is not None:
-        finish(stored.results(run, store, source=source), output)
+        finish(stored.results(run, store, source=source, system=system), output)
     levels = levels and not output.as_json  # values in JSON are always those of 0 to 1
     finish(stored.scores(store, source=source, levels=levels), output)

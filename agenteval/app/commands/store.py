@@ -8,14 +8,12 @@ import typer
 
 from agenteval.cli import arguments as options
 from agenteval.cli.arguments import OutputOptions
-from agenteval.cli.command import finish, grouped
+from agenteval.cli.command import CommandApp, finish, grouped
 from agenteval.cli.console import note
 
-app = typer.Typer(
+app = CommandApp(
     help="Show what a store contains, or copy it.",
     no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
 )
 
 
