@@ -22,6 +22,9 @@ TABLES = {
     "results",
     "replies",
     "verdicts",
+    "labels",
+    "queues",
+    "claims",
 }
 Key = tuple[str, tuple[tuple[str, Any], ...]]  # a table, and columns with values that tell a row
 
