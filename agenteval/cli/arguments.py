@@ -230,7 +230,7 @@ class CopyOptions:
         typer.Option(
             "--perturb",
             rich_help_panel="Perturbations",
-            help="Perturbation, may be given often: drop_sentences, drop_words, drop_middle, "
+            help="Perturbation, is repeatable: drop_sentences, drop_words, drop_middle, "
             "truncate, shuffle_sentences, swap_numbers, pad, whitespace, formatting. "
             "Default: five of them, see docs/verify.md.",
             show_default=False,
