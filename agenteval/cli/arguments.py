@@ -109,8 +109,8 @@ class RequestOptions:
         list[str] | None,
         typer.Option(
             rich_help_panel="Model",
-            help="NAME=VALUE of a header that every request carries, e.g. for a gateway; may be "
-            "given often. Also AGENTEVAL_HEADERS, one a line.",
+            help="NAME=VALUE of a header that every request carries, e.g. for a gateway. "
+            "Repeatable. Also AGENTEVAL_HEADERS, one per line.",
             show_default=False,
         ),
     ] = None
@@ -230,7 +230,7 @@ class CopyOptions:
         typer.Option(
             "--perturb",
             rich_help_panel="Perturbations",
-            help="Perturbation, is repeatable: drop_sentences, drop_words, drop_middle, "
+            help="Perturbation (repeatable): drop_sentences, drop_words, drop_middle, "
             "truncate, shuffle_sentences, swap_numbers, pad, whitespace, formatting. "
             "Default: five of them, see docs/verify.md.",
             show_default=False,
