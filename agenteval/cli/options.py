@@ -129,7 +129,7 @@ class RunOptions:
         "agenteval.db.",
     )
     retry_failed: bool = option(
-        False, "--retry-failed", help="Ask again where no result could be had for good."
+        False, "--retry-failed", help="Retry permanent failures, such as malformed replies."
     )
     dry_run: bool = option(False, "--dry-run", help="Say what it would do and cost; stop.")
     limits: Limits | None = python_only()
