@@ -22,7 +22,7 @@
 Any other exception is a bug: the command line ends with 70 and names a file with the traceback.
 
 A message is one line for a person: what was wrong, where, what is allowed. Known keys and what has
-the form of one are taken out of it when the error is made, whoever repeated them.
+the form of one are removed when the error is made.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _LONGEST = 2000  # characters of a message on bad input
 
 
 class AgentevalError(Exception):
-    """Root of the tree. `exit_code` is what the command line ends with.
+    """Base class of all errors. `exit_code` is the exit code of the command line.
 
-    `spent` is the `records.Usage` of the attempts that were made before it was raised, set by the
-    model client; None when nothing was sent.
+    `spent` is the `records.Usage` of the attempts made before the error, set by the model client;
+    it is None if nothing was sent.
     """
 
     exit_code = 2
@@ -59,7 +59,7 @@ class InputError(AgentevalError):
 
 
 class NoStoreYet(InputError):
-    """There is no store at a path, or nothing in it yet."""
+    """There is no store at the path, or it is empty."""
 
     def __init__(self, path: str) -> None:
         super().__init__("there is no store here yet; run `agenteval quantify` first", path)
@@ -110,8 +110,8 @@ class ModelError(AgentevalError):
 
 
 class Unauthorized(ModelError):
-    """Every further request would fail alike: the key, the account or its quota is refused, or no
-    reply ever says anything."""
+    """The key, the account or its quota is refused, or every reply is empty; further requests would
+    fail as well."""
 
 
 class BadRequest(ModelError):
@@ -123,7 +123,7 @@ class TooLong(BadRequest):
 
 
 class Redirected(BadRequest):
-    """The endpoint redirects to where nothing is sent; a retry cannot heal it."""
+    """The endpoint redirects, and redirects are not followed; a retry does not help."""
 
 
 class Untrusted(BadRequest):
@@ -149,7 +149,7 @@ class Transient(ModelError):
 
 
 class RequestTimeout(Transient):
-    """No complete answer within the time limit."""
+    """There was no complete answer within the time limit."""
 
 
 class OutOfTime(ModelError):

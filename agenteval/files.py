@@ -247,8 +247,8 @@ def opened(path: Path, name: str = "", most: int = LINES) -> Iterator[BinaryIO]:
 
 
 def read_bytes(path: Path, most: int = LARGE) -> bytes:
-    """All bytes of a file. Raises InputError as `opened`, also for a file that grows above `most`
-    while it is read."""
+    """Return the bytes of a file. Raises InputError as `opened`, also for a file that grows above
+    `most` while it is read."""
     with opened(path, most=most) as stream:
         data = stream.read(most + 1)
     if len(data) > most:
@@ -257,7 +257,7 @@ def read_bytes(path: Path, most: int = LARGE) -> bytes:
 
 
 def read_text(path: Path, most: int = SMALL) -> str:
-    """The text of a UTF-8 file, its byte order mark left out, its line ends as they are.
+    """Return the text of a UTF-8 file without its byte order mark; line ends are unchanged.
 
     Raises InputError as `opened` and `decoded`, and for a NUL character.
     """
@@ -280,8 +280,8 @@ def decoded(data: bytes, name: str, *, line: int = 1, offset: int = 0) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         row = line + data.count(b"\n", 0, error.start)
-        told = f"not UTF-8 at byte offset {offset + error.start}; save the file as UTF-8"
-        raise InputError(told, f"{name}:{row}") from None
+        message = f"not UTF-8 at byte offset {offset + error.start}; save the file as UTF-8"
+        raise InputError(message, f"{name}:{row}") from None
 
 
 def refuse_other_kinds(data: bytes, name: str) -> None:

@@ -81,8 +81,8 @@ def spellings(value: str) -> Iterator[str]:
     plain = unquote(value)
     yield from dict.fromkeys((value, plain, quote(plain, safe=""), quote(plain), quote_plus(plain)))
     yield json.dumps(plain)[1:-1]
-    for whole in (plain, f":{plain}", f"{plain}:"):
-        yield base64.b64encode(whole.encode("utf-8", "replace")).decode()
+    for plain_form in (plain, f":{plain}", f"{plain}:"):
+        yield base64.b64encode(plain_form.encode("utf-8", "replace")).decode()
 
 
 def environment_secrets() -> list[str]:
@@ -112,8 +112,8 @@ def without_known(text: str) -> str:
 
 def _without_cut(text: str, secret: str) -> str:
     start = text.rfind(secret[:_PIECE])
-    rest = text[start:].rstrip(" .…)\"'}]")
-    return text[:start] + MARK if secret.startswith(rest) else text
+    tail = text[start:].rstrip(" .…)\"'}]")
+    return text[:start] + MARK if secret.startswith(tail) else text
 
 
 def redacted(text: object) -> str:
@@ -134,7 +134,7 @@ def public_url(url: str) -> str:
 
 
 def url_secrets(url: str) -> tuple[str, ...]:
-    """What `public_url` leaves out, as it may stand in messages."""
+    """Return the parts that `public_url` removes, as they may occur in messages."""
     user = "".join(_USER.findall(url)).removesuffix("@")
     query = url.partition("?")[2]
     values = [part.partition("=")[2] for part in query.partition("#")[0].split("&")]
@@ -250,7 +250,7 @@ def encodable(value: str) -> str:
 
 
 def plural(count: int, word: str) -> str:
-    """As in "1 case", "3,000 cases" and "2 criteria"."""
+    """Return a count with its noun: "1 case", "3,000 cases", "2 criteria"."""
     return f"{count:,} {word if count == 1 else _IRREGULAR.get(word, word + 's')}"
 
 
@@ -261,12 +261,14 @@ def did_you_mean(name: str, names: Iterable[str], *, most: int = 1, cutoff: floa
 
 
 def raised_at(error: BaseException, file: str | None = None) -> str:
-    """Where in somebody else's code it was raised, as " (FILE, line 3: the line)"; "" for nowhere.
-
-    The innermost line of `file`, else the innermost outside of this package.
-    """
+    """Return the line outside this package where the error was raised, as " (FILE, line 3: the
+    line)", or "". The innermost line of `file` is preferred."""
     frames = traceback.extract_tb(error.__traceback__)
     package = str(Path(__file__).parent)
     outside = [frame for frame in frames if not frame.filename.startswith(package)]
-    own = [frame for frame in outside if frame.filename == file] or outside
-    return f" ({own[-1].filename}, line {own[-1].lineno}: {own[-1].line})" if own else ""
+    in_file = [frame for frame in outside if frame.filename == file] or outside
+    return (
+        f" ({in_file[-1].filename}, line {in_file[-1].lineno}: {in_file[-1].line})"
+        if in_file
+        else ""
+    )

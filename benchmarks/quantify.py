@@ -14,7 +14,7 @@ quantify       what `agenteval quantify` runs: prompts rendered, replies read, c
 
 With n times 64 in flight there are n/2 times as many calls, since filling and draining take
 longer. Before the clock starts each side makes as many calls as are in flight that do not count,
-so that imports and connections are not measured; `benchmarks.finished` measures those. It ends
+so that imports and connections are not measured. It ends
 with 1 when a cell is missing, a request was sent twice, the bodies of bare and quantify differ, or
 a target is missed. Targets, judged at latency 0.1 and these numbers in flight alone: quantify makes
 at least 0.95 (64) and twice (256) bare's calls per second, and spends no more CPU on a call than

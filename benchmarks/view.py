@@ -134,7 +134,7 @@ def add_experiment(store: Store, source: Source, measured: Sequence[Criterion], 
             short(_hash("item", run, variant) for run in range(runs)),
             REPEATS if variant == "original" else 1,
             variant,
-            short(c.sha256 for c in measured),
+            tuple(c.sha256 for c in measured),
         )
         for variant in ("original", *VARIANTS)
     )

@@ -38,16 +38,16 @@ def as_object(arguments: object) -> tuple[JsonValue, str | None]:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False)
         if len(text) > _MAX_ARGUMENTS:
             return raw(text), "the arguments are too long"
-        given: JsonValue = json.loads(clean(text))
+        parsed: JsonValue = json.loads(clean(text))
     except (TypeError, ValueError, RecursionError):
         return raw(arguments), "the arguments are not JSON values"
-    if _depth(given) > _MAX_DEPTH:
+    if _depth(parsed) > _MAX_DEPTH:
         return raw(text), "the arguments are nested too deeply"
-    return given, None if isinstance(given, dict) else "the arguments must be a JSON object"
+    return parsed, None if isinstance(parsed, dict) else "the arguments must be a JSON object"
 
 
 def raw(arguments: object) -> str:
-    """What is kept of arguments that are no JSON object."""
+    """Return the logged form of arguments that are not a JSON object."""
     return clean((arguments if isinstance(arguments, str) else repr(arguments))[:MAX_RAW])
 
 
@@ -75,7 +75,7 @@ class Schemas:
         return name in self._parameters
 
     def complaint(self, name: str, arguments: JsonValue) -> str | None:
-        """What is wrong with the arguments of a tool that is known; None: nothing."""
+        """Return the problem with the arguments of a known tool, or None."""
         check = self._checks.get(name)
         if check is None:
             check = self._checks[name] = _validator(self._parameters[name])

@@ -157,22 +157,22 @@ def _context(dialogue: Dialogue) -> tuple[list[LLMMessage], str | None]:
         task = str(messages.pop()["content"])
     context: list[LLMMessage] = []
     for message in messages:
-        made = to_autogen(message, messages)
-        if isinstance(made, AssistantMessage):
-            made.source = _NAME
+        converted = to_autogen(message, messages)
+        if isinstance(converted, AssistantMessage):
+            converted.source = _NAME
         last = context[-1] if context else None
-        if isinstance(made, FunctionExecutionResultMessage) and isinstance(
+        if isinstance(converted, FunctionExecutionResultMessage) and isinstance(
             last, FunctionExecutionResultMessage
         ):
-            results: list[FunctionExecutionResult] = [*last.content, *made.content]
+            results: list[FunctionExecutionResult] = [*last.content, *converted.content]
             context[-1] = FunctionExecutionResultMessage(content=results)
         else:
-            context.append(made)
+            context.append(converted)
     return context, task
 
 
 class _Case:
-    """What the events of the stream mean for the toolbox."""
+    """Translates events of the stream into calls to the toolbox."""
 
     def __init__(self, tools: Toolbox, line: Line, answers: dict[str, str]) -> None:
         self.tools = tools

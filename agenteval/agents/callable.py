@@ -32,15 +32,15 @@ class AgentStopped(BaseException):
 
 
 class Tools(Mapping[str, Callable[..., str]]):
-    """What the function is handed: `tools["name"](argument=...)` returns the tool's answer.
+    """The tools passed to the function: `tools["name"](argument=...)` returns the tool's answer.
 
-    `specs` are the tools as OpenAI's chat completions take them. `call(name, arguments)` is for
-    names and arguments (a mapping or JSON text) as a model gave them. Each call is a turn of its
-    own; `turn()` gives the same tools for calls that one model turn asked for together. A name
-    that is no tool is answered with a sentence that says so, and counts as a wrong call; only
-    `in`, `len` and iteration tell what there is. After the end every call raises AgentStopped.
-    Where the tools take their time (a simulator on a model), an async function must use
-    `await tools.call_async(name, arguments)`; it works with all tools.
+    `specs` are the tools in the format of OpenAI's chat completions. Use `call(name, arguments)`
+    for names and arguments (a mapping or JSON text) as a model produced them. Each call is a turn;
+    `turn()` returns the same tools for calls that one model turn requested together. An unknown
+    tool is answered with a sentence and counts as a wrong call; use `in`, `len` and iteration to
+    see which tools exist. After the end every call raises AgentStopped. If tools are slow (a
+    model-based simulator), an async function must use `await tools.call_async(name, arguments)`,
+    which works with all tools.
     """
 
     def __init__(self, toolbox: Toolbox, turn: int | None = None) -> None:
@@ -58,7 +58,7 @@ class Tools(Mapping[str, Callable[..., str]]):
         return self._go_on(self._toolbox.call(name, arguments, turn=self._turn))
 
     async def call_async(self, name: str, arguments: object = None) -> str:
-        """As `call`, for async functions."""
+        """Like `call`, for async functions."""
         return self._go_on(await self._toolbox.call_async(name, arguments, turn=self._turn))
 
     def _go_on(self, answer: str) -> str:
@@ -94,8 +94,8 @@ class CallableAgent:
     `task` is the text of a request, or with `dialogue` the messages of a conversation as chat
     completions take them, the instructions first; a function whose first parameter is named
     `dialogue` or annotated `Dialogue` is handed that instead. A plain function runs in a daemon
-    thread, so that a timeout ends the case though nobody can end the thread; an async one runs in
-    the event loop, which it must not block. Raises InputError for what cannot be called with two
+    thread, so that a timeout ends the case although the thread cannot be stopped; an async one runs
+    in the event loop, which it must not block. Raises InputError for what cannot be called with two
     arguments, and in a conversation for a first parameter that is annotated `str`.
     """
 
@@ -110,7 +110,7 @@ class CallableAgent:
         self._function = function
 
     async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
-        """What the function returns, None as "". Raises what it raises."""
+        """Return the function's result, or "" for None. Raises what the function raises."""
         return await _said(self._function, task_of(self._function, dialogue), tools)
 
 
@@ -121,13 +121,13 @@ class ObjectAgent:
         self._agent = agent
 
     async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
-        """What it returns. Raises what it raises."""
+        """Return the object's result. Raises what it raises."""
         output: str = await self._agent.run(task_of(self._agent.run, dialogue), tools)
         return output
 
 
 def task_of(function: Callable[..., object], dialogue: Dialogue) -> Any:
-    """What a function of (task, tools) is handed for a dialogue."""
+    """Return the first argument of a function of (task, tools) for a dialogue."""
     name, annotation = _first_parameter(function)
     if name == "dialogue" or annotation in (Dialogue, "Dialogue"):
         return dialogue
@@ -159,12 +159,12 @@ def _first_parameter(function: Callable[..., object]) -> tuple[str, object]:
 
 
 async def _said(function: Callable[[Any, Tools], object], task: object, tools: Toolbox) -> str:
-    given = Tools(tools)
+    toolset = Tools(tools)
     try:
         if is_async(function):
-            answer = function(task, given)
+            answer = function(task, toolset)
         else:
-            answer = await _in_thread(lambda: function(task, given))
+            answer = await _in_thread(lambda: function(task, toolset))
         if inspect.isawaitable(answer):
             answer = await answer
     except AgentStopped:
@@ -177,10 +177,9 @@ async def _said(function: Callable[[Any, Tools], object], task: object, tools: T
 
 
 def load(reference: str, option: str = "--agent") -> Any:
-    """What `package.module:name` names; the current folder is looked in too.
+    """Return the object named by `package.module:name`, also from the current folder.
 
-    Raises InputError on the `option` that says what is missing: the module, the name in it, or what
-    went wrong in the module itself.
+    Raises InputError with the `option` when the module or the name is missing, or the module fails.
     """
     module_name, _, path = reference.partition(":")
     if not module_name or not path:
@@ -201,7 +200,7 @@ def load(reference: str, option: str = "--agent") -> Any:
 
 
 def load_function(reference: str, option: str = "--agent") -> Callable[..., Any]:
-    """As `load`, and callable."""
+    """Like `load`, for a callable."""
     function = load(reference, option)
     if not callable(function):
         raise InputError(f"{reference} is a {type(function).__name__}, no function", option)

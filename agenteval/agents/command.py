@@ -71,7 +71,7 @@ class CommandAgent:
 
 
 def first_line(dialogue: Dialogue) -> Line:
-    """What a command is told first, without the tools."""
+    """Return the first message to a command, without the tools."""
     if dialogue.instructions is None:
         return {"type": "start", "request": dialogue.messages[-1].content}
     messages = wire_messages(dialogue)[1 if dialogue.instructions else 0 :]
@@ -79,7 +79,7 @@ def first_line(dialogue: Dialogue) -> Line:
 
 
 class _Session:
-    """What one child says, put into the toolbox."""
+    """Passes the messages of one child process to the toolbox."""
 
     def __init__(self, child: Child, tools: Toolbox) -> None:
         self._child = child

@@ -36,33 +36,34 @@ def begun(dialogue: Dialogue, instructions: str | None, tools: Toolbox) -> Dialo
 
 
 def turn_messages(log: AgentLog, dialogue: Dialogue) -> tuple[Message, ...]:
-    """What a turn adds to the dialogue: its calls with their results, and the words to the user.
+    """Return the messages that a turn adds to the dialogue: calls with their results, and the final
+    words to the user.
 
-    Made from the events, so it is the same for all adapters: calls asked for at once are one
-    message, with the text beside them where the adapter kept it. Ids are unique within the
-    dialogue; what could not be read as a call is left out. Without words there is no last message.
+    They are made from the events, so they are the same for all adapters: simultaneous calls are one
+    message, with the adapter's text if it recorded one. Ids are unique within the dialogue. Calls
+    that could not be parsed are omitted, and so is the last message if it has no words.
     """
-    taken = sum(len(message.tool_calls) for message in dialogue.messages)
-    beside = [m.content for m in log.messages if m.role == "assistant" and m.tool_calls]
+    call_count = sum(len(message.tool_calls) for message in dialogue.messages)
+    step_texts = [m.content for m in log.messages if m.role == "assistant" and m.tool_calls]
     events = [event for event in log.events if event.name]
     steps = [list(step) for _, step in groupby(events, key=lambda event: event.turn)]
-    texts = beside if len(beside) == len(steps) else [""] * len(steps)
-    made: list[Message] = []
+    texts = step_texts if len(step_texts) == len(steps) else [""] * len(steps)
+    turn: list[Message] = []
     for text, step in zip(texts, steps, strict=True):
-        numbers = [f"call_{taken + n}" for n in range(1, len(step) + 1)]
-        taken += len(step)
+        numbers = [f"call_{call_count + n}" for n in range(1, len(step) + 1)]
+        call_count += len(step)
         calls = tuple(
             ToolCall(name=event.name, arguments=event.arguments, id=number)
             for number, event in zip(numbers, step, strict=True)
         )
-        made.append(Message(role="assistant", content=text, tool_calls=calls))
-        made += [
+        turn.append(Message(role="assistant", content=text, tool_calls=calls))
+        turn += [
             Message(role="tool", content=event.result, tool_call_id=number)
             for number, event in zip(numbers, step, strict=True)
         ]
     if log.output:
-        made.append(Message(role="assistant", content=log.output))
-    return tuple(made)
+        turn.append(Message(role="assistant", content=log.output))
+    return tuple(turn)
 
 
 def wire_messages(dialogue: Dialogue) -> list[WireMessage]:
@@ -78,16 +79,16 @@ def wire_messages(dialogue: Dialogue) -> list[WireMessage]:
 
 
 def _history(messages: Sequence[Message]) -> Iterator[WireMessage]:
-    asked: set[str] = set()
+    open_calls: set[str] = set()
     for message in messages:
         if message.role == "tool":
             number = message.tool_call_id
-            if number is None or number not in asked:
+            if number is None or number not in open_calls:
                 raise InputError(f"the dialogue holds a result of no call (id {number!r})")
             yield {"role": "tool", "tool_call_id": number, "content": message.content}
         elif message.role == "assistant" and message.tool_calls:
             calls = [wire_call(call) for call in message.tool_calls]
-            asked.update(call["id"] for call in calls)
+            open_calls.update(call["id"] for call in calls)
             yield {"role": "assistant", "content": message.content or None, "tool_calls": calls}
         else:
             yield {"role": message.role, "content": message.content}
@@ -95,7 +96,8 @@ def _history(messages: Sequence[Message]) -> Iterator[WireMessage]:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A call and its result, with what was written beside the call ("" from the second on)."""
+    """A call and its result, with the text written next to the call ("" from the second
+    call on)."""
 
     thought: str
     call: ToolCall
@@ -109,13 +111,13 @@ def in_words(messages: Sequence[Message]) -> Iterator[Message | Exchange]:
     not repeated. Raises InputError for the result of a tool that no call asked for.
     """
     unanswered: dict[str, tuple[str, ToolCall]] = {}
-    whole = ""  # of the assistant, when it spoke last
+    last_words = ""  # of the assistant, when it spoke last
     for message in messages:
         words = message.content.strip()
         plain = message.role == "assistant" and not message.tool_calls
-        if plain and words and words in whole:
+        if plain and words and words in last_words:
             continue
-        whole = words if plain else ""
+        last_words = words if plain else ""
         if message.role == "tool":
             number = message.tool_call_id or ""
             if number not in unanswered:
@@ -153,7 +155,7 @@ def arguments_text(call: ToolCall) -> str:
 async def carry_out(
     calls: Sequence[dict[str, Any]], tools: Toolbox, turn: int
 ) -> list[tuple[str, str]]:
-    """Carry out the calls of one reply, in their order; returns (id, what the model is told)."""
+    """Execute the calls of one reply in order; return (id, the answer to the model) pairs."""
     answers = []
     for call in calls:
         name, arguments = call["function"]["name"], call["function"]["arguments"]
@@ -166,10 +168,10 @@ async def carry_out(
 
 
 def report_unparsed(reply: Reply, tools: Toolbox) -> None:
-    """Log what should have been calls in a reply that holds none: it was the model's attempt.
+    """Log an attempted call in a reply without parsed calls.
 
-    That is text in the notation of a chat template which the endpoint did not read as a call, or
-    an empty reply that says it ended with calls.
+    This is text in the notation of a chat template that the endpoint did not parse as a call, or an
+    empty reply whose finish reason is tool calls.
     """
     announced = reply.finish == "tool_calls" and not reply.text.strip()
     if not reply.tool_calls and (announced or _NOTATION.search(reply.text)):
@@ -180,6 +182,8 @@ def say_reply(reply: Reply, tools: Toolbox) -> None:
     """Keep a reply, with the calls it asks for, in the toolbox."""
     calls = []
     for call in reply.tool_calls:
-        given, _ = as_object(call["function"]["arguments"])
-        calls.append(ToolCall(name=call["function"]["name"], arguments=given, id=call["id"]))
+        call_arguments, _ = as_object(call["function"]["arguments"])
+        calls.append(
+            ToolCall(name=call["function"]["name"], arguments=call_arguments, id=call["id"])
+        )
     tools.say(Message(role="assistant", content=reply.text, tool_calls=tuple(calls)))

@@ -39,8 +39,8 @@ _FATAL = (Unauthorized, BudgetExceeded, InputError, ModelUnavailable)  # all Age
 
 
 async def drive(agent: Agent, task: Dialogue | str, tools: Toolbox) -> AgentLog | AgentFailure:
-    """What the agent did at a request or in a turn of a dialogue, within the limits of the toolbox;
-    an AgentFailure where the endpoint, the adapter or a tool failed.
+    """Return the log of the agent for a request or a turn of a dialogue, within the limits of the
+    toolbox, or an AgentFailure if the endpoint, the adapter or a tool failed.
 
     A timeout and too many turns are endings of the agent; but no timeout is its own when the event
     loop stood still for a second and a tenth of the time, or an AsyncBackend took as much of it.
@@ -128,7 +128,7 @@ async def _work(agent: Agent, dialogue: Dialogue, tools: Toolbox) -> str:
 
 
 class _Pulse:
-    """How long the event loop stood still, in seconds, since this was made."""
+    """Measures for how many seconds the event loop was blocked since creation."""
 
     def __init__(self) -> None:
         self._last = time.monotonic()
@@ -180,8 +180,11 @@ def _seen(work: asyncio.Future[str]) -> None:
 
 
 def _error(work: asyncio.Future[Any]) -> Exception | None:
-    """What a finished agent raised. An interrupt of the process is raised again; other exceptions
-    that are no Exception would pass every handler between here and the campaign."""
+    """Return what a finished agent raised.
+
+    An interrupt of the process is raised again; other exceptions that do not derive from Exception
+    would bypass every handler up to the campaign.
+    """
     if not work.done():
         return None
     if work.cancelled():

@@ -67,7 +67,8 @@ class Endpoint:
         return f"Endpoint({self.model!r}, {self.base_url and public_url(self.base_url)!r})"
 
     def parameters(self) -> dict[str, JsonValue]:
-        """What of it can change an agent's behaviour, for `System.parameters`; no secrets."""
+        """Return the settings that can change an agent's behaviour, for `System.parameters`; no
+        secrets."""
         where = self.base_url and public_url(self.base_url)
         if self.recording is not None:
             where = f"replay:{hashlib.sha256(self.recording.read_bytes()).hexdigest()[:16]}"
@@ -78,7 +79,8 @@ class Endpoint:
         }
 
     def request_parameters(self) -> dict[str, Any]:
-        """What is sent beside messages and tools, in the words of chat completions."""
+        """Return the request parameters besides messages and tools, in the format of chat
+        completions."""
         values: dict[str, Any] = {"temperature": self.temperature, "max_tokens": self.max_tokens}
         values |= self.extra
         return {name: value for name, value in values.items() if value is not None}
@@ -102,7 +104,7 @@ def connect(  # noqa: PLR0913  each is one side of a client
     or they wait for each other while their clocks run. `clock` must agree with that of the event
     loop, in seconds.
     """
-    made: Transport = (
+    client_transport: Transport = (
         (transport or ChatTransport)(
             endpoint.model,
             base_url=endpoint.base_url,
@@ -114,7 +116,7 @@ def connect(  # noqa: PLR0913  each is one side of a client
         else ReplayTransport(endpoint.recording)
     )
     return Client(
-        made,
+        client_transport,
         cache=None if store is None else _WriteOnly(store),
         budget=budget,
         limiter=Limiter(concurrency),
@@ -136,11 +138,11 @@ class _WriteOnly:
 
 
 class Line:
-    """One case's line to the model: what it asks is counted in the toolbox.
+    """The connection of one case to the model; its requests are counted in the toolbox.
 
-    It also keeps apart who took the time. Retries, Retry-After and queues are the endpoint's: a
-    case that runs out of time after losing a tenth of it to them is no timeout of the agent, and
-    `ask` raises Transient. It does so shortly before the driver would call it a timeout.
+    It also attributes waiting time. Retries, Retry-After and queues belong to the endpoint: if a
+    case runs out of time after losing a tenth of it to them, this is not a timeout of the agent,
+    and `ask` raises Transient, shortly before the driver would report a timeout.
     """
 
     def __init__(self, client: Client, tools: Toolbox) -> None:
@@ -238,8 +240,8 @@ def whole_calls(payload: bytes) -> bytes:
 
 
 def _in_form(call: Any) -> dict[str, Any]:
-    given = call.get("id") if isinstance(call, dict) else None
-    number = given if isinstance(given, str) else ""
+    call_id = call.get("id") if isinstance(call, dict) else None
+    number = call_id if isinstance(call_id, str) else ""
     function = call.get("function") if isinstance(call, dict) else None
     if isinstance(function, dict) and function.get("name") and isinstance(function["name"], str):
         return {"id": number, "type": "function", "function": function}
@@ -263,8 +265,8 @@ def sendable_call(name: str, arguments: str) -> dict[str, str]:
     object are wrapped in one: chat templates parse them.
     """
     _, problem = as_object(arguments)
-    kept = arguments if arguments and not problem else json.dumps({"not_json": arguments})
+    valid = arguments if arguments and not problem else json.dumps({"not_json": arguments})
     return {
         "name": re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unnamed",
-        "arguments": kept if arguments else "{}",
+        "arguments": valid if arguments else "{}",
     }

@@ -53,7 +53,7 @@ _VARIABLES = {
 
 @dataclass(slots=True)
 class Offer:
-    """Where the tools are offered, and whether anybody has asked for them."""
+    """The server that offers the tools, and whether a client has requested them."""
 
     url: str
     used: bool = False

@@ -23,10 +23,8 @@ Items = list[dict[str, Any]]
 
 
 class OpenAIChatAgent:
-    """A model with function tools, asked until its reply holds no call.
-
-    `instructions` are for single requests; a conversation has its own.
-    """
+    """A model with function tools, called until its reply has no calls. `instructions` are for
+    single requests; a conversation has its own."""
 
     adapter = "openai-chat"
 
@@ -44,8 +42,8 @@ class OpenAIChatAgent:
         items = self.history(begun(dialogue, self._instructions, tools))
         functions = tuple(self.functions(tools.tools))
         while not tools.exhausted.is_set():
-            asked = Request(tuple(items), parameters=self._parameters, tools=functions)
-            reply = await line.ask(asked)
+            request = Request(tuple(items), parameters=self._parameters, tools=functions)
+            reply = await line.ask(request)
             say_reply(reply, tools)
             if not reply.tool_calls:
                 report_unparsed(reply, tools)
@@ -73,7 +71,7 @@ class OpenAIChatAgent:
         return [{"role": "assistant", "content": reply.text or None, "tool_calls": calls}]
 
     def answered(self, number: str, answer: str) -> dict[str, Any]:
-        """What a call was answered."""
+        """Return the answer to a call."""
         return {"role": "tool", "tool_call_id": number, "content": answer}
 
 

@@ -49,7 +49,8 @@ class ResponsesTransport(OpenAITransport):
     _include = True
 
     async def send(self, request: Request) -> Reply:
-        """One attempt; an ItemsReply. Raises Simplified when the next one will ask for less."""
+        """Send one request and return an ItemsReply. Raises Simplified when the next attempt will
+        be simpler."""
         body = self._body(request, "text")
         started = time.monotonic()
         try:
@@ -85,10 +86,10 @@ class ResponsesTransport(OpenAITransport):
 
 
 def read_response(payload: bytes, latency: float, where: str) -> ItemsReply:
-    """Reply from the body of a response.
+    """Return the reply in the body of a response.
 
-    Raises Transient when there is no finished answer in it, BadRequest when the endpoint says
-    that it could not make one of this request.
+    Raises Transient when it has no finished answer, and BadRequest when the endpoint reports that
+    it could not answer this request.
     """
     try:
         body = json.loads(payload)
@@ -102,7 +103,7 @@ def read_response(payload: bytes, latency: float, where: str) -> ItemsReply:
         _refuse(body, where)
     if not items and status != "incomplete":
         raise Transient(f"{where}: no items in the answer")
-    calls, kept = _calls(items, payload)
+    calls, sendable = _calls(items, payload)
     text, refusal = _words(items)
     model = body.get("model")
     return ItemsReply(
@@ -113,7 +114,7 @@ def read_response(payload: bytes, latency: float, where: str) -> ItemsReply:
         usage=read_usage(body.get("usage"), "input_tokens", "output_tokens"),
         model=model if isinstance(model, str) else None,
         latency=latency,
-        items=kept,
+        items=sendable,
     )
 
 
@@ -141,7 +142,7 @@ def _calls(
     """The calls in the form of chat completions, and the items to be sent back with them."""
     stem = hashlib.blake2b(payload, digest_size=6).hexdigest()
     calls: list[dict[str, Any]] = []
-    kept: list[dict[str, Any]] = []
+    sendable: list[dict[str, Any]] = []
     seen: set[str] = set()
     for position, item in enumerate(items):
         item = {name: value for name, value in item.items() if value is not None}
@@ -150,10 +151,10 @@ def _calls(
             calls.append(call)
             item |= {"call_id": call["id"], **sendable_call(**call["function"])}
         # nobody keeps a reasoning item that is only named
-        bare = not (item.get("encrypted_content") or item.get("content"))
-        if not (item.get("type") == "reasoning" and bare):
-            kept.append(item)
-    return tuple(calls), tuple(kept)
+        empty = not (item.get("encrypted_content") or item.get("content"))
+        if not (item.get("type") == "reasoning" and empty):
+            sendable.append(item)
+    return tuple(calls), tuple(sendable)
 
 
 def _call(item: dict[str, Any], spare: str, seen: set[str]) -> dict[str, Any]:
@@ -198,7 +199,8 @@ class OpenAIResponsesAgent(OpenAIChatAgent):
         return [item for message in wire_messages(dialogue) for item in _items(message)]
 
     def functions(self, tools: Sequence[Tool]) -> Items:
-        """Not strict: that would want every property required, which an adapter may not change."""
+        """Return the tools, not strict: strict mode requires every property, and an adapter must
+        not change the schema."""
         return [{"type": "function", **tool.model_dump(), "strict": False} for tool in tools]
 
     def asked(self, reply: Reply) -> Items:
@@ -221,8 +223,8 @@ def _items(message: WireMessage) -> Iterator[dict[str, Any]]:
     elif not message.get("tool_calls"):  # an empty message of the user is one all the same
         yield {"role": message["role"], "content": ""}
     for call in message.get("tool_calls") or ():
-        asked = sendable_call(**call["function"])
-        yield {"type": "function_call", "call_id": call["id"], **asked}
+        sendable = sendable_call(**call["function"])
+        yield {"type": "function_call", "call_id": call["id"], **sendable}
 
 
 def openai_responses(

@@ -39,7 +39,8 @@ def split(command: str) -> list[str]:
 
 
 class _Pipes(asyncio.subprocess.SubprocessStreamProtocol):
-    """Tells of the exit itself; asyncio's wait() waits for whoever holds the pipes as well."""
+    """Reports the exit of the child; asyncio's wait() also waits for other processes that hold the
+    pipes."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(limit=_CHUNK, loop=loop)
@@ -129,7 +130,7 @@ class Child:
             os.killpg(self._pid, number)
 
     async def _chunks(self) -> AsyncIterator[bytes]:
-        """What comes on stdout until it is closed, or the child itself has ended."""
+        """Yield chunks of stdout until it is closed or the child has ended."""
         assert self._process.stdout is not None
         while True:
             read = asyncio.ensure_future(self._process.stdout.read(_CHUNK))

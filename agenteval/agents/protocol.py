@@ -1,4 +1,4 @@
-"""What an agent under test is given, what it must do, and what is kept of it.
+"""The interface of agents under test: their input, their duties, and the log.
 
 An agent is anything with `async run(dialogue, tools) -> str`: it reads the dialogue, calls tools
 through the `Toolbox` it is handed, and returns its last words. A request is a dialogue with one
@@ -30,7 +30,7 @@ def _no_parameters() -> dict[str, JsonValue]:
 
 
 class Tool(Record):
-    """One tool as function calling describes it; `parameters` is a JSON schema of an object."""
+    """One tool in the format of function calling; `parameters` is a JSON schema of an object."""
 
     name: str = Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")
     description: str = ""
@@ -58,7 +58,7 @@ class ToolEvent(Record):
 
 
 class AgentLog(Record):
-    """What one agent did on one request. `timeout` and `iterations` say that it was stopped."""
+    """Log of one agent on one request. `timeout` and `iterations` mean that it was stopped."""
 
     events: tuple[ToolEvent, ...] = ()
     output: str = ""
@@ -71,7 +71,8 @@ class AgentLog(Record):
 
 
 class AgentFailure(Record):
-    """No verdict on the agent: the endpoint failed, or the adapter crashed. Never a score."""
+    """The endpoint failed or the adapter crashed: there is no verdict on the agent, and never a
+    score."""
 
     status: FailureStatus
     message: str = ""
@@ -102,11 +103,11 @@ class Agent(Protocol):
     """An agent under test, made afresh for every case, session or turn."""
 
     async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
-        """Call tools as needed, then return the last words, said to the user.
+        """Call tools as needed, then return the final words to the user.
 
-        What the agent writes beside its calls and last words (thoughts) goes to `tools.say`, as do
-        the messages of its calls. Raises ModelError for an endpoint that fails: that is no failure
-        of the agent.
+        Pass text besides calls and final words (thoughts), and the messages of calls, to
+        `tools.say`. Raises ModelError when the endpoint fails, which does not count against the
+        agent.
         """
         ...
 

@@ -33,19 +33,19 @@ def react_dialogue_prompt() -> Prompt:
 
 
 class ReActAgent:
-    """A model that is told of the tools in words and asks for them in words; what it says to the
-    user is its final answer."""
+    """A model that gets the tools as text and calls them in text; its final answer goes to the
+    user."""
 
     def __init__(self, endpoint: Endpoint, client: Client) -> None:
         self._parameters = {**endpoint.request_parameters(), "stop": [STOP]}
         self._client = client
 
     async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
-        """The final answer. Raises ModelError for a failing endpoint.
+        """Return the final answer. Raises ModelError when the endpoint fails.
 
-        Every reply is a turn of at most one call; a reply that is no step is malformed, and the
-        model is told so. A refusal in the endpoint's own field is the final answer. A conversation
-        keeps no malformed reply.
+        Every reply is a turn with at most one call. A reply without a valid step is malformed, and
+        the model is informed. A refusal in the endpoint's refusal field is the final answer.
+        Malformed replies are not added to the conversation.
         """
         keep_unusable = dialogue.instructions is None
         if dialogue.instructions is None:
@@ -89,7 +89,7 @@ def _system(prompt: Prompt, tools: Toolbox, **more: str) -> str:
 
 
 async def _observe(step: Step, reply: Reply, tools: Toolbox) -> str:
-    """Carry out the step; returns what the model is told."""
+    """Execute the step; return the observation for the model."""
     if _is_call(step, reply):
         return await tools.call_async(step.name, step.arguments)
     tools.malformed(reply.text)
@@ -108,8 +108,8 @@ def _said(step: Step) -> WireMessage:
 def _say(step: Step, number: str | None, tools: Toolbox) -> None:
     calls: tuple[ToolCall, ...] = ()
     if step.kind == "action":
-        given, _ = as_object(step.arguments)
-        calls = (ToolCall(name=step.name, arguments=given, id=number),)
+        step_arguments, _ = as_object(step.arguments)
+        calls = (ToolCall(name=step.name, arguments=step_arguments, id=number),)
     tools.say(Message(role="assistant", content=step.text, tool_calls=calls))
 
 

@@ -30,11 +30,11 @@ _INPUTS = ("action_input", "tool_input", "arguments", "input", "args", "paramete
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a reply asks for.
+    """The step in a reply.
 
-    `text` is the reply without private thinking and without anything behind the step: that was
-    written without having seen an observation. `name` and `arguments` (text; "" means none) belong
-    to an action, `answer` to a final answer. `malformed` names neither.
+    `text` is the reply without private thinking and without text after the step, which was written
+    before any observation. `name` and `arguments` (text; "" means none) belong to an action,
+    `answer` to a final answer. A `malformed` step has neither.
     """
 
     kind: Literal["action", "final", "malformed"]
@@ -59,16 +59,16 @@ def read_step(reply: str) -> Step:
     named_until = _next(text, action.end())
     name, arguments = _named(text[action.end() : named_until])
     end = named_until
-    given = _INPUT.match(text, named_until)
-    if given:
-        end = _next(text, given.end())
-        arguments = _arguments(text[given.end() : end]) or arguments
-    kept = text[:end].rstrip()
+    input_match = _INPUT.match(text, named_until)
+    if input_match:
+        end = _next(text, input_match.end())
+        arguments = _arguments(text[input_match.end() : end]) or arguments
+    step_text = text[:end].rstrip()
     if name.lower() == "final answer":  # as other templates have it
-        return Step("final", kept, answer=arguments)
+        return Step("final", step_text, answer=arguments)
     if not name:
-        return Step("malformed", kept)
-    return Step("action", kept, name=name, arguments=arguments)
+        return Step("malformed", step_text)
+    return Step("action", step_text, name=name, arguments=arguments)
 
 
 def text_history(messages: Sequence[Message]) -> Iterator[WireMessage]:
@@ -96,7 +96,7 @@ def _as_step(thought: str, call: ToolCall) -> str:
 
 
 def _next(text: str, start: int) -> int:
-    """Where the next marker after `start` begins."""
+    """Return the position of the next marker after `start`."""
     match = _ANY.search(text, start)
     return match.start() if match else len(text)
 
@@ -108,10 +108,8 @@ def _bare(text: str) -> str:
 
 
 def _named(body: str) -> tuple[str, str]:
-    """(name, arguments) of what stands behind `Action:`.
-
-    A bare name on the first line, `name(...)`, `name[...]`, or a JSON object that holds both.
-    """
+    """Return (name, arguments) from the text after `Action:`: a bare name on the first line,
+    `name(...)`, `name[...]`, or a JSON object with both."""
     body = _bare(body)
     if body.startswith("{"):
         return _from_object(body)
@@ -131,10 +129,10 @@ def _from_object(body: str) -> tuple[str, str]:
     except (ValueError, RecursionError):
         return "", ""
     name = next((value[n] for n in _NAMES if isinstance(value.get(n), str)), "")
-    given = next((value[n] for n in _INPUTS if n in value), None)
-    if given is None or given == {}:
+    step_input = next((value[n] for n in _INPUTS if n in value), None)
+    if step_input is None or step_input == {}:
         return name, ""
-    return name, _arguments(given) if isinstance(given, str) else json.dumps(given)
+    return name, _arguments(step_input) if isinstance(step_input, str) else json.dumps(step_input)
 
 
 def _arguments(body: str) -> str:

@@ -41,13 +41,12 @@ _MAX_NAME = 120
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
-    """What the adapters that run a model themselves are given; the others take no notice of it.
+    """Settings of adapters that run a model themselves; other adapters ignore them.
 
-    `model` and `base_url` are read as everywhere (`choose_model`). `concurrency` is the number of
-    cases run at once. A request may take as long as a case (`seconds`), and the usual two minutes
-    where that is less. `budget` is shared by all cases. Without `need_key` a hosted model may lack
-    its key: what is only planned asks nobody. Replies are written to
-    `store`.
+    `model` and `base_url` are read by `choose_model`. `concurrency` is the number of concurrent
+    cases. The timeout of a request is that of a case (`seconds`), but at least two minutes.
+    `budget` is shared by all cases. Without `need_key` a hosted model may lack its key, because a
+    plan sends no requests. Replies are written to `store`.
     """
 
     model: Model = None
@@ -62,7 +61,7 @@ class AgentSettings:
 
 
 _UNCOUNTED = {
-    "scripted": "the agent is a script: it asks nobody",
+    "scripted": "the agent is a script and sends no requests",
     "recorded": "recorded sessions are replayed: the agent asks no model",
     **dict.fromkeys(
         ("python", "command", "mcp"),
@@ -104,7 +103,7 @@ async def opened(
     *,
     dialogue: bool = False,
 ) -> AsyncIterator[System]:
-    """As `system`; the connections of its model are closed at the end of the block."""
+    """Like `system`; close the connections of its model at the end of the block."""
     chosen, client = _Chooser(settings, scripted, more, dialogue).choose(spec)
     if client is not None:
         # Loading the SDK takes seconds, which must not run on the clocks of the first cases.
@@ -117,7 +116,7 @@ async def opened(
 
 
 class _Chooser:
-    """How a specification becomes a System."""
+    """Turns a specification into a System."""
 
     def __init__(
         self,
@@ -136,7 +135,7 @@ class _Chooser:
         """The system, and the client it runs on."""
         if not isinstance(spec, str):
             return self._of_object(spec, f"{spec.__module__}:{spec.__qualname__}"), None
-        adapter, colon, rest = spec.strip().partition(":")
+        adapter, colon, target = spec.strip().partition(":")
         if adapter in self._models and not colon:
             return self._on_model(adapter)
         makers: dict[str, Callable[[str], System]] = {
@@ -145,8 +144,8 @@ class _Chooser:
             "mcp": self._mcp,
             "scripted": self._by_script,
         }
-        if adapter in makers and rest.strip():
-            return makers[adapter](rest.strip()), None
+        if adapter in makers and target.strip():
+            return makers[adapter](target.strip()), None
         raise InputError(self._unknown(spec, adapter), "--agent")
 
     def _unknown(self, spec: str, adapter: str) -> str:
@@ -250,8 +249,8 @@ class _Chooser:
 
     def _by_script(self, name: str) -> System:
         if name not in self._scripted:
-            known = f"known: {', '.join(sorted(self._scripted)) or 'none here'}"
-            hint = did_you_mean(name, self._scripted) or known
+            scripts = f"known: {', '.join(sorted(self._scripted)) or 'none here'}"
+            hint = did_you_mean(name, self._scripted) or scripts
             raise InputError(f"there is no scripted agent {name!r}; {hint}", "--agent")
         return self._system("scripted", f"scripted:{name}", self._scripted[name], script=name)
 

@@ -26,10 +26,10 @@ _MAX_SAID, _MAX_MESSAGES = 100_000, 10_000
 
 
 class Backend(Protocol):
-    """What stands behind the tools: state and answers. Arguments have passed the schema.
+    """The state and answers behind the tools. Arguments are validated against the schema.
 
-    Its calls come one at a time, maybe from several threads, and must be quick: the event loop
-    waits for them.
+    Calls are serialized, possibly from several threads, and must be fast: the event loop waits for
+    them.
     """
 
     def __call__(self, name: str, arguments: Mapping[str, Any]) -> str:
@@ -48,7 +48,7 @@ class AsyncBackend(Protocol):
     """
 
     def __call__(self, name: str, arguments: Mapping[str, Any]) -> Awaitable[str]:
-        """As that of a Backend."""
+        """Like the method of a Backend."""
         ...
 
 
@@ -136,24 +136,24 @@ class Toolbox:
         return number
 
     def call(self, name: str, arguments: object = None, *, turn: int | None = None) -> str:
-        """Carry out one call; returns what the agent is told. See `attempt`."""
+        """Execute one call and return the answer to the agent; see `attempt`."""
         return self.attempt(name, arguments, turn=turn)[1]
 
     async def call_async(
         self, name: str, arguments: object = None, *, turn: int | None = None
     ) -> str:
-        """As `call`, for a backend of either kind."""
+        """Like `call`, for a backend of either kind."""
         return (await self.attempt_async(name, arguments, turn=turn))[1]
 
     def attempt(
         self, name: object, arguments: object = None, *, turn: int | None = None
     ) -> Outcome:
-        """Carry out one call; returns its status (None: not counted) and what the agent is told.
+        """Execute one call; return its status (None: not counted) and the answer to the agent.
 
-        `arguments` is a mapping, or JSON text of an object ("" and None mean none). A call that
-        cannot be carried out is logged with its status and answered with a sentence that says why.
-        Whatever the backend raises beside a refusal is raised, and kept as `defect`; so is the
-        InputError for a call of an AsyncBackend on the thread of its own event loop.
+        `arguments` is a mapping or JSON text of an object ("" and None mean none). A call that
+        cannot be executed is logged with its status and answered with the reason. Anything that the
+        backend raises other than a refusal is re-raised and kept as `defect`; so is the InputError
+        for a call of an AsyncBackend on the thread of its own event loop.
         """
         turn = self.turn() if turn is None else turn
         if self._waits:
@@ -163,7 +163,7 @@ class Toolbox:
     async def attempt_async(
         self, name: object, arguments: object = None, *, turn: int | None = None
     ) -> Outcome:
-        """As `attempt`, for a backend of either kind, from any event loop."""
+        """Like `attempt`, for a backend of either kind, from any event loop."""
         turn = self.turn() if turn is None else turn
         if not self._waits:
             return self._at_once(name, arguments, turn)
@@ -196,7 +196,7 @@ class Toolbox:
             self.usage = self.usage + usage
 
     def close(self) -> None:
-        """No call counts from now on: what a stopped agent still does is not part of the case."""
+        """Stop counting calls: later calls of a stopped agent are not part of the case."""
         with self._lock:
             self.closed = True
 
@@ -226,26 +226,26 @@ class Toolbox:
         return self.closed or self.exhausted.is_set() or self.defect is not None
 
     def _at_once(self, name: object, arguments: object, turn: int) -> Outcome:
-        given, problem = as_object(arguments)
+        parsed, problem = as_object(arguments)
         with self._serial:
             if self._over():
                 return self._unmade(name, turn)
             try:
-                outcome = self._refused(name, given, problem) or self._ask(name, given)
-                return self._log(name, given, outcome, turn)
+                outcome = self._refused(name, parsed, problem) or self._ask(name, parsed)
+                return self._log(name, parsed, outcome, turn)
             except Exception as defect:
                 self._fail(defect)
                 raise
 
     async def _in_order(self, name: object, arguments: object, turn: int) -> Outcome:
-        given, problem = as_object(arguments)
+        parsed, problem = as_object(arguments)
         async with self._queue:
             if self._over():
                 return self._unmade(name, turn)
             try:
-                outcome = self._refused(name, given, problem)
-                outcome = outcome or await self._ask_later(name, given)
-                return self._log(name, given, outcome, turn)
+                outcome = self._refused(name, parsed, problem)
+                outcome = outcome or await self._ask_later(name, parsed)
+                return self._log(name, parsed, outcome, turn)
             except Exception as defect:
                 self._fail(defect)
                 raise
@@ -297,7 +297,7 @@ class Toolbox:
         return None, STOPPED
 
     def _refused(self, name: object, given: JsonValue, problem: str | None) -> _Answer | None:
-        """What becomes of a call that cannot be carried out; None for one that can."""
+        """Return the outcome of a call that cannot be executed, or None if it can."""
         if not isinstance(name, str) or name not in self._schemas:
             return "unknown_tool", _unknown(name, self.tools)
         problem = problem or self._schemas.complaint(name, given)
@@ -356,5 +356,5 @@ def _name(name: object) -> str:
 
 
 def _unknown(name: object, tools: Sequence[Tool]) -> str:
-    known = ", ".join(tool.name for tool in tools)
-    return f"There is no tool {_name(name)!r}. The tools are: {known}."
+    names = ", ".join(tool.name for tool in tools)
+    return f"There is no tool {_name(name)!r}. The tools are: {names}."

@@ -1,1 +1,1 @@
-"""What follows from ratings: agreement with people, comparisons, panels, label audits, gates."""
+"""Analyses of ratings: agreement with people, comparisons, panels, label audits, gates."""

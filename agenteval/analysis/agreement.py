@@ -1,9 +1,9 @@
-"""Does a judge say what people say? Its ratings beside labels of the same runs, per criterion.
+"""Agreement of a judge with human labels of the same runs, per criterion.
 
-What two raters say of a run is compared on two scales. Levels (the commonest over a judge's
-repeats) give exact agreement, kappa and alpha, as between two coders; means over the repeats give
-the rank correlation and the bias. A run that one of the two has not rated is left out and counted
-with the reason: nothing unknown becomes a number.
+Two raters are compared on two scales. Levels (the most common over a judge's repeats) give exact
+agreement, kappa and alpha, as between two coders; means over repeats give the rank correlation and
+the bias. A run not rated by one of the two is excluded and counted with the reason; missing values
+never become numbers.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from agenteval.stats.scores import ORIGINAL, ScoreTable
 class AgreeOptions:
     """How to compare.
 
-    - `few`: below so many runs a warning. At 30, an exact agreement of .80 has the Wilson interval
-      [.63, .90]: a judge that is right in two of three runs and one that is right in nine of ten
-      look alike.
+    - `few`: warn below this number of runs. At 30, an exact agreement of .80 has the Wilson
+      interval [.63, .90]: a judge that is right in two of three runs and one that is right in nine
+      of ten look alike.
     - `cut`: a run counts as good from this value on (0 worst, 1 best), for the corrected rate.
       None: only criteria of two levels get one, and the better level is good.
     - `resamples`, `seed`: of the bootstrap over cases.
@@ -59,12 +59,13 @@ class AgreeOptions:
     def __post_init__(self) -> None:
         """Raises InputError for options that no data could meet."""
         if self.cut is not None and not 0 < self.cut <= 1:
-            raise InputError(f"cut {self.cut} must lie above 0 (worst) and at most at 1 (best)")
+            raise InputError(f"cut {self.cut} must be above 0 (worst) and at most 1 (best)")
         if self.few < 2 or self.resamples < 100:
             raise InputError("few must be at least 2, resamples at least 100")
 
     def bootstrap(self) -> Bootstrap:
-        """How to resample, from the start of the seed: no figure depends on another."""
+        """Return a resampler that starts from the seed, so that figures do not depend on each
+        other."""
         return Bootstrap(np.random.default_rng(self.seed), resamples=self.resamples)
 
 
@@ -128,7 +129,7 @@ def agree(
     if not set(judge.present("criterion")) & set(labels.present("criterion")):
         raise InputError(
             f"no criterion is rated by both: the judge rated {listed(judge, 'criterion')}; "
-            f"the labels are on {listed(labels, 'criterion')}"
+            f"the labels are for {listed(labels, 'criterion')}"
         )
     if not set(judge.present("run")) & set(labels.present("run")):
         raise InputError(
@@ -179,8 +180,8 @@ def _confusion(pair: Floats, size: int) -> tuple[tuple[int, ...], ...]:
     """Runs by the label's level and the judge's."""
     counts = np.zeros((size, size), dtype=np.int64)
     if size:
-        known = pair[~np.isnan(pair).any(axis=1)].astype(np.intp)
-        np.add.at(counts, (known[:, 0], known[:, 1]), 1)
+        complete = pair[~np.isnan(pair).any(axis=1)].astype(np.intp)
+        np.add.at(counts, (complete[:, 0], complete[:, 1]), 1)
     return tuple(tuple(int(c) for c in row) for row in counts)
 
 
@@ -216,18 +217,18 @@ def _on_means(
     means: Floats, clusters: Cases | None, unaveraged: str, options: AgreeOptions
 ) -> dict[str, Any]:
     """Rank correlation, both means and their paired difference, of (runs, 2) label and judge."""
-    known = ~np.isnan(means).any(axis=1)
-    label, judge = means[known].T
-    case = None if clusters is None else clusters[known]
+    complete = ~np.isnan(means).any(axis=1)
+    label, judge = means[complete].T
+    case = None if clusters is None else clusters[complete]
     rank = spearman(label, judge)
     if rank.mean is not None:  # with an interval over cases; its own takes runs as independent
         drawn = bootstrap_interval(
             lambda a, b: spearman(a, b).mean, [label, judge], case, how=options.bootstrap()
         )
         rank = unless_collapsed(replace(drawn, method=f"Spearman; {drawn.method}"))
-    if unaveraged or not known.any():
+    if unaveraged or not complete.any():
         nothing = _undefined(unaveraged or "no values")
-        rank = rank if known.any() else nothing
+        rank = rank if complete.any() else nothing
         return {"spearman": rank, "judge_mean": None, "label_mean": None, "bias": nothing}
     return {
         "spearman": rank,
@@ -254,7 +255,7 @@ def unless_collapsed(interval: Interval) -> Interval:
     """The interval, unless it has no width: that only says that equal cases resample alike."""
     if interval.low is None or interval.high is None or interval.high - interval.low > 1e-9:
         return interval
-    reason = "every resample gives the same value: no interval"
+    reason = "no interval: every resample gives the same value"
     return replace(interval, low=None, high=None, se=None, reason=reason)
 
 
@@ -303,15 +304,15 @@ def _warnings(agreement: Agreement, options: AgreeOptions) -> list[str]:
     n = agreement.compared
     if n < agreement.n:
         warnings.append(
-            f"{agreement.n - n} of {agreement.n} runs rated by both have no level of the scale: "
-            f"equal levels, kappa and alpha are over {n}"
+            f"{agreement.n - n} of {agreement.n} runs rated by both have no level; equal levels, "
+            f"kappa and alpha use {n}"
         )
     if n < options.few:
         text = f"{n} runs rated by both, fewer than {options.few}"
         ends = proportion_interval(round(0.8 * n), n) if n else None
         if ends is not None and ends.low is not None and ends.high is not None:
             text += (
-                f": {round(0.8 * n)} of {n} equal would mean anything from "
+                f": {round(0.8 * n)} of {n} equal would be compatible with "
                 f"{ends.low:.0%} to {ends.high:.0%}"
             )
         warnings.append(text)
@@ -322,6 +323,7 @@ def _warnings(agreement: Agreement, options: AgreeOptions) -> list[str]:
     rows = [sum(row) > 0 for row in agreement.confusion]
     if agreement.n and sum(rows) == 1:
         warnings.append(
-            f"all labels are {agreement.levels[rows.index(True)]!r}: kappa and alpha say nothing"
+            f"all labels are {agreement.levels[rows.index(True)]!r}: kappa and alpha are not "
+            "informative"
         )
     return warnings

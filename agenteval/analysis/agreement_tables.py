@@ -24,13 +24,13 @@ from agenteval.stats import Interval
 from agenteval.stats.correction import Corrected
 
 _PANEL_NOTE = (
-    "the panel is the mean of the judges, on runs that all of them rated; change is what its error "
-    "grows by without this judge, so above 0 it helps"
+    "the panel is the mean of the judges on runs rated by all of them; change is the increase of "
+    "its error without this judge, so a judge above 0 helps"
 )
 
 
-_RUNS = "runs that the figures are over"
-_ALPHA = "Krippendorff's, at the level of measurement"
+_RUNS = "number of runs"
+_ALPHA = "Krippendorff's alpha at the level of measurement"
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,13 @@ class _RaterColumns(CriterionColumns):
 class _CoefficientColumns(PairColumns):
     kappa: Interval = column("kappa", "number", "Cohen's")
     weighted: Interval = column("weighted kappa", "number", "with quadratic weights")
-    spearman: Interval = column("Spearman", "number", "of the means over repeats")
+    spearman: Interval = column("Spearman", "number", "rank correlation of means over repeats")
     judge_mean: Interval = column("judge", "number", "mean of the judge, 0 worst, 1 best")
     label_mean: Interval = column("labels", "number", "mean of the labels")
     bias: Interval = column("judge − labels", "signed", "paired by run")
     n: int = column("runs", "count", "runs rated by both")
     cases: int = column("cases", "count")
-    tied: int = column("ties", "count", "runs with several levels equally common")
+    tied: int = column("ties", "count", "runs whose most common level is tied")
     measure: str = column("level of measurement", hidden=True)
 
 
@@ -93,7 +93,7 @@ class _PanelColumns:
     rater: str = column("rater", hidden=True)
     criterion_id: str = column("criterion id", hidden=True)
     judge: str = column("judge")
-    n: int = column("runs", "count", "runs that all judges and the labels rate")
+    n: int = column("runs", "count", "runs rated by all judges and the labels")
     spearman: Interval = column("Spearman", "number")
     error: Interval = column("error", "number", "mean distance from the label")
     change: Interval = column("change", "signed", "of the panel's error without this judge")
@@ -105,11 +105,11 @@ class _SuspectColumns(JudgeColumn):
     run: str = column("run")
     case: str = column("case", hidden=True)
     system: str = column("system", hidden=True)
-    success: bool = column("label\nsuccess", hint="whether the label says success")
-    unanimous: int = column("against", "count", "criteria that are unanimous against it")
-    witnesses: int = column("of", "count", "criteria that tell success from failure")
+    success: bool = column("label\nsuccess", hint="success according to the label")
+    unanimous: int = column("against", "count", "criteria that unanimously contradict the label")
+    witnesses: int = column("of", "count", "criteria that separate success from failure")
     outlying: float = column("beyond", "share")
-    against: str = column("criteria unanimous against it")
+    against: str = column("criteria that unanimously contradict it")
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class _WitnessColumns(JudgeColumn):
 
 @dataclass(frozen=True)
 class JudgeAndRater:
-    """One judge against one rater."""
+    """Agreement of one judge with one rater."""
 
     judge: str
     rater: str
@@ -143,7 +143,7 @@ class JudgeAndRater:
 
 @dataclass(frozen=True)
 class PanelOf:
-    """All judges together against one rater."""
+    """Agreement of all judges together with one rater."""
 
     rater: str
     criteria: tuple[Panel, ...]
@@ -167,8 +167,8 @@ def agreement_tables(
     *,
     confusion: bool = False,
 ) -> tuple[Table, ...]:
-    """All of them, `names` by criterion id; those of what was not examined are left out. Labels by
-    judge's levels are a detail unless `confusion` is asked for."""
+    """Return all tables with results; `names` are by criterion id. The table of labels by judge's
+    levels is a detail unless `confusion` is set."""
     tables: list[Table] = []
     if pairs:
         tables += _pair_tables(pairs, names)
@@ -188,8 +188,8 @@ def agreement_tables(
 
 
 def _pair_tables(pairs: Sequence[JudgeAndRater], names: Mapping[str, str]) -> Iterator[Table]:
-    """Agreement, further coefficients, what is left out, and the corrected rate where there is
-    one, all by judge and rater."""
+    """Yield the tables of agreement, further coefficients, excluded runs, and the corrected rate if
+    available, by judge and rater."""
 
     def table(
         kind: type,
@@ -210,14 +210,14 @@ def _pair_tables(pairs: Sequence[JudgeAndRater], names: Mapping[str, str]) -> It
     yield table(
         _AgreementColumns,
         "agreement",
-        "Judges against people",
+        "Judges compared with human labels",
         lambda a: [(a, {"n": a.compared})],
         _remarks(pairs, names, lambda a: a.warnings),
     )
     yield table(
         _CoefficientColumns,
         "coefficients",
-        "Further coefficients, and means",
+        "Further coefficients and means",
         lambda a: [(a, {})],
         _remarks(pairs, names, _why_missing),
     )
@@ -235,7 +235,7 @@ def _pair_tables(pairs: Sequence[JudgeAndRater], names: Mapping[str, str]) -> It
         yield table(
             _CorrectedColumns,
             "corrected",
-            "Good among the runs without a label",
+            "Share of good runs among runs without a label",
             lambda a: [(c, _corrected_cells(c)) for c in [a.corrected] if c is not None],
         )
 
@@ -281,13 +281,13 @@ def _confusion(
 
 def _raters(raters: Sequence[RaterAgreement], names: Mapping[str, str]) -> Table:
     who = ", ".join(dict.fromkeys(name for a in raters for name in a.raters))
-    title = f"raters among themselves ({who}): what a judge could reach"
+    title = f"agreement among raters ({who}): an upper reference for the judge"
     rows = ((a, criterion_cells(a.criterion_id, names)) for a in raters)
     return table_of(_RaterColumns, "raters", title, rows, detail=True)
 
 
 def _panel(panels: Sequence[PanelOf], names: Mapping[str, str]) -> Table:
-    """One line per criterion for the panel, then one per judge."""
+    """Return a table with a row per criterion for the panel, followed by a row per judge."""
     rows: list[tuple[object, dict[str, Cell]]] = []
     for of_rater, panel in [(panel_of, p) for panel_of in panels for p in panel_of.criteria]:
         common: dict[str, Cell] = {
@@ -321,8 +321,8 @@ def _audit(audit: AuditBy, names: Mapping[str, str]) -> list[Table]:
     areas = ((a, judge | criterion_cells(a.criterion_id, names)) for a in audit.auc)
     witnesses = ((w, {**judge, "run": s.run}) for s in audit.suspects for w in s.witnesses)
     title = (
-        f"label audit by {audit.judge}: success labels that the judge contradicts, for a person to "
-        "look at"
+        f"label audit by {audit.judge}: success labels that the judge contradicts, "
+        "to be reviewed by a person"
     )
     return [
         table_of(_SuspectColumns, "audit", title, suspects, notes=[_audit_note(audit)]),
@@ -331,13 +331,15 @@ def _audit(audit: AuditBy, names: Mapping[str, str]) -> list[Table]:
             "auc",
             f"AUC of {audit.judge} with all labels, and without the contradicted runs",
             areas,
-            notes=["without them it must rise: it shows how much hangs on these labels"],
+            notes=[
+                "the AUC always rises without them; this shows how much depends on these labels"
+            ],
             detail=True,
         ),
         table_of(
             _WitnessColumns,
             "witnesses",
-            f"What each criterion says of these runs, by {audit.judge}",
+            f"Ratings of these runs by criterion, by {audit.judge}",
             witnesses,
             detail=True,
         ),
@@ -351,8 +353,10 @@ def _audit_note(audit: AuditBy) -> str:
             "the same label that the ratings lie beyond"
         )
     if any(a.all_runs.mean is not None and a.all_runs.mean > AUC for a in audit.auc):
-        return "none: no criterion that tells success from failure contradicts a label"
-    return f"nothing to audit with: no criterion tells success from failure (AUC above {AUC})"
+        return "none: no criterion that separates success from failure contradicts a label"
+    return (
+        f"the audit is not possible: no criterion separates success from failure (AUC above {AUC})"
+    )
 
 
 def _remarks(
@@ -360,7 +364,7 @@ def _remarks(
     names: Mapping[str, str],
     lines_of: Callable[[Agreement], Iterable[str]],
 ) -> tuple[str, ...]:
-    """Lines about criteria: what is said of several is said once."""
+    """Return lines about criteria; a remark about several criteria is given once."""
     notes: list[str] = []
     for pair in pairs:
         criteria = defaultdict[str, list[str]](list)

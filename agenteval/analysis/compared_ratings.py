@@ -30,7 +30,7 @@ class RatingQuery:
 
     @property
     def pair_by(self) -> PairBy:
-        """What has to be the same within a case."""
+        """The unit of pairing within a case."""
         if not self.two_places and len(self.judges) == 2:
             return "run"
         return "case" if len(self.systems) == 2 else "system"
@@ -40,7 +40,7 @@ class RatingQuery:
         return self.judges[min(side, len(self.judges) - 1)] if self.judges else None
 
     def name(self, side: int, judge: str | None) -> str:
-        """What to call a side: what the sides differ in."""
+        """Return the name of a side."""
         if len(self.systems) == 2:
             return self.systems[side]
         return judge if not self.two_places and judge is not None else self.place_names[side]
@@ -56,15 +56,15 @@ class RatingQuery:
         if not len(rows) and len(in_one_form) == 1:
             return table.of(system=in_one_form[0])
         if not len(rows):
-            known = ", ".join(sorted(table.present("system"))) or "none named"
+            names = ", ".join(sorted(table.present("system"))) or "none named"
             raise InputError(
-                f"there is no system {name!r}; there are: {known}", self.place_names[side]
+                f"there is no system {name!r}; there are: {names}", self.place_names[side]
             )
         return rows
 
     @property
     def about(self) -> str:
-        """Where the ratings are from."""
+        """Return the origin of the ratings."""
         places = " and ".join(dict.fromkeys(self.place_names))
         system = f" (system {self.systems[0]})" if len(self.systems) == 1 else ""
         return f"ratings of {places}{system}"
@@ -72,8 +72,8 @@ class RatingQuery:
 
 @dataclass(frozen=True)
 class ComparedRatings:
-    """Two tables, what to call them, what is paired, and what must be said about it: `left_out`
-    says of criteria, by id, why they are not compared."""
+    """Two tables with their names, the unit of pairing and notes. `left_out` has the reason why a
+    criterion (by id) is not compared."""
 
     first: ScoreTable
     second: ScoreTable
@@ -87,23 +87,29 @@ class ComparedRatings:
 def compared_tables(
     query: RatingQuery, ratings: Sequence[Path | ScoreTable], criteria: Sequence[Criterion]
 ) -> ComparedRatings:
-    """Both sides from ratings made elsewhere. Raises InputError for what cannot be compared."""
+    """Return both sides from tables of ratings. Raises InputError when they cannot be compared."""
     if not query.two_places and query.judge(0) == query.judge(1):
         tables = [file_table(ratings[0], criteria, rater=query.judge(0))] * 2
         if len(query.systems) < 2:
             raise InputError(f"rater {query.judge(0)!r} is compared with itself", "--source")
     else:
         tables = [file_table(r, criteria, rater=query.judge(i)) for i, r in enumerate(ratings)]
-        own = [table.present("system") for table in tables]
-        if not query.systems and [len(systems) for systems in own] == [1, 1] and own[0] != own[1]:
-            query = replace(query, systems=(own[0][0], own[1][0]))  # each file is of one system
+        systems_of = [table.present("system") for table in tables]
+        if (
+            not query.systems
+            and [len(systems) for systems in systems_of] == [1, 1]
+            and systems_of[0] != systems_of[1]
+        ):
+            query = replace(
+                query, systems=(systems_of[0][0], systems_of[1][0])
+            )  # each file is of one system
     first, second = (query.system_of(table, side) for side, table in enumerate(tables))
     names = query.name(0, query.judge(0)), query.name(1, query.judge(1))
     return ComparedRatings(first, second, names, query.pair_by, (query.about,))
 
 
 def compared_stores(query: RatingQuery, stores: Sequence[Store]) -> ComparedRatings:
-    """Both sides from what is stored. Raises InputError for what cannot be compared."""
+    """Return both sides from stores. Raises InputError when they cannot be compared."""
     agents = _agents(query, stores)
     a, b = (
         StoredJudge.find(store, name, query.task)
@@ -125,11 +131,11 @@ def compared_stores(query: RatingQuery, stores: Sequence[Store]) -> ComparedRati
         runs = judge.newest_runs
         if pair_by == "run":
             runs = _same_texts(judge, other)
-        beside = other if pair_by == "run" else None
-        tables.append(query.system_of(judge.table(criteria, runs, beside=beside), side))
+        paired_with = other if pair_by == "run" else None
+        tables.append(query.system_of(judge.table(criteria, runs, beside=paired_with), side))
     first, second = (_without(table, left_out) for table in tables)
     if not len(first) or not len(second):
-        why = "; ".join(f"{k}: {v}" for k, v in left_out.items()) or "nothing is rated"
+        why = "; ".join(f"{k}: {v}" for k, v in left_out.items()) or "there are no ratings"
         raise InputError(f"no criterion can be compared ({why})", "compare")
     if a.has_trials and b.has_trials:
         about = [f"trials of {a.name} and {b.name}, {a.source.evaluator}"]
@@ -138,7 +144,7 @@ def compared_stores(query: RatingQuery, stores: Sequence[Store]) -> ComparedRati
     else:
         about = [f"judges: {a.name}, {b.name}", f"A: {a.verified}", f"B: {b.verified}"]
         if query.two_places:
-            about.append("the judges differ too: a difference may be theirs")
+            about.append("the judges also differ, so a difference may come from them")
     unfinished = [f"{judge.name}: {line}" for judge in (a, b) for line in judge.unfinished]
     return ComparedRatings(
         first,
@@ -173,7 +179,7 @@ def _agents(query: RatingQuery, stores: Sequence[Store]) -> tuple[str, str] | No
     common = [evaluator for evaluator in tried[0] if evaluator in tried[1]]
     if not common:
         raise InputError(
-            f"no evaluator tried both ({', '.join(tried[0])}; {', '.join(tried[1])})", "compare"
+            f"no evaluator has run both ({', '.join(tried[0])}; {', '.join(tried[1])})", "compare"
         )
     return tried[0][common[-1]], tried[1][common[-1]]
 
@@ -195,8 +201,8 @@ def _same_criteria(a: StoredJudge, b: StoredJudge) -> tuple[set[str], dict[str, 
 
 
 def _same_texts(judge: StoredJudge, other: StoredJudge) -> set[str]:
-    """The newest version of every run that both judged in it; a run that both have, but in
-    different texts, is no pair."""
+    """Return the newest version of every run that both sides judged. A run with different texts on
+    both sides is not a pair."""
     chosen = set()
     for run, keys in judge.runs.items():
         shared = [k for k in keys if k in other.runs.get(run, [])]

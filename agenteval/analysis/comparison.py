@@ -40,12 +40,13 @@ _MANY = 2_000  # untied cases above which the sign flips are taken as normal
 
 @dataclass(frozen=True)
 class CompareOptions:
-    """`margin`: a difference up to this (share of the scale) does not matter.
+    """Options of a comparison.
 
-    Nothing is decided below `min_cases` pairs, or where failures leave less than `min_paired` of
-    the cases that could be paired. `level` belongs to the intervals, 1 - level to the tests.
-    `planned` is how many cases were planned in all where one looks while they come in: then
-    intervals and tests hold at every look (`stats.sequential.look_level`).
+    Differences up to `margin` (share of the scale) are ignored. There is no verdict below
+    `min_cases` pairs, or if failures leave fewer than `min_paired` of the cases that could be
+    paired. `level` is the confidence level of intervals; tests use 1 - level. `planned` is the
+    total number of planned cases if results are checked while cases arrive: intervals and tests are
+    then valid at every look (`stats.sequential.look_level`).
     """
 
     margin: float = 0.05
@@ -61,7 +62,9 @@ class CompareOptions:
         if self.planned is None or n < 1:
             return self
         if n > self.planned:
-            raise InputError(f"{n} cases are there, {self.planned} were planned", "--sequential")
+            raise InputError(
+                f"{n} cases are present, but {self.planned} were planned", "--sequential"
+            )
         return replace(self, level=look_level(n, self.planned, level=self.level))
 
 
@@ -106,7 +109,7 @@ class ComparisonRow:
     show with 80% power (without the correction), None where fewer than 6 cases differ.
     `cases_to_decide` is about how many cases would give a verdict if further ones are like these
     (80% power, without the correction), None where there is one or none may be given. `lost`
-    common cases have no pair because of a failure, `inapplicable` ones for want of a value.
+    common cases have no pair because of a failure, `inapplicable` ones because of a missing value.
     `undecidable` says why no verdict may be given on these data; `level` is that of intervals and
     tests. `hopeless` tells, of a look before the last, that all planned cases would decide with a
     chance below 1%. `pairs` are the cases that differ, largest difference first.
@@ -158,8 +161,8 @@ class ComparisonRow:
     def differs(self) -> bool:
         """Whether the two sides differ: interval without 0, and p after correction."""
         low, high = self.difference.low, self.difference.high
-        apart = low is not None and high is not None and (low > 0 or high < 0)
-        return apart and self.p_holm is not None and self.p_holm <= self.alpha
+        excludes_zero = low is not None and high is not None and (low > 0 or high < 0)
+        return excludes_zero and self.p_holm is not None and self.p_holm <= self.alpha
 
     @property
     def surely_worse(self) -> bool:
@@ -196,7 +199,7 @@ class Comparison:
 
     @property
     def about_tests(self) -> str:
-        """One line on the tests: margin, level, correction, and what is in the family."""
+        """Return a line about the tests: margin, level, correction, and the family."""
         left_out = [row.criterion for row in self.rows if not row.testable]
         sides = "one-sided" if self.options.planned is None else "at each look"
         why = f"undecided or fewer than {FEWEST} differing pairs"
@@ -236,12 +239,12 @@ def compare(
     common = tuple(sorted({case for case, _ in both}))
     if not common:
         raise InputError(nothing_common(names, pair_by), "compare")
-    wanted = chosen_criteria(tables, criteria)
+    criterion_names = chosen_criteria(tables, criteria)
     rated = {n for t in tables for n in t.present("criterion")}
     outcomes = [success_rows(table) for table in tables]
     rows = [
         _criterion_row(name, tables if name in rated else outcomes, both, pair_by, chosen)
-        for name in wanted
+        for name in criterion_names
     ]
     inside = set(common)
     return Comparison(
@@ -266,11 +269,11 @@ def _criterion_row(
     sides, counts, failed = [], [], set()
     for table in tables:
         inside = np.array([n in cases for n in table.case.names] + [False])
-        own = table.of(criterion=name)
-        own = own.where(inside[own.case.codes])
-        sides.append(pair_means(own, pair_by))
-        counts.append(_counts(own))
-        failed |= {own.case.names[c] for c in np.unique(own.case.codes[own.failed])}
+        ratings = table.of(criterion=name)
+        ratings = ratings.where(inside[ratings.case.codes])
+        sides.append(pair_means(ratings, pair_by))
+        counts.append(_counts(ratings))
+        failed |= {ratings.case.names[c] for c in np.unique(ratings.case.codes[ratings.failed])}
     return _row(name, (sides[0], sides[1]), (counts[0], counts[1]), (both, failed), how)
 
 
@@ -302,7 +305,12 @@ def _by_case(
     for cell in cells:
         grouped[cell[0]].append(cell)
     means = [
-        np.array([math.fsum(s[c] for c in own) / len(own) for own in grouped.values()])
+        np.array(
+            [
+                math.fsum(s[c] for c in run_indices) / len(run_indices)
+                for run_indices in grouped.values()
+            ]
+        )
         for s in sides
     ]
     return list(grouped), (np.round(means[0], _DIGITS), np.round(means[1], _DIGITS))
@@ -380,9 +388,9 @@ def _undecidable(
     if not n:
         return "no case has a value on both sides"
     if n < how.min_cases:
-        return f"{n} cases: below {how.min_cases} nothing is decided"
+        return f"{n} cases: at least {how.min_cases} are needed"
     if n < how.min_paired * (n + lost):
-        return f"failures leave {n} of {n + lost} cases: what is missing may differ from the rest"
+        return f"failures leave {n} of {n + lost} cases: the missing cases may differ from the rest"
     return None
 
 
@@ -430,13 +438,13 @@ def _decided(row: ComparisonRow, how: CompareOptions) -> ComparisonRow:
         why = row.undecidable or row.difference.reason or "nothing to test"
         return replace(row, verdict="cannot tell", reason=why)
     if how.planned is not None and row.hopeless and not (low > 0 or high < 0):
-        why = f"not even all {how.planned} planned cases would tell (chance below 1%)"
+        why = f"even all {how.planned} planned cases are unlikely to settle it (chance below 1%)"
         return replace(row, verdict="cannot tell", reason=why)
     span, size = f"[{low:+.3f}, {high:+.3f}]", max(abs(low), abs(high))
     if not row.differing:
         why = f"all {row.n} pairs; a difference beyond {size:.3f} is excluded"
         return replace(row, verdict="identical", reason=why)
-    apart = low > 0 or high < 0
+    excludes_zero = low > 0 or high < 0
     if row.differs:
         small = f", and by no more than {size:.3f}" if size <= how.margin else ""
         if row.surely_worse:
@@ -446,14 +454,14 @@ def _decided(row: ComparisonRow, how: CompareOptions) -> ComparisonRow:
     if low >= -how.margin and high <= how.margin:
         why = f"any beyond {size:.3f} is excluded {span}, and up to {how.margin:g} does not matter"
         return replace(row, verdict="no difference", reason=why)
-    if apart and row.p_holm is not None and row.p <= row.alpha:
+    if excludes_zero and row.p_holm is not None and row.p <= row.alpha:
         why = f"p = {row.p:.3g} alone, {row.p_holm:.3g} after correction for several criteria"
         return replace(row, verdict="cannot tell", reason=why)
     cases = _cases_to_decide(row, mean, how)
-    if apart:
-        why = f"the interval {span} leaves out 0, but the test does not: p = {row.p:.3g}"
+    if excludes_zero:
+        why = f"the interval {span} excludes 0, but the test is not significant: p = {row.p:.3g}"
     else:
-        why = f"the difference may be anything in {span}"
+        why = f"the difference can be anywhere in {span}"
     why += would_decide(cases)
     return replace(row, verdict="cannot tell", reason=why, cases_to_decide=cases)
 
@@ -474,4 +482,4 @@ def _cases_to_decide(row: ComparisonRow, mean: float, how: CompareOptions) -> in
 
 def would_decide(cases: int | None) -> str:
     """The end of a sentence that says how many cases would help; "" where none is known."""
-    return "" if cases is None else f"; about {cases:,} cases like these would decide"
+    return "" if cases is None else f"; about {cases:,} similar cases would settle it"

@@ -42,11 +42,11 @@ class _TestRow:
     """Attributes of a `ComparisonRow`."""
 
     criterion: str = column("criterion")
-    wins: int = column("wins", "count", "cases in which B is higher")
+    wins: int = column("wins", "count", "cases where B is higher")
     ties: int = column("ties", "count")
     losses: int = column("losses", "count")
     p: float | None = column("p", "p", "two-sided")
-    p_holm: float | None = column("p\nHolm", "p", "corrected over the rows that could differ")
+    p_holm: float | None = column("p\nHolm", "p", "corrected for all rows that could differ")
     p_regression: float | None = column(
         "p of a\nregression", "p", "one-sided: B is lower by more than the margin"
     )
@@ -151,7 +151,7 @@ def comparison_warnings(pair: ComparedRatings, comparison: Comparison) -> tuple[
             # cases of a store are named by a hash
             some = ", ".join(case if len(case) <= 24 else case[:12] for case in cases[:3])
             more = ", ..." if len(cases) > 3 else ""
-            lines.append(f"left out: {len(cases)} cases only in {side} ({some}{more})")
+            lines.append(f"omitted: {len(cases)} cases only in {side} ({some}{more})")
         lines += [f"{side}: {line}" for line in lines_on_failed_runs(sides_of[side])]
         failed = sides_of[side].runs_by_status("no_answer:")
         if names := sorted({name for runs in failed.values() for name in runs}):
@@ -159,7 +159,7 @@ def comparison_warnings(pair: ComparedRatings, comparison: Comparison) -> tuple[
             lines.append(f"{side}: missing because the run failed: {', '.join(names[:20])}{more}")
     if comparison.unmatched:
         lines.append(
-            f"left out: {comparison.unmatched} {comparison.pair_by}s of common cases that only one "
+            f"omitted: {comparison.unmatched} {comparison.pair_by}s of common cases that only one "
             "side has"
         )
     if comparison.pair_by != "run":
@@ -168,13 +168,13 @@ def comparison_warnings(pair: ComparedRatings, comparison: Comparison) -> tuple[
         lines += cases_answered_twice(answers)
     least = comparison.options.min_cases
     if len(comparison.common) < least:
-        lines.append(f"{len(comparison.common)} common cases: below {least} nothing is decided")
+        lines.append(f"{len(comparison.common)} common cases; at least {least} are needed")
     for row in comparison.rows:
         missing = [1 - c.rated / c.ratings if c.ratings else 1.0 for c in row.counts]
         if row.lost and abs(missing[0] - missing[1]) > _UNEVEN:
             lines.append(
                 f"{row.criterion}: {missing[0]:.0%} of A and {missing[1]:.0%} of B are not rated; "
-                "what is missing may differ from the rest"
+                "the missing ratings may differ from the rest"
             )
     return tuple(lines)
 
@@ -192,7 +192,7 @@ def _runs_of_cases(table: ScoreTable) -> dict[str, str]:
 
 
 def _largest(row: ComparisonRow, runs: Mapping[str, str]) -> str:
-    """One line on the cases that moved most in the direction of the difference."""
+    """Return a line about the cases that changed most in the direction of the difference."""
     sign = 1 if (row.difference.mean or 0) > 0 else -1
     moved = [pair for pair in row.pairs if pair.difference * sign > 0]
     some = ", ".join(f"{runs[p.case]} {shown(p.difference, 'signed')}" for p in moved[:_FEW])
@@ -202,8 +202,8 @@ def _largest(row: ComparisonRow, runs: Mapping[str, str]) -> str:
 
 
 def _missing(comparison: Comparison) -> list[str]:
-    """What has no value, by criterion and side; criteria of which the same is to be said share a
-    line."""
+    """Yield the missing values by criterion and side; criteria with the same remark share
+    a line."""
     lines = []
     missing: dict[tuple[str, str], list[str]] = {}
     for row in comparison.rows:

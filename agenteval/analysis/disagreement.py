@@ -1,4 +1,4 @@
-"""Where ratings of the same run differ most: repeats of a judge, judges, people."""
+"""The largest disagreements between ratings of the same run: repeats of a judge, judges, people."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ MOST = 20
 
 @dataclass(frozen=True)
 class Disagreement:
-    """One run on one criterion: the largest difference between two of its `n` ratings, as a share
-    of the scale, and by rater what was said, as in "good ×2, poor"."""
+    """The ratings of one run on one criterion: the largest difference between two of its `n`
+    ratings, as a share of the scale, and the labels by rater, such as "good ×2, poor"."""
 
     run: str
     case: str
@@ -43,48 +43,52 @@ def disagreements(raters: Mapping[str, ScoreTable]) -> list[Disagreement]:
     ratings: dict[tuple[str, str], list[tuple[str, float, str]]] = {}
     case: dict[str, str] = {}
     for rater, table in raters.items():
-        own = table.of(variant=ORIGINAL)
-        for at in np.flatnonzero(~np.isnan(own.value)).tolist():
-            run, value = own.run.names[own.run.codes[at]], float(own.value[at])
-            code = own.label.codes[at]
-            label = own.label.names[code] if code >= 0 else f"{value:.2g}"
-            case.setdefault(run, own.case.names[own.case.codes[at]])
-            key = own.criterion.names[own.criterion.codes[at]], run
+        originals = table.of(variant=ORIGINAL)
+        for at in np.flatnonzero(~np.isnan(originals.value)).tolist():
+            run, value = originals.run.names[originals.run.codes[at]], float(originals.value[at])
+            code = originals.label.codes[at]
+            label = originals.label.names[code] if code >= 0 else f"{value:.2g}"
+            case.setdefault(run, originals.case.names[originals.case.codes[at]])
+            key = originals.criterion.names[originals.criterion.codes[at]], run
             ratings.setdefault(key, []).append((rater, value, label))
-    found = []
-    for (criterion, run), given in ratings.items():
-        values = [value for _, value, _ in given]
+    disagreements = []
+    for (criterion, run), run_ratings in ratings.items():
+        values = [value for _, value, _ in run_ratings]
         spread = max(values) - min(values)
         if spread > 1e-9:
             labels: dict[str, Counter[str]] = {}
-            for rater, _, label in sorted(given, key=lambda rating: rating[1]):
+            for rater, _, label in sorted(run_ratings, key=lambda rating: rating[1]):
                 labels.setdefault(rater, Counter())[label] += 1
-            said = {
+            labels_by_rater = {
                 rater: ", ".join(f"{w} ×{k}" if k > 1 else w for w, k in counts.items())
                 for rater, counts in labels.items()
             }
-            found.append(Disagreement(run, case[run], criterion, spread, len(given), said))
-    return sorted(found, key=lambda d: (-d.spread, d.run, d.criterion_id))
+            disagreements.append(
+                Disagreement(run, case[run], criterion, spread, len(run_ratings), labels_by_rater)
+            )
+    return sorted(disagreements, key=lambda d: (-d.spread, d.run, d.criterion_id))
 
 
 def disagreement_table(
     found: Sequence[Disagreement], names: Mapping[str, str], among: str, *, detail: bool = True
 ) -> Table:
     """The widest as a table; `names` by criterion id, `among` says whose ratings they are."""
-    raters = list(dict.fromkeys(rater for one in found for rater in one.said))
+    raters = list(dict.fromkeys(rater for disagreement in found for rater in disagreement.said))
     heads = raters if len(raters) > 1 else ["ratings, worst first"] * len(raters)
-    said = {f"said_{i}": head for i, head in enumerate(heads)}
+    headings = {f"said_{i}": head for i, head in enumerate(heads)}
     rows = [
         (
             d,
             criterion_cells(d.criterion_id, names)
-            | {key: d.said.get(rater, "") for key, rater in zip(said, raters, strict=True)},
+            | {key: d.said.get(rater, "") for key, rater in zip(headings, raters, strict=True)},
         )
         for d in found[:MOST]
     ]
     more = len(found) - MOST
     notes = (
-        (f"{plural(more, 'pair')} of run and criterion more differ by less",) if more > 0 else ()
+        (f"{plural(more, 'pair')} of run and criterion with smaller differences are omitted",)
+        if more > 0
+        else ()
     )
     title = f"Where {among} disagree most"
     return table_of(
@@ -94,5 +98,5 @@ def disagreement_table(
         rows,
         notes=notes,
         detail=detail,
-        more=columns_headed(said),
+        more=columns_headed(headings),
     )

@@ -1,4 +1,4 @@
-"""Runs whose text seems to talk to the judge: what tables, JSON and pages say of them.
+"""Runs whose text seems to address the judge: what tables, JSON and pages say of them.
 
 Computed from the texts whenever a table is made, never stored: a score does not depend on it.
 """
@@ -25,8 +25,8 @@ _LONG = 40  # characters; "B" and "The answer is 12." may be right several times
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A run, and the names of the signs in what the judge sees of it. `system` is None where
-    nobody tells whose run it is."""
+    """A run and the names of the signs in its text. `system` is None if the run does not
+    name one."""
 
     run: str
     system: str | None
@@ -35,25 +35,25 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """What was found in `examined` runs."""
+    """The flagged runs among `examined` runs."""
 
     found: tuple[Flag, ...] = ()
     examined: int = 0
 
     @property
     def line(self) -> str:
-        """`3 of 40 runs hold text that seems to talk to the judge: ...`, "" when there is none."""
+        """`3 of 40 runs have text that seems to address the judge: ...`, "" when there is none."""
         if not self.found:
             return ""
         often = Counter(f.run for f in self.found)
-        named = "; ".join(
+        flagged_runs = "; ".join(
             f"{f.run}{_whose(f, often)} ({', '.join(f.signs)})" for f in self.found[:_NAMED]
         )
         more = len(self.found) - _NAMED
         tail = f"; and {more} more" if more > 0 else ""
         return (
-            f"{len(self.found)} of {self.examined} runs hold text that seems to talk to the judge"
-            f"{self._split()}: {named}{tail}"
+            f"{len(self.found)} of {self.examined} runs have text that seems to address the judge"
+            f"{self._split()}: {flagged_runs}{tail}"
         )
 
     @property
@@ -62,7 +62,7 @@ class Flags:
         return f"{len(self.found):,} of {self.examined:,}", "address the judge"
 
     def json(self) -> list[dict[str, Any]]:
-        """One entry for each run with a sign."""
+        """Return one entry per flagged run."""
         return [{"run": f.run, "system": f.system, "signs": list(f.signs)} for f in self.found]
 
     def _split(self) -> str:
@@ -91,12 +91,12 @@ def flags_among(runs: Iterable[Examined]) -> Flags:
     """
     rows: list[tuple[str, str | None, tuple[str, ...], tuple[str | None, int] | None]] = []
     problems: defaultdict[tuple[str | None, int], set[int]] = defaultdict(set)
-    for one in runs:
-        answer = _folded(one.answer)
-        key = (one.system, hash(answer)) if len(answer) >= _LONG else None
+    for examined in runs:
+        answer = _folded(examined.answer)
+        key = (examined.system, hash(answer)) if len(answer) >= _LONG else None
         if key is not None:
-            problems[key].add(hash(_folded(one.problem)))
-        rows.append((one.run, one.system, one.signs, key))
+            problems[key].add(hash(_folded(examined.problem)))
+        rows.append((examined.run, examined.system, examined.signs, key))
     flags = []
     for run, system, signs, key in rows:
         constant = key is not None and len(problems[key]) >= _PROBLEMS
@@ -121,15 +121,15 @@ def flags_of(items: Iterable[tuple[Run, View]]) -> Flags:
 
 def stored_flags(store: Store, run_ids: Collection[str], source_key: str) -> Flags:
     """The flags of original runs by their ids, from the texts that the source judged last."""
-    judged, known = store.judged(source_key, variant="original"), store.runs()
-    names = run_names(known, newest_runs(known, judged))
+    judged, stored_runs = store.judged(source_key, variant="original"), store.runs()
+    names = run_names(stored_runs, newest_runs(stored_runs, judged))
     keys = {key: run for key, run in sorted(names.items(), key=itemgetter(1)) if run in run_ids}
 
     def examined() -> Iterator[Examined]:
         for key, body in store.bodies(keys):
             problem, trajectory = body["problem"], body["trajectory"]
             signs = tuple(s.name for s in texts_signs((problem, trajectory)))
-            yield Examined(keys[key], known[key]["system"], problem, trajectory, signs)
+            yield Examined(keys[key], stored_runs[key]["system"], problem, trajectory, signs)
 
     flags = flags_among(examined())
     return Flags(tuple(sorted(flags.found, key=lambda flag: flag.run)), flags.examined)

@@ -21,8 +21,8 @@ FAIL_UNDER = "fail-under"
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What was demanded (`name`, of which `criterion`, with which `bound`), its outcome, and the
-    figures behind it in words."""
+    """A requirement (`name`, its `criterion` and `bound`), its outcome, and the figures
+    in words."""
 
     name: str
     outcome: Outcome
@@ -32,15 +32,15 @@ class Gate:
 
     @property
     def line(self) -> str:
-        """One line for people."""
+        """Return a one-line description."""
         of = f" of {self.criterion}" if self.criterion else ""
         bound = "" if self.bound is None else f" {self.bound:g}"
         return f"gate {self.name}{bound}{of}: {self.outcome}: {self.detail}"
 
 
 def gate_lines(gates: Iterable[Gate]) -> list[str]:
-    """What people must know of them: those that are met share a line where they demand the same,
-    and that enough is scored goes without saying."""
+    """Return lines about gates. Met gates with the same requirement share a line, and a met limit
+    on unscored results is omitted."""
     met: dict[tuple[str, float | None], list[Gate]] = {}
     lines = []
     for gate in gates:
@@ -68,10 +68,8 @@ def exit_code(gates: Iterable[Gate], *, undecided_passes: bool = False) -> int:
 
 
 def unscored_gate(total: int, failed: int, limit: float, what: str = "cells are unscored") -> Gate:
-    """At most the share `limit` of `total` without a result; of nothing nothing is missing.
-
-    `what` goes on from "3 of 40 ", for instance "trials have no verdict".
-    """
+    """Return the gate that at most the share `limit` of `total` lacks a result; it is met if
+    `total` is 0. `what` continues "3 of 40 ", for instance "trials have no verdict"."""
     if not total or failed / total <= limit:
         return Gate(UNSCORED, "met", f"{failed} of {total} {what}", bound=limit)
     detail = f"{failed} of {total} {what}, more than --max-unscored {limit:g} allows"
@@ -84,7 +82,7 @@ def least_gate(
     least: float,
     of: str = "",
     *,
-    unknown: str = "there is no score",
+    unknown: str = "there are no scores",
 ) -> Gate:
     """`value` is at least `least`; without a value it is undecided, for the reason `unknown`.
 
@@ -123,13 +121,13 @@ def under_gate(comparison: Comparison, criterion: str, value: float) -> Gate:
     """
     row = next((r for r in comparison.rows if r.criterion == criterion), None)
     if row is None:
-        known = ", ".join(r.criterion for r in comparison.rows)
-        raise InputError(f"criterion {criterion!r} is not compared; there are {known}")
+        compared = ", ".join(r.criterion for r in comparison.rows)
+        raise InputError(f"criterion {criterion!r} is not compared; there are {compared}")
 
     if row.undecidable:
         return Gate(FAIL_UNDER, "undecided", row.undecidable, criterion, value)
     cases = cases_to_exclude(value, row.second, (0.0, 1.0), level=row.level)
-    message = f"lies on both sides of {value:g}{would_decide(cases)}"
+    message = f"includes {value:g}{would_decide(cases)}"
     return mean_gate(FAIL_UNDER, criterion, row.second, value, message)
 
 
@@ -172,7 +170,7 @@ def _regression_gate(row: ComparisonRow, comparison: Comparison, fail_if: FailIf
         cases = cases_to_exclude(
             -margin, row.difference, (-1.0, 1.0), differing=row.differing, level=row.level
         )
-        more = f" lies on both sides of {-margin or 0:g}{would_decide(cases)}"
+        more = f" includes {-margin or 0:g}{would_decide(cases)}"
     if fail_if == "not-surely-as-good":
-        return gate("missed", f"not surely as good: {span}{more}")
+        return gate("missed", f"not shown to be as good: {span}{more}")
     return gate("undecided", f"{span}{more}")

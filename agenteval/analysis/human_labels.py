@@ -1,4 +1,4 @@
-"""Labels of a store: which runs a queue holds, and what its labels say about the judge."""
+"""Labels in a store: the runs of a queue, and the agreement of its labels with the judge."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from agenteval.text import plural
 
 @dataclass(frozen=True)
 class QueuePlan:
-    """What a new queue is called, which criteria (ids; default: all that the judge rated) are
-    labelled, and by how many raters each item (None: all)."""
+    """The name of a new queue, the criteria to label (ids; default: all that the judge rated), and
+    the number of raters per item (None: all)."""
 
     name: str
     criteria: tuple[str, ...] = ()
@@ -67,10 +67,10 @@ def chosen_queue(judge: StoredJudge, plan: QueuePlan, items: Sequence[str]) -> L
 
 
 def _queue(judge: StoredJudge, plan: QueuePlan, items: tuple[str, ...]) -> LabelQueue:
-    known = judge.store.items()
+    items_by_key = judge.store.items()
     return LabelQueue(
         name=plan.name,
-        task=next((str(known[key]["task"] or "") for key in judge.newest_runs), ""),
+        task=next((str(items_by_key[key]["task"] or "") for key in judge.newest_runs), ""),
         source_key=judge.key,
         items=items,
         criteria=_criterion_keys(judge, plan.criteria),
@@ -79,17 +79,20 @@ def _queue(judge: StoredJudge, plan: QueuePlan, items: tuple[str, ...]) -> Label
 
 
 def labelled_queue(store: Store, name: str | None = None) -> LabelledQueue:
-    """Return a queue of the store with what its judge and its raters said; default: the newest.
+    """Return a queue of the store (default: the newest) with the ratings of its judge and its
+    raters.
 
-    Labels whose level the criterion no longer has, and labels of runs that are no longer in the
-    store, are left out with a note. Raises InputError when there is no such queue.
+    Labels with a level that the criterion no longer has, and labels of runs that are no longer in
+    the store, are skipped with a note. Raises InputError when there is no such queue.
     """
     labels = Labels(store)
     queues = labels.queues()
     if not queues or (name is not None and name not in queues):
-        known = f"; there are: {', '.join(queues)}" if queues else ""
+        queue_names = f"; there are: {', '.join(queues)}" if queues else ""
         missing = "the store has no labels" if name is None else f"no queue is called {name!r}"
-        raise InputError(f"{missing}{known}; `agenteval view --label` makes them", "--queue")
+        raise InputError(
+            f"{missing}{queue_names}; collect them with `agenteval view --label`", "--queue"
+        )
     queue = list(queues.values())[-1] if name is None else queues[name]
     with store.snapshot():
         judge = StoredJudge.find(store, queue.source_key, queue.task)
@@ -97,11 +100,11 @@ def labelled_queue(store: Store, name: str | None = None) -> LabelledQueue:
         by_key = {key: known_criteria[key] for key in queue.criteria if key in known_criteria}
         ratings = judge.table(set(by_key), judge.newest_runs)
         items = store.items()
-        given = labels.newest(items=queue.items)
+        newest_labels = labels.newest(items=queue.items)
     names = _names(judge)
     notes: Counter[str] = Counter()
     builders: dict[str, TableBuilder] = {}
-    for label in given:
+    for label in newest_labels:
         problem = _unusable(label, by_key, names)
         if problem:
             notes[problem] += 1

@@ -27,11 +27,12 @@ OUTLYING = 0.95  # from here on a run is listed although no criterion is unanimo
 
 @dataclass(frozen=True)
 class Witness:
-    """What one criterion says of a run; `auc` is that of the other cases.
+    """The ratings of one run on one criterion; `auc` is that of the other cases.
 
-    `low`, `mean`, `high` are over the `rated` of its `asked` repeats, in [0, 1]. `unanimous`: every
-    repeat is against the label. `outlying` is the share of the other runs of the same label that
-    the mean lies beyond, ties half: 1 for the worst of the successes or the best of the failures.
+    `low`, `mean` and `high` are over the `rated` of its `asked` repeats, in [0, 1]. `unanimous`
+    means that every repeat contradicts the label. `outlying` is the share of the other runs with
+    the same label that the mean lies beyond, counting ties half: 1 for the worst of the successes
+    or the best of the failures.
     """
 
     criterion_id: str
@@ -99,11 +100,11 @@ def audit(
     or one of the labels does not occur.
     """
     table = table.of(variant=ORIGINAL)
-    known = set(table.success.tolist()) - {-1}
-    if not known:
+    outcomes = set(table.success.tolist()) - {-1}
+    if not outcomes:
         raise InputError("success is unknown for every run: there is no label to audit")
-    if len(known) == 1:
-        which = "successful" if known == {1} else "failed"
+    if len(outcomes) == 1:
+        which = "successful" if outcomes == {1} else "failed"
         raise InputError(f"every labelled run is {which}: nothing to compare with")
     witnesses: dict[int, list[Witness]] = {}
     for name in table.present("criterion"):
@@ -120,15 +121,17 @@ def with_and_without(table: ScoreTable, suspects: Collection[str]) -> list[WithA
     table = table.of(variant=ORIGINAL)
     rows = []
     for name in table.present("criterion"):
-        own = table.of(criterion=name)
-        matrix = own.matrix()
-        known = (matrix.success >= 0) & ~np.isnan(matrix.mean)
-        named = np.array([own.run.names[i] in suspects for i in matrix.run], dtype=np.bool_)
+        ratings = table.of(criterion=name)
+        matrix = ratings.matrix()
+        usable = (matrix.success >= 0) & ~np.isnan(matrix.mean)
+        is_suspect = np.array(
+            [ratings.run.names[i] in suspects for i in matrix.run], dtype=np.bool_
+        )
         areas = []
-        for kept in (known, known & ~named):
-            good, bad = (matrix.mean[kept & (matrix.success == s)] for s in (1, 0))
+        for included in (usable, usable & ~is_suspect):
+            good, bad = (matrix.mean[included & (matrix.success == s)] for s in (1, 0))
             areas.append(discrimination(good, bad).auc)
-        if known.any():
+        if usable.any():
             rows.append(WithAndWithout(name, *areas))
     return rows
 
@@ -158,26 +161,26 @@ def _witnesses(
     )
     good = matrix.success[order] == 1
     declined = own.status.codes == own.status.code("not_applicable")
-    asked, not_applicable = (
+    criterion_counts, not_applicable = (
         np.bincount(codes, minlength=len(own.run.names))[run]
         for codes in (own.run.codes, own.run.codes[declined])
     )
     rated = (~np.isnan(values)).sum(axis=1)
     for audited in np.unique(case):
-        rest = case != audited
-        group = {side: mean[rest & (good == side)] for side in (True, False)}  # ascending
+        other_cases = case != audited
+        group = {side: mean[other_cases & (good == side)] for side in (True, False)}  # ascending
         if min(map(len, group.values())) < min_group:
             continue
         area = _below(group[False], group[True]).sum() / (2 * len(group[True]) * len(group[False]))
         if area <= auc:
             continue
         median = {side: float(np.median(part)) for side, part in group.items()}
-        for row in np.flatnonzero(~rest):
+        for row in np.flatnonzero(~other_cases):
             success, ratings = bool(good[row]), values[row][~np.isnan(values[row])]
             sign = -1 if success else 1  # which way the other side lies
             least = float((sign * ratings).min())
             against = least >= sign * median[not success] and least > sign * median[success]
-            heard = not not_applicable[row] and 2 * rated[row] > asked[row]
+            heard = not not_applicable[row] and 2 * rated[row] > criterion_counts[row]
             share = float(_below(group[success], mean[row])) / (2 * len(group[success]))
             yield (
                 int(run[row]),
@@ -188,7 +191,7 @@ def _witnesses(
                     float(mean[row]),
                     float(ratings.max()),
                     int(rated[row]),
-                    int(asked[row]),
+                    int(criterion_counts[row]),
                     bool(against and heard),
                     1 - share if success else share,
                 ),
@@ -196,6 +199,6 @@ def _witnesses(
 
 
 def _below(ascending: Floats, values: Any) -> NDArray[np.intp]:
-    """For each value twice the number of those below it, ties half."""
+    """Return for each value twice the number of values below it, counting ties half."""
     below = np.searchsorted(ascending, values, "left")
     return np.asarray(below + np.searchsorted(ascending, values, "right"))

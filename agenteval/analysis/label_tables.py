@@ -1,5 +1,5 @@
-"""The tables of what labels are worth: corrected means, calibration, and whether a judge may stand
-in for people."""
+"""Tables about labels: corrected means, calibration, and the test whether a judge can replace
+people."""
 
 from __future__ import annotations
 
@@ -22,17 +22,21 @@ from agenteval.text import plural
 
 ALL = "all criteria"
 
-_ADVANTAGE = "runs on which the judge agrees with the others as well as the one left out"
+_ADVANTAGE = (
+    "runs where the judge agrees with the other raters at least as well as the rater left out"
+)
 
 
 @dataclass(frozen=True)
 class _LabelledMeanColumns(PairColumns):
-    judge_mean: Interval = column("by the judge", "number", "mean of all runs that it rated")
-    people_mean: Interval = column("by people", "number", "mean of the labels alone")
+    judge_mean: Interval = column("by the judge", "number", "mean over all runs it rated")
+    people_mean: Interval = column("by people", "number", "mean of the labels")
     corrected: Interval = column("both: corrected", "number", "the judge's mean without its bias")
     labelled: int = column("labels", "count", "runs with a label and a rating")
     n: int = column("of runs", "count", "runs that the judge rated")
-    worth: int | None = column("worth\nlabels", "count", "labels alone that would say as much")
+    worth: int | None = column(
+        "worth\nlabels", "count", "number of labels alone with the same precision"
+    )
     power: float = column("weight of\nthe judge", "number", hidden=True)
 
 
@@ -47,11 +51,11 @@ class _CalibrationColumns(PairColumns):
         "squared error", "number", "mean; the Brier score where labels are yes or no"
     )
     n: int = column("runs", "count")
-    brier: Interval | None = column("Brier score", "number", "of the levels' probabilities, 0 to 2")
+    brier: Interval | None = column("Brier score", "number", "of the level probabilities, 0 to 2")
     level_error: Interval | None = column(
         "error of the\nprobability",
         "number",
-        "how far that of the likeliest level is from how often it is the label",
+        "difference between the top level's probability and how often it is the label",
     )
 
 
@@ -64,7 +68,9 @@ class _BinColumns(PairColumns):
 @dataclass(frozen=True)
 class _BiasColumns(PairColumns):
     system: str = column("system")
-    bias: Interval = column("judge − labels", "signed", "above 0 the judge is kinder than people")
+    bias: Interval = column(
+        "judge − labels", "signed", "above 0, the judge is more lenient than people"
+    )
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,7 @@ class _TestColumns(JudgeCriterionColumns):
 
 @dataclass(frozen=True)
 class LabelledBy:
-    """What one rater's labels say of one judge."""
+    """Results of one judge with the labels of one rater."""
 
     judge: str
     rater: str
@@ -130,7 +136,7 @@ def _means(labelled: Sequence[LabelledBy], names: Mapping[str, str]) -> Table:
         if mean.corrected.reason:
             remarks[mean.corrected.reason].append(name)
         elif not mean.power and row.labelled < row.n:
-            remarks["the judge's ratings say nothing about the labels"].append(name)
+            remarks["the judge's ratings are not informative about the labels"].append(name)
         if row.unlabelled:
             remarks[f"{plural(row.unlabelled, 'run')} of the sample without a label yet"].append(
                 name
@@ -139,7 +145,7 @@ def _means(labelled: Sequence[LabelledBy], names: Mapping[str, str]) -> Table:
             without = f"{plural(row.unrated, 'run')} with a label but no rating by the judge"
             remarks[without].append(name)
     notes = criterion_lines(remarks, len(names), at_least=4)
-    title = "Means: the judge's, people's, and both together"
+    title = "Means: judge, labels, and both combined"
     return table_of(_LabelledMeanColumns, "means", title, rows, notes=notes, group="pair")
 
 
@@ -152,7 +158,7 @@ def _calibration(labelled: Sequence[LabelledBy], names: Mapping[str, str]) -> It
     yield table_of(
         _CalibrationColumns,
         "calibration",
-        "Calibration: can the judge's value be read as what people say?",
+        "Calibration: does the judge's value match the labels?",
         calibrations,
         group="pair",
         detail=True,
@@ -169,7 +175,7 @@ def _calibration(labelled: Sequence[LabelledBy], names: Mapping[str, str]) -> It
     yield table_of(
         _BiasColumns,
         "bias",
-        "Bias by system: does the judge favour one?",
+        "Bias by system: does the judge favour a system?",
         [
             {**cells, "system": system, "bias": bias}
             for c, cells in calibrations
@@ -195,7 +201,7 @@ def _tests(replacing: Sequence[Replacing], names: Mapping[str, str]) -> Table:
             rows.append((test, cells))
             if test.reason:
                 remarks[test.reason].append(names.get(criterion, criterion))
-    title = "Alternative annotator test: may the judge stand in for one of these people?"
+    title = "Alternative annotator test: can the judge replace one of these raters?"
     judges = ", ".join(dict.fromkeys(of_judge.judge for of_judge in replacing))
     notes = criterion_lines(remarks, len({*names, ALL}), at_least=4)
     return table_of(_TestColumns, "alternative", f"{title} ({judges})", rows, notes=notes)

@@ -29,10 +29,10 @@ _BINS = 10  # of a measured number
 
 @dataclass(frozen=True)
 class LabelledMean:
-    """One criterion: the mean of the `n` runs that the judge rated, `labelled` of them by people.
+    """The mean of one criterion over the `n` runs rated by the judge, `labelled` of them by people.
 
-    Of the sample `unlabelled` runs have no label yet, and `unrated` labels are of runs that the
-    judge has no value for. `mean` is None, with the `reason`, where labels were not drawn.
+    `unlabelled` runs of the sample have no label yet, and `unrated` labels are of runs without a
+    value by the judge. `mean` is None, with the `reason`, if the labels are not a random sample.
     """
 
     criterion_id: str
@@ -87,10 +87,12 @@ def labelled_means(
     *,
     random: bool = False,
 ) -> list[LabelledMean]:
-    """The corrected mean of every criterion that both rated and that has means, cases as clusters.
+    """Return the corrected mean of every criterion with means that both rated, with cases as
+    clusters.
 
-    Labels are taken as drawn where `sample` says so, of all runs, or where `random` declares it;
-    else nothing is corrected: labels that somebody picked say nothing about the other runs.
+    Labels count as a random sample if `sample` describes it, if they cover all runs, or if `random`
+    declares it. Otherwise nothing is corrected, because hand-picked labels do not represent the
+    other runs.
     """
     means = []
     for criterion in _ordered(judge, labels, criteria):
@@ -133,7 +135,7 @@ def calibrations(
 ) -> list[Calibration]:
     """Calibration on every criterion that both rated and that has means."""
     system = {entry.run: entry.system or "" for entry in judge.entries()}
-    found = []
+    results = []
     for criterion in _ordered(judge, labels, criteria):
         ratings, labelled = (rater.means() for rater in criterion.raters)
         runs = [run for run in ratings if run in labelled]
@@ -154,9 +156,9 @@ def calibrations(
         everything = np.ones(len(runs), dtype=np.bool_)
         squared = mean((value - label) ** 2, everything, (0.0, 1.0))
         plain = Calibration(criterion.id, len(runs), error, squared, bins, by_system)
-        given = judge.of(variant=ORIGINAL, criterion=criterion.id)
-        found.append(_with_probabilities(plain, given, criterion.raters))
-    return found
+        judge_ratings = judge.of(variant=ORIGINAL, criterion=criterion.id)
+        results.append(_with_probabilities(plain, judge_ratings, criterion.raters))
+    return results
 
 
 class _CaseMeans:
@@ -197,12 +199,12 @@ def _with_probabilities(
             by_run.setdefault(judge.run.names[run], []).append(masses)
     if not by_run:
         return calibration
-    given = np.array([np.mean(repeats, axis=0) for repeats in by_run.values()])
+    probabilities = np.array([np.mean(repeats, axis=0) for repeats in by_run.values()])
     label = by_people.level[[position[run] for run in by_run]].astype(np.intp)
-    mean, likely = _CaseMeans(list(by_run), raters), given.max(axis=1)
-    squared = ((given - np.eye(len(names))[label]) ** 2).sum(axis=1)
+    mean, likely = _CaseMeans(list(by_run), raters), probabilities.max(axis=1)
+    squared = ((probabilities - np.eye(len(names))[label]) ** 2).sum(axis=1)
     tenth = np.minimum((likely * _BINS).astype(np.intp), _BINS - 1)
-    right = (given.argmax(axis=1) == label).astype(np.float64)
+    right = (probabilities.argmax(axis=1) == label).astype(np.float64)
     error, bins = mean.calibration(likely, right, tenth)
     brier = mean(squared, likely >= 0, (0.0, 2.0))
     return replace(calibration, brier=brier, level_error=error, level_bins=bins)

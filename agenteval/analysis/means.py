@@ -1,4 +1,4 @@
-"""From stored results to the table people read: mean, interval, n and failures side by side."""
+"""From stored results to the table of means, intervals, n and failures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALL = "all systems"
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """One result with what is known of its run. `value` is None unless it counts in a mean."""
+    """One result with facts about its run. `value` is None unless it counts in a mean."""
 
     run_id: str
     system: str
@@ -39,11 +39,11 @@ class Rating:
 
 @dataclass(frozen=True, slots=True)
 class ScoreRow:
-    """One line of the table: a criterion and a system.
+    """One row of the table: a criterion and a system.
 
-    The intervals are over ratings with cases as clusters; where the only values are those that
-    empty replies get by rule (`degenerate`), nothing was rated and there is no mean. `failures`
-    counts cells by status.
+    Intervals are over ratings with cases as clusters. If the only values are those that empty
+    replies get by rule (`degenerate`), nothing was rated and there is no mean. `failures` counts
+    cells by status.
     """
 
     criterion_id: str
@@ -60,10 +60,11 @@ class ScoreRow:
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """What the mean would be with every failure at the worst, and at the best level.
+        """Return the mean with every failure at the worst and at the best level, or None without
+        failures or mean.
 
-        These are the only bounds that assume nothing about why ratings are missing (Manski 1989,
-        "Anatomy of the Selection Problem"). None without failures or mean.
+        These are the only bounds without assumptions about why ratings are missing (Manski 1989,
+        "Anatomy of the Selection Problem").
         """
         missing = self.failures.total()
         if not missing or self.overall.mean is None:
@@ -80,20 +81,20 @@ def cases_answered_twice(answers: Iterable[tuple[str, str, str]]) -> list[str]:
         runs[system][case].add(run)
     lines = []
     for system, by_case in sorted(runs.items()):
-        several = [sorted(own) for own in by_case.values() if len(own) > 1]
+        several = [sorted(case_runs) for case_runs in by_case.values() if len(case_runs) > 1]
         if several:
             lines.append(
                 f"{f'system {system!r}' if system else 'the system without a name'} answers "
                 f"{plural(len(several), 'case')} more than once (first: "
-                f"{' and '.join(min(several)[:2])}), which are averaged: versions of a system need "
-                "names of their own (--system, or the field `system`)"
+                f"{' and '.join(min(several)[:2])}), which are averaged: give each version of a "
+                "system its own name (--system, or the field `system`)"
             )
     return lines
 
 
 def lines_on_failed_runs(table: ScoreTable) -> list[str]:
-    """What is to be said of runs whose system failed: those that are not judged, and those that
-    count as the worst level."""
+    """Return lines about runs whose system failed: those not judged, and those counted as the worst
+    level."""
     lines = []
     if missing := no_answers(table.runs_by_status("no_answer:")):
         lines.append(f"{missing}; they are not judged")
@@ -121,8 +122,14 @@ def load_ratings(
     runs, name = store.items(), store.name_of(source_key)
     wanted_runs = None if run_keys is None else set(run_keys)
     wanted_criteria = None if criterion_keys is None else set(criterion_keys)
-    known = (store.newest_criteria if criterion_keys is None else store.criteria_of)(source_key)
-    ids = {k: c.id for k, c in known.items() if wanted_criteria is None or k in wanted_criteria}
+    criteria_by_key = (store.newest_criteria if criterion_keys is None else store.criteria_of)(
+        source_key
+    )
+    ids = {
+        k: c.id
+        for k, c in criteria_by_key.items()
+        if wanted_criteria is None or k in wanted_criteria
+    }
     held = dict[str | None, str | None]().setdefault  # a label stands in many cells: held once
     judged = store.judged(source_key, variant="original")
     if wanted_runs is None:
@@ -153,21 +160,24 @@ def load_ratings(
                 run_key=run_key,
             )
             by_run.setdefault(run_key, []).append(rating)
-    return [r for own in by_run.values() for r in own]
+    return [r for run_ratings in by_run.values() for r in run_ratings]
 
 
 def summarize(ratings: Sequence[Rating], criteria: Sequence[Criterion]) -> list[ScoreRow]:
-    """One row per criterion and system, then one over all systems when there are several."""
+    """Return a row per criterion and system, followed by a row over all systems if there are
+    several."""
     rows: list[ScoreRow] = []
     systems = sorted({r.system for r in ratings})
     by_criterion: dict[str, list[Rating]] = defaultdict(list)
     for rating in ratings:
         by_criterion[rating.criterion_id].append(rating)
     for criterion in criteria:
-        own = by_criterion.get(criterion.id, [])
-        rows.extend(_row(criterion, s, [r for r in own if r.system == s]) for s in systems)
+        criterion_ratings = by_criterion.get(criterion.id, [])
+        rows.extend(
+            _row(criterion, s, [r for r in criterion_ratings if r.system == s]) for s in systems
+        )
         if len(systems) > 1:
-            rows.append(_row(criterion, ALL, own))
+            rows.append(_row(criterion, ALL, criterion_ratings))
     return rows
 
 

@@ -1,4 +1,4 @@
-"""What is paired in a comparison: cases, and within them runs or systems."""
+"""The units of pairing in a comparison: cases, and within them runs or systems."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PairMeans = Mapping[PairKey, float]
 
 
 def pair_keys(table: ScoreTable, pair_by: PairBy) -> list[PairKey]:
-    """What the run of each row is paired as."""
+    """Return the pairing key of each row's run."""
     within: Mapping[PairBy, CodedColumn | None] = {
         "case": None,
         "run": table.run,
@@ -79,15 +79,15 @@ def nothing_common(names: Sequence[set[str]], pair_by: PairBy) -> str:
 
 def chosen_criteria(tables: Sequence[ScoreTable], criteria: Sequence[str] | None) -> list[str]:
     """The criteria asked for, else all, with `success` where it differs. Raises InputError."""
-    known = sorted({n for t in tables for n in t.present("criterion")})
-    if SUCCESS not in known and _outcomes_differ(tables):
-        known.append(SUCCESS)
+    rated = sorted({n for t in tables for n in t.present("criterion")})
+    if SUCCESS not in rated and _outcomes_differ(tables):
+        rated.append(SUCCESS)
     for name in criteria or ():
-        if name not in known:
+        if name not in rated:
             raise InputError(
-                f"criterion {name!r} is not rated here; there are {', '.join(known)}", "--criterion"
+                f"criterion {name!r} is not rated here; there are {', '.join(rated)}", "--criterion"
             )
-    return known if criteria is None else list(dict.fromkeys(criteria))
+    return rated if criteria is None else list(dict.fromkeys(criteria))
 
 
 def _outcomes_differ(tables: Sequence[ScoreTable]) -> bool:

@@ -77,15 +77,15 @@ def agreement_among(
 def panel(
     judges: Mapping[str, ScoreTable], labels: ScoreTable, criteria: Sequence[Criterion] = ()
 ) -> list[Panel]:
-    """What the mean of the judges is worth, and what changes without each.
+    """Return the accuracy of the judges' mean, and its change without each judge.
 
-    Per criterion that all judges and the labels rated on a scale (no nominal levels);
-    only runs that every judge and the labels rated, so that leaving one out changes nothing else.
-    Verga et al. (arXiv 2404.18796) found a panel better than its best member on some criteria and
-    worse on others; hence the figures per judge. Raises ValueError for fewer than two judges.
+    One entry per ordinal criterion rated by all judges and the labels. Only runs rated by every
+    judge and the labels are used, so that removing a judge changes nothing else. Verga et al.
+    (arXiv 2404.18796) found a panel better than its best member on some criteria and worse on
+    others; hence the figures per judge. Raises ValueError for fewer than two judges.
     """
     if len(judges) < 2:
-        raise ValueError("a panel needs two judges or more")
+        raise ValueError("a panel needs at least two judges")
     return [
         _panel(rated.id, tuple(judges), rated.raters)
         for rated in rated_criteria(criteria, [*judges.values(), labels])
@@ -97,8 +97,8 @@ def _agreement_among(
     rated: RatedCriterion, names: tuple[str, ...], options: AgreeOptions
 ) -> RaterAgreement:
     """Alpha and equal pairs over the runs that two raters or more rated."""
-    named = [pair for pair in zip(names, rated.raters, strict=True) if pair[1].position]
-    raters, measure = [ratings for _, ratings in named], rated.levels.measure
+    located = [pair for pair in zip(names, rated.raters, strict=True) if pair[1].position]
+    raters, measure = [ratings for _, ratings in located], rated.levels.measure
     runs = list(dict.fromkeys(run for ratings in raters for run in ratings.position))
     data = np.full((len(runs), len(raters)), np.nan)
     for j, ratings in enumerate(raters):
@@ -116,7 +116,7 @@ def _agreement_among(
         exact = mean_over_cases(equal, clusters, (0, 1))
     alpha = krippendorff_alpha(data, measure, clusters=clusters, bootstrap=options.bootstrap())
     return RaterAgreement(
-        rated.id, tuple(name for name, _ in named), len(data), exact, unless_collapsed(alpha)
+        rated.id, tuple(name for name, _ in located), len(data), exact, unless_collapsed(alpha)
     )
 
 
@@ -131,17 +131,17 @@ def _panel(criterion: str, names: Sequence[str], raters: Sequence[RunRatings]) -
     values = np.array([[r.mean[r.position[run]] for r in raters] for run in runs], dtype=np.float64)
     values = values.reshape(len(runs), len(raters))
     ratings, label = values[:, :-1], values[:, -1]
-    whole = np.abs(ratings.mean(axis=1) - label)
+    panel_error = np.abs(ratings.mean(axis=1) - label)
     members = []
     for j, name in enumerate(names):
-        rest = np.abs(np.delete(ratings, j, axis=1).mean(axis=1) - label)
+        error_without = np.abs(np.delete(ratings, j, axis=1).mean(axis=1) - label)
         members.append(
             PanelMember(
                 name,
                 mean_over_cases(np.abs(ratings[:, j] - label), clusters, (0, 1)),
                 spearman(ratings[:, j], label).mean,
-                mean_over_cases(rest, clusters, (0, 1)),
-                mean_over_cases(rest - whole, clusters, (-1, 1)),
+                mean_over_cases(error_without, clusters, (0, 1)),
+                mean_over_cases(error_without - panel_error, clusters, (-1, 1)),
             )
         )
     cases = len(runs) if clusters is None else len(set(clusters))
@@ -150,7 +150,7 @@ def _panel(criterion: str, names: Sequence[str], raters: Sequence[RunRatings]) -
         criterion,
         len(runs),
         cases,
-        mean_over_cases(whole, clusters, (0, 1)),
+        mean_over_cases(panel_error, clusters, (0, 1)),
         agreed,
         tuple(members),
     )
@@ -164,9 +164,8 @@ def replacing(
     epsilon: float = 0.2,
 ) -> dict[str, AltTest]:
     """The alternative annotator test by criterion, and over all criteria under the name ALL: may
-    the judge stand in for one of these people? A rating is the commonest level over repeats; a run
-    without one is left out. Criteria without levels are not tested.
-    """
+    the judge stand in for one of these people? A rating is the most common level over repeats; a
+    run without one is left out. Criteria without levels are not tested."""
     tables = [judge, *people.values()]
     tests: dict[str, AltTest] = {}
     every: list[list[tuple[str, float] | None]] = [[] for _ in tables]

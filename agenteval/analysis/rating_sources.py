@@ -1,4 +1,4 @@
-"""Where ratings come from: the judges of a store, the raters of a file."""
+"""Sources of ratings: the judges of a store, the raters of a file."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def latest_source(store: Store, start: str | None, *, trials: bool = True) -> tu
     sources = store.sources(trials=trials)
     if not sources:
         if store.sources(trials=True):
-            raise InputError("the store holds no judge's scores", "--store")
-        raise InputError("the store holds no scores yet; run `agenteval quantify`", "--store")
+            raise InputError("the store has no scores by a judge", "--store")
+        raise InputError("the store has no scores yet; run `agenteval quantify`", "--store")
     hits = [source for source in sources if source[0].startswith(start or "")]
     if start is not None and len(hits) != 1:
         listed = ", ".join(key[:12] for key, _ in sources)
@@ -34,19 +34,21 @@ def latest_source(store: Store, start: str | None, *, trials: bool = True) -> tu
 
 
 def resolve_source(store: Store, name: str | None) -> tuple[str, Source]:
-    """The judge, agent or finder of this name, or whose hash starts so; when nothing is asked the
-    latest judge, in a store without one the latest of all. Raises InputError when none or several
-    fit."""
+    """Return the judge, agent or finder with this name or start of its hash; without a name, the
+    latest judge, or the latest source if there is no judge.
+
+    Raises InputError when none or several match.
+    """
     judges = store.sources()
     if name is None and judges:
         return judges[-1]
     sources = store.sources(trials=True)
-    named = [source for source in sources if source[1].model == name]
-    if len(named) == 1:
-        return named[0]
-    if len(named) > 1:
-        listed = ", ".join(k[:12] for k, _ in named)
-        raise InputError(f"{len(named)} judges have the model {name!r}: {listed}", "--source")
+    matching = [source for source in sources if source[1].model == name]
+    if len(matching) == 1:
+        return matching[0]
+    if len(matching) > 1:
+        listed = ", ".join(k[:12] for k, _ in matching)
+        raise InputError(f"{len(matching)} judges have the model {name!r}: {listed}", "--source")
     if sources and name is not None and not any(key.startswith(name) for key, _ in sources):
         listed = ", ".join(f"{key[:12]} ({source.model})" for key, source in sources)
         raise InputError(f"no judge is called {name!r}; there are: {listed}", "--source")
@@ -71,18 +73,18 @@ class StoredJudge:
 
     @classmethod
     def find(cls, store: Store, name: str | None, task: str | None) -> StoredJudge:
-        """The judge of this name (see `resolve_source`) on this task, which may be left out where
-        there is one. Raises InputError."""
+        """Return the judge with this name (see `resolve_source`) on this task, which is optional if
+        there is only one. Raises InputError."""
         key, source = resolve_source(store, name)
         judged = store.judged(key, variant=ORIGINAL)
-        known = {run_key: run for run_key, run in store.items().items() if run_key in judged}
-        tasks = sorted({str(run["task"]) for run in known.values()})
+        judged_runs = {run_key: run for run_key, run in store.items().items() if run_key in judged}
+        tasks = sorted({str(run["task"]) for run in judged_runs.values()})
         if task is None and len(tasks) > 1:
             raise InputError(
-                f"the store holds runs of several tasks, choose one: {', '.join(tasks)}", "--task"
+                f"the store has runs of several tasks; choose one: {', '.join(tasks)}", "--task"
             )
         runs: dict[tuple[str, str], list[str]] = {}
-        for run_key, run in known.items():
+        for run_key, run in judged_runs.items():
             if task in (None, run["task"]):
                 runs.setdefault((run["system"], run["run_id"]), []).append(run_key)
         if not runs:
@@ -95,7 +97,7 @@ class StoredJudge:
 
     @property
     def verified(self) -> str:
-        """One line about what `verify` said last of the judge."""
+        """Return a line about the latest `verify` of the judge."""
         stored = self.store.verdict_on(self.key)
         if stored is None:
             return "the judge was not verified: run `agenteval verify`"
@@ -141,31 +143,31 @@ class StoredJudge:
 
 def raters_in(path: Path) -> list[str | None]:
     """Names in the field `rater` of a file of ratings, in its order; None for rows without one."""
-    named = (row.get("rater") for _, row in score_rows(path) if not waits_for_label(row))
-    return list(dict.fromkeys(None if r in (None, "") else str(r) for r in named))
+    raters = (row.get("rater") for _, row in score_rows(path) if not waits_for_label(row))
+    return list(dict.fromkeys(None if r in (None, "") else str(r) for r in raters))
 
 
 def chosen_raters(path: Path, wanted: Sequence[str], option: str) -> list[str | None]:
     """The raters of a file that are asked for; without a wish all. Raises InputError."""
-    there = raters_in(path)
-    if not there:
-        raise InputError("there are no ratings: every row waits for a label", str(path))
-    unknown = [rater for rater in wanted if rater not in there]
+    present = raters_in(path)
+    if not present:
+        raise InputError("there are no ratings: no row has a label yet", str(path))
+    unknown = [rater for rater in wanted if rater not in present]
     if unknown:
-        known = ", ".join(rater for rater in there if rater is not None) or "none named"
-        raise InputError(f"there is no rater {unknown[0]!r} in {path}; there are: {known}", option)
-    if len(there) > 1 and None in there:
+        names = ", ".join(rater for rater in present if rater is not None) or "none named"
+        raise InputError(f"there is no rater {unknown[0]!r} in {path}; there are: {names}", option)
+    if len(present) > 1 and None in present:
         raise InputError("some rows name a rater and some do not", str(path))
-    return list(wanted) or there
+    return list(wanted) or present
 
 
 def file_table(
     ratings: Path | ScoreTable, criteria: Sequence[Criterion] = (), *, rater: str | None = None
 ) -> ScoreTable:
-    """Ratings made elsewhere: those of a file (of one rater, where named), or the table itself.
+    """Return existing ratings: those of a file (of one rater, if named), or the table itself.
     Raises InputError."""
     if isinstance(ratings, ScoreTable):
         if rater is not None:
-            raise InputError("raters are known in a file of ratings only", "--source")
+            raise InputError("only a file of ratings has raters", "--source")
         return ratings
     return read_scores(ratings, criteria, rater=rater)

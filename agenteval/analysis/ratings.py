@@ -1,4 +1,4 @@
-"""What one rater, a judge or a person, says of each run on one criterion: levels and means."""
+"""Levels and means of one rater, a judge or a person, for each run on one criterion."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def levels_of(name: str, criteria: Sequence[Criterion], tables: Sequence[ScoreTa
 
 @dataclass(frozen=True)
 class RunRatings:
-    """What one rater says of each run on one criterion; every entry belongs to one run.
+    """The ratings of one rater on one criterion; every entry belongs to one run.
 
-    `mean` is the mean over repeats, `level` the position of the commonest level, NaN where there
-    is none. Of equally common levels it is the one nearest to the mean of all, then the worse one;
-    without an order it is none. `reason` says why a run is not rated ("" if it is), `failures`
-    counts what has neither level nor value, by run and status.
+    `mean` is the mean over repeats, and `level` the position of the most common level, or NaN. Tied
+    levels are resolved to the one nearest to the mean, then to the worse one; without an order
+    there is none. `reason` says why a run is not rated ("" if it is), and `failures` counts ratings
+    with neither level nor value, by run and status.
     """
 
     position: Mapping[str, int]
@@ -72,7 +72,7 @@ class RunRatings:
 
     @classmethod
     def of(cls, ratings: ScoreTable, levels: Levels) -> RunRatings:
-        """From the ratings of one criterion on original runs."""
+        """Return the ratings of one criterion on original runs."""
         codes = _level_codes(ratings, levels)
         matrix = ratings.matrix()
         level, tied = _commonest(replace(ratings, value=codes).matrix().values, levels)
@@ -99,7 +99,7 @@ class RunRatings:
         return None if at is None or self.case[at] == run else self.case[at]
 
     def level_of(self, run: str) -> float | None:
-        """Position of a run's commonest level; None where it has none."""
+        """Position of a run's most common level, or None."""
         at = self.position.get(run)
         return None if at is None or np.isnan(self.level[at]) else float(self.level[at])
 
@@ -142,9 +142,9 @@ def _commonest(codes: Floats, levels: Levels) -> tuple[Floats, NDArray[np.bool_]
     tied = most.sum(axis=1) > 1
     place = np.arange(counts.shape[1])
     mean = (counts @ place) / np.maximum(total, 1)
-    apart = np.where(most, np.abs(place - mean[:, None]).round(9), np.inf)
+    distance = np.where(most, np.abs(place - mean[:, None]).round(9), np.inf)
     decided = (total > 0) & ~(tied & (levels.values is None))
-    result[decided] = np.argmin(apart, axis=1)[decided]
+    result[decided] = np.argmin(distance, axis=1)[decided]
     return result, tied
 
 
@@ -165,7 +165,7 @@ def shared_criteria(
 
 @dataclass(frozen=True)
 class RatedCriterion:
-    """What several raters say on one criterion, in the order of their tables."""
+    """Ratings of several raters on one criterion, in the order of their tables."""
 
     id: str
     levels: Levels
@@ -200,12 +200,12 @@ def with_runs(
     """The table with case and success by run id; a run that is not named keeps its own."""
     names = tuple(dict.fromkeys([*table.case.names, *case.values()]))
     place = {name: i for i, name in enumerate(names)}
-    given = [place[case[run]] if run in case else -1 for run in table.run.names]
-    codes = np.array(given, dtype=np.int32)[table.run.codes]
+    case_codes = [place[case[run]] if run in case else -1 for run in table.run.names]
+    codes = np.array(case_codes, dtype=np.int32)[table.run.codes]
     truth = [-1 if (s := success.get(run)) is None else int(s) for run in table.run.names]
-    known = np.array(truth, dtype=np.int8)[table.run.codes]
+    outcomes = np.array(truth, dtype=np.int8)[table.run.codes]
     return replace(
         table,
         case=CodedColumn(np.where(codes >= 0, codes, table.case.codes).astype(np.int32), names),
-        success=np.where(known >= 0, known, table.success).astype(np.int8),
+        success=np.where(outcomes >= 0, outcomes, table.success).astype(np.int8),
     )

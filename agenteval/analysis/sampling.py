@@ -1,4 +1,5 @@
-"""Which runs people should label: drawn with known chances, so that labels speak for all runs."""
+"""Samples of runs for people to label, drawn with known probabilities so that labels represent all
+runs."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ class Sample:
 
     @property
     def name(self) -> str:
-        """As in "random 100 of 1000, seed 7, 3fa9c1d2"."""
+        """Name such as "random 100 of 1000, seed 7, 3fa9c1d2"."""
         drawn = sorted((run, f"{weight:.6g}") for run, weight in self.weights.items())
         about = f"{self.by} {len(self.weights)} of {self.total}, seed {self.seed}"
         return f"{about}, {content_hash([about, drawn])[:8]}"
@@ -49,15 +50,15 @@ def draw(table: ScoreTable, n: int, *, by: By = "random", seed: int = 0) -> Samp
     "disagreement" with one repeat.
     """
     if by not in get_args(By):
-        raise InputError(f"{by!r} is none of: {', '.join(get_args(By))}", "--by")
+        raise InputError(f"{by!r} is not one of: {', '.join(get_args(By))}", "--by")
     rated = table.of(variant=ORIGINAL)
     means, spreads = _by_run(rated)
     if not means:
-        raise InputError("no run has a rating to draw by", "agree sample")
+        raise InputError("no run has a rating", "agree sample")
     runs = sorted(means)
     bands = dict.fromkeys(runs, 0)
     if by == "disagreement" and int(rated.repeat.max(initial=0)) == 0:
-        raise InputError("every run was judged once: repeats cannot disagree", "--by")
+        raise InputError("every run was judged once: there are no repeats to compare", "--by")
     if by != "random":
         key = means if by == "value" else spreads
         bands = {run: min(int(key[run] * BANDS), BANDS - 1) for run in runs}
@@ -66,13 +67,13 @@ def draw(table: ScoreTable, n: int, *, by: By = "random", seed: int = 0) -> Samp
         members[bands[run]].append(run)
     rng = np.random.default_rng(seed)
     weights: dict[str, float] = {}
-    left = min(n, len(runs))
+    remaining = min(n, len(runs))
     for number, band in enumerate(sorted(members, key=lambda b: (len(members[b]), b))):
-        own = members[band]  # the smallest first: what it lacks goes to the others
-        take = min(len(own), left // (len(members) - number))
-        left -= take
-        for at in sorted(rng.choice(len(own), take, replace=False).tolist()):
-            weights[own[at]] = len(own) / take
+        band_runs = members[band]  # the smallest first: what it lacks goes to the others
+        take = min(len(band_runs), remaining // (len(members) - number))
+        remaining -= take
+        for at in sorted(rng.choice(len(band_runs), take, replace=False).tolist()):
+            weights[band_runs[at]] = len(band_runs) / take
     return Sample(weights, by, len(runs), seed)
 
 
@@ -83,10 +84,10 @@ def _by_run(table: ScoreTable) -> tuple[dict[str, float], dict[str, float]]:
     for criterion in table.present("criterion"):
         matrix = table.of(criterion=criterion).matrix()
         for code, values in zip(matrix.run, matrix.values, strict=True):
-            known: Floats = values[~np.isnan(values)]
-            if len(known):
-                means[table.run.names[code]].append(float(known.mean()))
-                spreads[table.run.names[code]].append(float(np.ptp(known)))
+            ratings: Floats = values[~np.isnan(values)]
+            if len(ratings):
+                means[table.run.names[code]].append(float(ratings.mean()))
+                spreads[table.run.names[code]].append(float(np.ptp(ratings)))
     return tuple(  # type: ignore[return-value]
         {run: float(np.mean(values)) for run, values in each.items()} for each in (means, spreads)
     )
@@ -96,7 +97,7 @@ def read_sample(path: Path) -> Sample | None:
     """The sample that a file of labels, or of runs to be labelled, says it is of; None for a file
     without one.
 
-    Raises InputError where runs or weights are not those that were drawn.
+    Raises InputError where runs or weights differ from the drawn sample.
     """
     weights: dict[str, float] = {}
     names: set[str] = set()
@@ -104,7 +105,7 @@ def read_sample(path: Path) -> Sample | None:
         name = row.get("sample")
         if name in (None, ""):
             if names:
-                raise InputError("this row names no sample, as those before it do", where)
+                raise InputError("this row does not name a sample, but earlier rows do", where)
             continue
         names.add(str(name))
         weight = _weight(row, where)
@@ -118,7 +119,7 @@ def read_sample(path: Path) -> Sample | None:
     sample = named_sample(name, weights, str(path))
     if sample.name != name:
         raise InputError(
-            f"runs or weights are not those that were drawn ({name}): the sample was edited, or "
+            f"runs or weights differ from the drawn sample ({name}): the sample was edited, or "
             "rows are missing; leave the label of a run empty instead",
             str(path),
         )
@@ -145,4 +146,4 @@ def named_sample(name: str, weights: Mapping[str, float], where: str) -> Sample:
         by, _, _, total, _, seed, _ = words
         return Sample(weights, by, int(total), int(seed))
     except ValueError:
-        raise InputError(f"{name!r} is no sample that `agree sample` drew", where) from None
+        raise InputError(f"{name!r} is not a sample drawn by `agree sample`", where) from None

@@ -1,4 +1,4 @@
-"""From the store to a ScoreTable: every rating of one judge, perturbed copies included."""
+"""From the store to a ScoreTable: every rating of one judge, including perturbed copies."""
 
 from __future__ import annotations
 
@@ -62,22 +62,22 @@ def scores_from_store(  # noqa: PLR0913  each narrows the choice
     Runs have the `names` given by key, by default `run_names`; a copy has that of its original.
     Raises StoreError for a damaged store.
     """
-    known, name = store.items(), store.name_of(source_key)
+    items, name = store.items(), store.name_of(source_key)
     sources = [source_key] if copies_by is None else [source_key, copies_by]
     judged = {k: c.id for source in sources for k, c in store.criteria_of(source).items()}
     ids = {key: name for key, name in judged.items() if key in criteria}
-    wanted = set(runs)
-    names = names or run_names(known, wanted)
+    run_keys = set(runs)
+    names = names or run_names(items, run_keys)
     builder = TableBuilder()
     cells = chain.from_iterable(store.cells(source) for source in sources)
     for run_key, variant, criterion_key, repeat, status, label, value, detail in cells:
-        run = known[run_key]
+        run = items[run_key]
         if criterion_key not in ids or (repeats is not None and repeat >= repeats):
             continue
         if variants is not None and variant not in variants:
             continue
         if copies is None or variant == ORIGINAL:
-            asked_for = (run_key if variant == ORIGINAL else run["origin"]) in wanted
+            asked_for = (run_key if variant == ORIGINAL else run["origin"]) in run_keys
         else:
             asked_for = (run_key, variant) in copies
         if not asked_for:

@@ -1,4 +1,4 @@
-"""Where the spread of ratings comes from, and what more cases or more repeats would buy."""
+"""Sources of the spread of ratings, and the effect of more cases or more repeats."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Spread:
 
     @property
     def now(self) -> float:
-        """Half-width as it is."""
+        """Current half-width."""
         return half_width(self.between, self.components.repeat or 0.0, self.cases, self.repeats)
 
     @property
@@ -66,60 +66,70 @@ class Spread:
 
 
 def half_width(between: float, within: float, cases: int, repeats: int) -> float:
-    """Of a normal 95% interval of the mean over cases: 1.96 sqrt((between + within / K) / n)."""
+    """Return the half-width of a normal 95% interval of the mean over cases: 1.96 sqrt((between +
+    within / K) / n)."""
     return normal_quantile(0.975) * math.sqrt((between + within / repeats) / cases)
 
 
 def spreads(table: ScoreTable, criteria: Sequence[Criterion]) -> list[Spread]:
     """The components of every criterion with means that at least two cases have a value on."""
     rated = table.of(variant=ORIGINAL)
-    found = []
+    results = []
     for criterion in criteria:
-        own = rated.of(criterion=criterion.id)
-        own = own.where(~np.isnan(own.value))
-        if not criterion.ordered or len(np.unique(own.case.codes)) < 2:
+        ratings = rated.of(criterion=criterion.id)
+        ratings = ratings.where(~np.isnan(ratings.value))
+        if not criterion.ordered or len(np.unique(ratings.case.codes)) < 2:
             continue
-        several = len(np.unique(own.system.codes)) > 1
+        several = len(np.unique(ratings.system.codes)) > 1
         components = variance_components(
-            own.value, own.case.codes.tolist(), own.system.codes.tolist() if several else None
+            ratings.value,
+            ratings.case.codes.tolist(),
+            ratings.system.codes.tolist() if several else None,
         )
         if components.case is None:  # no case is shared: the systems' means are taken off
-            mean = np.bincount(own.system.codes, own.value) / np.bincount(own.system.codes)
-            rest = own.value - mean[own.system.codes]
-            alone = variance_components(rest, own.case.codes.tolist())
+            mean = np.bincount(ratings.system.codes, ratings.value) / np.bincount(
+                ratings.system.codes
+            )
+            centred = ratings.value - mean[ratings.system.codes]
+            alone = variance_components(centred, ratings.case.codes.tolist())
             components = replace(alone, reason=components.reason)
         if components.case is None:
             continue
-        matrix = own.matrix().values
-        whole = matrix[~np.isnan(matrix).any(axis=1)]
-        pairs = np.unique(np.column_stack([own.system.codes, own.case.codes]), axis=0)
+        matrix = ratings.matrix().values
+        complete = matrix[~np.isnan(matrix).any(axis=1)]
+        pairs = np.unique(np.column_stack([ratings.system.codes, ratings.case.codes]), axis=0)
         cases = round(len(pairs) / len(np.unique(pairs[:, 0])))
-        found.append(Spread(criterion.id, components, icc(whole), cases, matrix.shape[1]))
-    return found
+        results.append(Spread(criterion.id, components, icc(complete), cases, matrix.shape[1]))
+    return results
 
 
 def spread_line(found: Sequence[Spread]) -> str | None:
-    """What more cases or repeats would buy, in a sentence; medians over the criteria."""
-    if not any(one.now > 1e-9 for one in found):
+    """Return a sentence on the effect of more cases or repeats, as medians over the criteria."""
+    if not any(spread.now > 1e-9 for spread in found):
         return None
     now, cases = (
-        float(np.median([getattr(one, name) for one in found])) for name in ("now", "more_cases")
+        float(np.median([getattr(spread, name) for spread in found]))
+        for name in ("now", "more_cases")
     )
-    text = f"a system's mean is known to about ±{now:.3f}; {MORE_CASES} more cases: ±{cases:.3f}"
-    known = [one.more_repeats for one in found if one.more_repeats is not None]
-    if known:
-        return f"{text}; two more repeats: ±{float(np.median(known)):.3f}"
-    return f"{text}; what repeats would buy is not known from one"
+    text = (
+        f"the mean of a system is known to about ±{now:.3f}; {MORE_CASES} more cases: ±{cases:.3f}"
+    )
+    reductions = [spread.more_repeats for spread in found if spread.more_repeats is not None]
+    if reductions:
+        return f"{text}; two more repeats: ±{float(np.median(reductions)):.3f}"
+    return f"{text}; use --repeats 2 to estimate the effect of repeats"
 
 
 @dataclass(frozen=True)
 class _SpreadColumns(CriterionColumns):
     case: float | None = column("cases", "number", "standard deviation between cases")
     system: float | None = column("systems", "number", "between systems")
-    case_system: float | None = column("system\non a case", "number", "what is special to both")
+    case_system: float | None = column(
+        "system\non a case", "number", "interaction of system and case"
+    )
     repeat: float | None = column("repeats", "number", "between repeats of the same")
     reliability: Interval = column("ICC", "number", "ICC(1,1) of single ratings")
-    now: float = column("± now", "precise", "half of a system's 95% interval")
+    now: float = column("± now", "precise", "half-width of a system's 95% interval")
     more_cases: float = column(f"{MORE_CASES} more\ncases", "precise")
     more_repeats: float | None = column("2 more\nrepeats", "precise")
 
@@ -138,7 +148,7 @@ def spread_table(found: Sequence[Spread], names: Mapping[str, str]) -> Table:
         if spread.components.reason:
             notes[spread.components.reason].append(str(criterion["criterion"]))
     lines = criterion_lines(notes, len(found))
-    title = "Where the spread comes from (standard deviations), and what more would buy"
+    title = "Sources of the spread (standard deviations), and the effect of more cases or repeats"
     return table_of(_SpreadColumns, "spread", title, rows, notes=lines, detail=True)
 
 
@@ -146,9 +156,9 @@ def spread_table(found: Sequence[Spread], names: Mapping[str, str]) -> Table:
 class _Design:
     cases: int = column("cases", "count")
     repeats: int = column("repeats", "count")
-    calls: int = column("calls", "count", "a call judges all criteria of a run")
+    calls: int = column("calls", "count", "one call judges a run on all criteria")
     cost: float | None = column("cost", "money")
-    half: float = column("±", "precise", "half of the 95% interval of a system's mean")
+    half: float = column("±", "precise", "half-width of the 95% interval of a system's mean")
     difference: float | None = column(
         "difference\nthat shows", "precise", "of two systems, power .8"
     )
@@ -164,9 +174,9 @@ def design_table(  # noqa: PLR0913  each is a number of the design
     systems: int = 1,
     price: float | None = None,
 ) -> Table:
-    """What numbers of cases and repeats cost and give: calls, money, half-width of a mean and,
-    where `apart`, the variance of the difference of two systems over cases, is known, the
-    difference that shows with 80% power."""
+    """Return the cost and precision of numbers of cases and repeats: calls, money, half-width of a
+    mean, and, if `apart` (the variance of the difference of two systems over cases) is known, the
+    difference detected with 80% power."""
     rows = [
         _Design(
             cases=n,

@@ -1,4 +1,4 @@
-"""When enough cases are judged: rules that may be asked after every case."""
+"""Stopping rules that can be checked after every case."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ DECIDED = "decided"
 
 @dataclass(frozen=True)
 class InterimAnalysis:
-    """What a rule says after some cases: whether to stop, why (or what is still open), and the
-    figures that it looked at."""
+    """Result of a rule after some cases: whether to stop, the reason or what is still open, and the
+    figures used."""
 
     stop: bool
     reason: str
@@ -33,14 +33,14 @@ class InterimAnalysis:
 class _MeanSoFar:
     criterion: str = column("criterion")
     system: str = column("system")
-    mean: Interval = column("mean [95%]", "number", "holds however often one looks")
+    mean: Interval = column("mean [95%]", "number", "valid at every look")
     cases: int = column("cases", "count")
 
 
 @dataclass(frozen=True)
 class _DifferenceSoFar:
     criterion: str = column("criterion")
-    difference: Interval = column("B − A", "signed", "holds at every look up to the last case")
+    difference: Interval = column("B − A", "signed", "valid at every look up to the last case")
     n: int = column("cases", "count")
     verdict: str = column("verdict\non B")
     reason: str = column("why")
@@ -50,9 +50,10 @@ class _DifferenceSoFar:
 class Until:
     """Judge cases in random order until this holds.
 
-    A `width`: every always-valid 95% interval of a mean, by criterion and system, is at most so
-    wide (a share of the scale). None: of every criterion it is known which of two systems is
-    better, or that all cases would hardly tell; a difference up to `margin` does not matter.
+    With a `width`: every always-valid 95% interval of a mean, by criterion and system, is at most
+    this wide (as a share of the scale). With None: for every criterion it is settled which of two
+    systems is better, or that even all cases are unlikely to settle it; differences up to `margin`
+    are ignored.
     """
 
     width: float | None
@@ -60,7 +61,7 @@ class Until:
 
     @classmethod
     def of(cls, text: str) -> Until:
-        """From "0.1" or "decided". Raises InputError."""
+        """Return the rule for "0.1" or "decided". Raises InputError."""
         if text == DECIDED:
             return cls(None)
         try:
@@ -77,14 +78,14 @@ class Until:
         """Raises InputError where the rule cannot be asked of runs of these systems."""
         if self.width is None and len(systems) != 2:
             raise InputError(
-                f"{DECIDED!r} is about two systems; these are runs of {len(systems)}", "--until"
+                f"{DECIDED!r} needs two systems; these runs are of {len(systems)}", "--until"
             )
 
     def look(
         self, table: ScoreTable, criteria: Sequence[Criterion], order: Sequence[str]
     ) -> InterimAnalysis:
-        """What the ratings say after some of the cases, which came in this `order`; `order` holds
-        all planned ones."""
+        """Return the result after some of the cases, which arrived in this `order`; `order` has all
+        planned cases."""
         rated = table.of(variant=ORIGINAL)
         ordered = [c for c in criteria if c.ordered and len(rated.of(criterion=c.id))]
         if self.width is None:
@@ -99,8 +100,8 @@ class Until:
         widest, where, seen = 0.0, "", 0
         for criterion in criteria:
             for system in rated.present("system") or [""]:
-                own = rated.of(criterion=criterion.id)
-                values = _case_means(own.of(system=system) if system else own, place)
+                ratings = rated.of(criterion=criterion.id)
+                values = _case_means(ratings.of(system=system) if system else ratings, place)
                 if not values:
                     continue
                 interval = confidence_sequence(values)
@@ -111,10 +112,10 @@ class Until:
                     widest, where = wide, f"{criterion.name}, {system}".rstrip(", ")
         stop = bool(rows) and widest <= width
         reason = f"the widest always-valid interval is {widest:.3f} ({where}), asked for {width:g}"
-        title = "Intervals that hold however often one looks"
+        title = "Intervals that are valid at every look"
         return InterimAnalysis(
             stop,
-            reason if rows else "nothing is rated",
+            reason if rows else "there are no ratings",
             table_of(_MeanSoFar, "stopping", title, rows),
         )
 
@@ -130,13 +131,19 @@ class Until:
             comparison = compare(a, b, criteria=ids, options=options)
         rows = () if comparison is None else comparison.rows
         names = {c.id: c.name for c in criteria}
-        left = [names[r.criterion] for r in rows if r.verdict == "cannot tell" and not r.hopeless]
-        told = [f"{names[r.criterion]} {r.verdict}" for r in rows if r.verdict != "cannot tell"]
-        few = plural(len(left), "criterion")
-        reason = f"open: {few}" if left else "; ".join(told) or "all cases would hardly tell"
+        undecided = [
+            names[r.criterion] for r in rows if r.verdict == "cannot tell" and not r.hopeless
+        ]
+        decided = [f"{names[r.criterion]} {r.verdict}" for r in rows if r.verdict != "cannot tell"]
+        few = plural(len(undecided), "criterion")
+        reason = (
+            f"open: {few}"
+            if undecided
+            else "; ".join(decided) or "all cases are unlikely to settle it"
+        )
         return InterimAnalysis(
-            bool(rows) and not left,
-            reason if rows else "nothing is rated",
+            bool(rows) and not undecided,
+            reason if rows else "there are no ratings",
             _told_table(comparison, names, systems),
         )
 
@@ -154,12 +161,12 @@ def _told_table(
 
 def _case_means(table: ScoreTable, place: dict[str, int]) -> list[float]:
     """Mean value of every case that has one, in the order of the cases."""
-    known = ~np.isnan(table.value)
-    total = np.bincount(table.case.codes[known], table.value[known], len(table.case.names))
-    count = np.bincount(table.case.codes[known], minlength=len(table.case.names))
-    found = [
+    rated = ~np.isnan(table.value)
+    total = np.bincount(table.case.codes[rated], table.value[rated], len(table.case.names))
+    count = np.bincount(table.case.codes[rated], minlength=len(table.case.names))
+    case_means = [
         (place[name], total[i] / count[i])
         for i, name in enumerate(table.case.names)
         if count[i] and name in place
     ]
-    return [float(value) for _, value in sorted(found)]
+    return [float(value) for _, value in sorted(case_means)]

@@ -60,30 +60,31 @@ def by_system(results: Iterable[_T]) -> dict[str, list[_T]]:
 def pairs(
     successes: Mapping[str, Mapping[str, Sequence[float]]], test: Test, agent: str = ""
 ) -> list[Pair]:
-    """Every two systems that share tasks, in their order, from the trials (0 or 1) of each task."""
-    made = []
+    """Return the comparison of every two systems with common tasks, from the trials (0 or 1) of
+    each task."""
+    comparisons = []
     for (first, a), (second, b) in combinations(successes.items(), 2):
         common = [task for task in a if task in b]
         if common:
-            apart = np.array([np.mean(a[task]) - np.mean(b[task]) for task in common])
-            tested = test(apart, all(len(a[t]) == len(b[t]) == 1 for t in common))
-            made.append(
+            differences = np.array([np.mean(a[task]) - np.mean(b[task]) for task in common])
+            tested = test(differences, all(len(a[t]) == len(b[t]) == 1 for t in common))
+            comparisons.append(
                 Pair(
                     first,
                     second,
                     len(common),
                     len(set(a) ^ set(b)),
-                    bounded_interval(apart, (-1.0, 1.0)),
+                    bounded_interval(differences, (-1.0, 1.0)),
                     tested.p,
                     None,
                     tested.reason,
                     tested.method,
-                    int((apart > 0).sum()),
-                    int((apart < 0).sum()),
+                    int((differences > 0).sum()),
+                    int((differences < 0).sum()),
                     agent,
                 )
             )
-    return made
+    return comparisons
 
 
 def holm(made: Sequence[Pair]) -> list[Pair]:

@@ -1,4 +1,4 @@
-"""What the tables of agreement share: the columns that name a row, and lines about criteria."""
+"""Shared parts of the agreement tables: columns that name a row, and lines about criteria."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def pair_cells(judge: str, rater: str, criterion: str, names: Mapping[str, str])
 def criterion_lines(
     criteria: Mapping[str, Sequence[str]], total: int, *, at_least: int = 2
 ) -> tuple[str, ...]:
-    """A line for each remark, with the criteria that it is about: "all criteria" where these are
-    all of `total`, and `at_least` so many."""
+    """Return a line per remark with its criteria: "all criteria" if these are all of `total` and at
+    least `at_least`."""
     lines = []
     for remark, repeated in criteria.items():
         names = list(dict.fromkeys(repeated))

@@ -1,4 +1,4 @@
-"""Does the judge say what people say, and which success labels does it doubt?"""
+"""Agreement of judges with human labels, and an audit of success labels."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ from agenteval.text import plural
 from agenteval.utility.judging import Criteria, read_criteria
 
 _NO_LABELS = (
-    "give ratings to compare with, or --audit; the store has no labels of people "
-    "(`agenteval view --label` makes them)"
+    "give labels to compare with (--labels), or --audit; the store has no human labels yet "
+    "(`agenteval view --label` collects them)"
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgreementReport(Report):
-    """Every judge against every rater, the raters among each other, the judges as a panel, the
-    success labels that a judge contradicts, corrected means with calibration, and the tests whether
-    a judge may stand in for people; each is empty where it was not asked for."""
+    """Agreement of every judge with every rater, of the raters among each other and of the judges
+    as a panel, contradicted success labels, corrected means with calibration, and tests whether a
+    judge can replace people. Parts that were not requested are empty."""
 
     pairs: tuple[JudgeAndRater, ...]
     raters: tuple[RaterAgreement, ...]
@@ -66,25 +66,25 @@ class AgreementReport(Report):
         names = {str(r["criterion_id"]): str(r["criterion"]) for r in self.tables[0].rows}
         plan = [
             (
-                f"{what} of {own.judge}, labels of {own.rater}",
+                f"{what} of {labelled.judge}, labels of {labelled.rater}",
                 about,
                 partial(reliability_lines, shown, names, of=of),
             )
-            for own in self.labelled
+            for labelled in self.labelled
             for what, about, of, shown in (
                 (
                     "Reliability",
-                    "What people say of the runs to which the judge gave a value. On the dotted "
-                    "line the value can be read as theirs; below it the judge is too kind.",
+                    "How people label runs, by the value that the judge gave them. On the dotted "
+                    "line judge and people agree; below it the judge is too lenient.",
                     "value",
-                    own.calibrations,
+                    labelled.calibrations,
                 ),
                 (
                     "Probabilities",
-                    "How often the level that the judge calls most probable is the "
-                    "label. Below the dotted line the judge is too sure of itself.",
+                    "How often the judge's most probable level is the label. Below the dotted "
+                    "line the judge is overconfident.",
                     "probability",
-                    [replace(c, bins=c.level_bins) for c in own.calibrations if c.brier],
+                    [replace(c, bins=c.level_bins) for c in labelled.calibrations if c.brier],
                 ),
             )
             if shown and (of == "value" or any(len(c.bins) > 1 for c in shown))
@@ -100,58 +100,61 @@ class AgreementReport(Report):
 
 
 def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -> AgreementReport:
-    """Compare every judge with `labels`, ratings by people: agreement per criterion, with intervals
-    over cases. `agenteval.app.options.AgreementOptions` lists the keywords.
+    """Compare judges with human labels: agreement per criterion, with intervals over cases.
 
-    Labels and `scores` are files of ratings (CSV, JSONL) or tables. Without `labels` they are those
-    of the store's newest queue, or of `queue`, given in the viewer. Each rater counts separately;
-    `raters` and `judges` select some. Without `scores` the judges are those of the
-    store (by model or start of the hash; default: the latest). `criteria` (a file, a set or a list;
-    default: those of the task) give the levels, worst to best. `runs` give case and success;
-    default: runs.jsonl beside the labels. A run is good from the value `cut` on, for the corrected
-    rate. `audit` lists runs whose success label a judge contradicts.
+    `labels` and `scores` are files of ratings (CSV, JSON Lines) or tables. Without `labels`, those
+    of the newest labelling queue in the store (or of `queue`) are used. Without `scores`, the
+    judges are those in the store, by model or start of the hash (default: the latest). Each rater
+    counts separately; `raters` and `judges` select some of them. `criteria` (a file, a set or a
+    list; default: those of the task) define the levels, worst to best. `runs` provide case and
+    success (default: runs.jsonl in the folder of the labels). `audit` lists runs whose success
+    label a judge contradicts.
 
-    The mean of each criterion is corrected by labels that `sample_to_label` drew: the labels' file
-    says so itself, or `sample` is the file that was drawn. `random_labels` declares that labels
-    without a sample were drawn at random. `alt_test` asks whether a judge may replace one of at
-    least three raters, where a person costs `epsilon` more (Calderon et al. 2025). With `gate` the
-    exit code is 4 when fewer than `min_runs` runs have a label and a rating on some criterion.
+    The mean of each criterion is corrected with labels drawn by `sample_to_label`: the labels' file
+    describes its sample, or `sample` is the file that was drawn. `random_labels` declares that
+    labels without a sample are a random sample. For the corrected rate, a run is good from the
+    value `cut`. `alt_test` tests whether a judge can replace one of at least three raters, where a
+    person costs `epsilon` more (Calderon et al. 2025). With `gate` the exit code is 4 when a
+    criterion has fewer than `min_runs` runs with a label and a rating.
 
-    Raises InputError for what cannot be used, StoreError for a store that cannot be read.
+    `agenteval.app.options.AgreementOptions` lists all keywords. Returns a report with a table per
+    question. Raises InputError for invalid input and StoreError when a store cannot be read.
     """
-    given = read_options(AgreementOptions, options, agree)
-    stored = _stored_labels(labels, given)
-    if given.alt_test and labels is None and stored is None:
-        raise InputError("asks for labels of several people", "--alt-test")
-    if not 0 <= given.epsilon < 1:
-        raise InputError(f"epsilon {given.epsilon} must lie from 0 up to 1", "--epsilon")
-    drawn = stored.sample if stored else _sample(labels, given.sample)
-    thresholds = AgreeOptions(few=given.min_runs, cut=given.cut, seed=given.seed)
-    judges = (given.judges,) if isinstance(given.judges, str) else tuple(given.judges)
-    criteria, notes = known_criteria(given.criteria, given.task)
+    settings = read_options(AgreementOptions, options, agree)
+    stored = _stored_labels(labels, settings)
+    if settings.alt_test and labels is None and stored is None:
+        raise InputError("needs labels by several people", "--alt-test")
+    if not 0 <= settings.epsilon < 1:
+        raise InputError(
+            f"epsilon {settings.epsilon} must be at least 0 and less than 1", "--epsilon"
+        )
+    drawn = stored.sample if stored else _sample(labels, settings.sample)
+    thresholds = AgreeOptions(few=settings.min_runs, cut=settings.cut, seed=settings.seed)
+    judges = (settings.judges,) if isinstance(settings.judges, str) else tuple(settings.judges)
+    criteria, notes = known_criteria(settings.criteria, settings.task)
     unfinished: list[str] = []
-    scores = given.scores
+    scores = settings.scores
     files = [scores] if isinstance(scores, str | Path | ScoreTable) else list(scores)
     if files:
-        if given.store is not None:
+        if settings.store is not None:
             raise InputError("give --store or --scores, not both", "--scores")
-        tables = _from_files(files, judges, labels, given.raters, criteria)
+        tables = _from_files(files, judges, labels, settings.raters, criteria)
     else:
-        task = given.task and Path(given.task).name
+        task = settings.task and Path(settings.task).name
         if stored:
             judges, task = judges or (stored.queue.source_key,), task or stored.queue.task
             notes += stored.notes
-        tables, criteria = _from_store(given.store, judges, task, criteria, notes, unfinished)
+        tables, criteria = _from_store(settings.store, judges, task, criteria, notes, unfinished)
     people: dict[str, ScoreTable] = {}
     if isinstance(labels, ScoreTable):
         people = {"people": labels}
     elif stored:
-        people = _chosen_people(stored, given.raters)
+        people = _chosen_people(stored, settings.raters)
     elif labels is not None:
         path = Path(labels)
-        chosen = chosen_raters(path, given.raters, "--rater")
+        chosen = chosen_raters(path, settings.raters, "--rater")
         people = {r or path.stem: file_table(path, criteria, rater=r) for r in chosen}
-    tables, people = _placed(tables, people, labels, given.runs, notes)
+    tables, people = _placed(tables, people, labels, settings.runs, notes)
     pairs = [
         JudgeAndRater(judge, rater, tuple(agreement_of(table, by_rater, criteria, thresholds)))
         for judge, table in tables.items()
@@ -163,7 +166,7 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
         if len(tables) > 1
     ]
     audits = []
-    for judge, table in tables.items() if given.audit else ():
+    for judge, table in tables.items() if settings.audit else ():
         suspects = tuple(audit_labels(table))
         contradicted = {s.run for s in suspects if s.against}
         audits.append(AuditBy(judge, suspects, tuple(with_and_without(table, contradicted))))
@@ -172,16 +175,18 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
         LabelledBy(
             judge,
             rater,
-            tuple(labelled_means(table, by_rater, criteria, drawn, random=given.random_labels)),
+            tuple(labelled_means(table, by_rater, criteria, drawn, random=settings.random_labels)),
             tuple(calibrations(table, by_rater, criteria)),
         )
         for judge, table in tables.items()
         for rater, by_rater in people.items()
     ]
     tests = [
-        Replacing(judge, tuple(people), replacing(table, people, criteria, epsilon=given.epsilon))
+        Replacing(
+            judge, tuple(people), replacing(table, people, criteria, epsilon=settings.epsilon)
+        )
         for judge, table in tables.items()
-        if given.alt_test
+        if settings.alt_test
     ]
     names = {c.id: c.name for c in criteria}
     report = AgreementReport(
@@ -189,7 +194,7 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
         if people
         else f"label audit by {', '.join(tables)}",
         tables=(
-            *agreement_tables(pairs, among, panels, audits, names, confusion=given.confusion),
+            *agreement_tables(pairs, among, panels, audits, names, confusion=settings.confusion),
             *label_tables(labelled, tests, names),
             disagreement_table(
                 disagreements({**tables, **people}), names, "repeats, judges and people"
@@ -204,7 +209,7 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
         labelled=tuple(labelled),
         replacing=tuple(tests),
     )
-    return report.gated(*_gates(pairs, given.min_runs)) if given.gate else report
+    return report.gated(*_gates(pairs, settings.min_runs)) if settings.gate else report
 
 
 def _stored_labels(labels: Ratings | None, given: AgreementOptions) -> LabelledQueue | None:
@@ -212,7 +217,7 @@ def _stored_labels(labels: Ratings | None, given: AgreementOptions) -> LabelledQ
     needed and there are none."""
     if labels is not None or given.scores:
         if given.queue is not None:
-            raise InputError("names labels of the store; give no --labels and --scores", "--queue")
+            raise InputError("selects labels in the store; remove --labels and --scores", "--queue")
         if labels is None and not given.audit:
             raise InputError(_NO_LABELS, "--labels")
         return None
@@ -226,7 +231,9 @@ def _stored_labels(labels: Ratings | None, given: AgreementOptions) -> LabelledQ
     except NoStoreYet:
         raise InputError(_NO_LABELS, "--labels") from None
     if not labelled.people:
-        raise InputError(f"nobody has labelled a run of {labelled.queue.name!r} yet", "--queue")
+        raise InputError(
+            f"there are no labels yet in the queue {labelled.queue.name!r} yet", "--queue"
+        )
     return labelled
 
 
@@ -241,11 +248,11 @@ def _chosen_people(stored: LabelledQueue, raters: Sequence[str]) -> dict[str, Sc
 
 
 def _sample(labels: Ratings | None, sample: str | Path | None) -> Sample | None:
-    """How the labels were drawn, as their own file or `sample` says; None where neither does."""
+    """Return how the labels were drawn according to their file or `sample`, or None."""
     if sample is not None:
         drawn = read_sample(Path(sample))
         if drawn is None:
-            raise InputError("this file names no sample", str(sample))
+            raise InputError("this file does not describe a sample", str(sample))
         return drawn
     return read_sample(Path(labels)) if isinstance(labels, str | Path) else None
 
@@ -283,15 +290,17 @@ def sample_to_label(
     criteria: Criteria | None = None,
     runs: str | Path | Sequence[Run] | None = None,
 ) -> SampleReport:
-    """Draw `n` of the runs that a judge rated, for people to label (`analysis.sampling.draw`).
+    """Draw `n` of the runs rated by a judge, for people to label.
 
-    The ratings are those of the store's latest judge, of `judge`, or of `scores`. Texts are those
-    of `runs`, which need not be given. Save the report as .csv or .jsonl, have the empty labels
-    filled in, and give the file to `agree`. Raises InputError as `agree`, and for n below 1.
+    The ratings are those of the store's latest judge, of `judge`, or of `scores`. `runs` adds their
+    inputs and outputs to the sheet. `by` is explained at `analysis.sampling.draw`.
+
+    Returns a report: save it as .csv or .jsonl, have the empty labels filled in, and pass the file
+    to `agree`. Raises as `agree`, and InputError when `n` is less than 1.
     """
     if n < 1:
-        raise InputError(f"{n} runs cannot be drawn", "--n")
-    name, table, known, notes = judge_table(scores, store, judge, task, criteria)
+        raise InputError(f"{n} runs are too few to draw", "--n")
+    name, table, known_criteria_list, notes = judge_table(scores, store, judge, task, criteria)
     if runs is not None:
         placed, _ = _placed({name: table}, {}, None, runs, notes)
         table = placed[name]
@@ -301,9 +310,9 @@ def sample_to_label(
     texts = {run.id: make_view(run) for run in read}
     sample = draw(table, n, by=by, seed=seed)
     if unrated := len(table.present("run")) - sample.total:
-        notes.append(f"{plural(unrated, 'run')} without a rating cannot be drawn")
+        notes.append(f"{plural(unrated, 'run')} without a rating; they cannot be drawn")
     ids = table.present("criterion")
-    levels = {c.id: " | ".join(c.accepted_values) for c in known}
+    levels = {c.id: " | ".join(c.accepted_values) for c in known_criteria_list}
     entries = {entry.run: entry for entry in table.entries()}
     sheet = []
     for run, weight in sample.weights.items():
@@ -330,7 +339,7 @@ def sample_to_label(
         for run, weight in sample.weights.items()
     ]
     return SampleReport(
-        title=f"to be labelled, of the runs that {name} rated: {sample.name}",
+        title=f"to label, of the runs rated by {name} rated: {sample.name}",
         tables=(table_of(_SampledRun, "sample", "Runs to label", rows, detail=True),),
         notes=tuple(notes),
         sample=sample,
@@ -345,30 +354,30 @@ def judge_table(
     task: str | None,
     criteria: Criteria | None,
 ) -> tuple[str, ScoreTable, tuple[Criterion, ...], list[str]]:
-    """Name and ratings of one judge, of a store (the latest unless named) or of ratings made
-    elsewhere, with the criteria, and what must be said. Raises InputError where it is not one."""
-    known, notes = known_criteria(criteria, task)
+    """Return name and ratings of one judge of a store (default: the latest) or of a table, with the
+    criteria and notes. Raises InputError unless it is exactly one judge."""
+    rated_criteria, notes = known_criteria(criteria, task)
     judges = (judge,) if judge else ()
     if scores is not None:
-        tables = _from_files([scores], judges, None, (), known)
+        tables = _from_files([scores], judges, None, (), rated_criteria)
         if len(tables) > 1:
             raise InputError(f"choose a judge: {', '.join(tables)}", "--source")
     else:
         unfinished: list[str] = []
         name = task and Path(task).name
-        tables, known = _from_store(store, judges, name, known, notes, unfinished)
+        tables, rated_criteria = _from_store(store, judges, name, rated_criteria, notes, unfinished)
         notes += unfinished
     ((name, table),) = tables.items()
     rated = table.present("criterion")
-    unknown = [c for c in rated if c not in {k.id for k in known}]
+    unknown = [c for c in rated if c not in {k.id for k in rated_criteria}]
     numeric = (Criterion(id=c, name=c, scale="numeric", numeric_range=(0, 1)) for c in unknown)
-    return name, table, (*known, *numeric), notes
+    return name, table, (*rated_criteria, *numeric), notes
 
 
 def _gates(pairs: Iterable[JudgeAndRater], least: int) -> list[Gate]:
     return [
         Gate(
-            "runs rated by both at least",
+            "more runs rated by both",
             "met" if a.compared >= least else "undecided",
             f"{a.compared} runs rated by {pair.judge} and {pair.rater}",
             a.criterion_id,
@@ -397,7 +406,7 @@ def _from_files(
     raters: Sequence[str],
     known: tuple[Criterion, ...],
 ) -> dict[str, ScoreTable]:
-    """Tables by rater; what is compared with is no judge."""
+    """Return tables by rater, without the raters of the labels."""
     tables: dict[str, ScoreTable] = {}
     for ratings in given:
         if isinstance(ratings, ScoreTable):
@@ -416,7 +425,9 @@ def _from_files(
         raise InputError(f"no --scores file has a rater {unknown[0]!r}", "--source")
     if not tables:
         raise InputError(
-            "no rater is left to be the judge: labels and scores are the same", "--scores"
+            "the labels and scores come from the same raters, so there is no judge to compare; "
+            "choose one with --source",
+            "--scores",
         )
     return tables
 
@@ -425,17 +436,17 @@ def _judges_in(
     path: Path, judges: Sequence[str], labels: Ratings | None, raters: Sequence[str]
 ) -> list[str | None]:
     """The raters of a file that are asked for, else all; in the file of the labels, all others."""
-    there = raters_in(path)
-    if there == [None] and path.stem in judges:
-        wanted: list[str | None] = [None]  # a file without raters goes by its name
+    present = raters_in(path)
+    if present == [None] and path.stem in judges:
+        present_judges: list[str | None] = [None]  # a file without raters goes by its name
     else:
-        wanted = [rater for rater in judges if rater in there]
-    chosen = wanted or ([] if judges else there)
+        present_judges = [rater for rater in judges if rater in present]
+    chosen = present_judges or ([] if judges else present)
     if not isinstance(labels, str | Path) or not same_file(path, Path(labels)):
         return chosen
-    people: set[str | None] = set(raters) or set(there)
-    if set(wanted) & people:
-        raise InputError(f"rater {wanted[0]!r} is judge and label at once", "--source")
+    people: set[str | None] = set(raters) or set(present)
+    if set(present_judges) & people:
+        raise InputError(f"rater {present_judges[0]!r} is both judge and label", "--source")
     return [rater for rater in chosen if rater not in people]
 
 
@@ -458,7 +469,7 @@ def _from_store(
                 model = judge.source.model
                 shown = model if model not in tables else f"{model} {judge.key[:12]}"
                 if shown in tables:
-                    raise InputError(f"{name!r} names the same judge again", "--source")
+                    raise InputError(f"{name!r} is the same judge twice", "--source")
                 rated = _rated_alike(judge, criteria, notes, fixed=bool(known))
                 for criterion in rated.values():
                     criteria.setdefault(criterion.id, criterion)
@@ -470,28 +481,27 @@ def _from_store(
 def _rated_alike(
     judge: StoredJudge, criteria: Mapping[str, Criterion], notes: list[str], *, fixed: bool
 ) -> dict[str, Criterion]:
-    """The newest version of each criterion, by content hash, if its levels are those known.
-
-    With `fixed` criteria that are not known are left out.
-    """
-    kept: dict[str, Criterion] = {}
+    """Return the newest version of each criterion by content hash if its levels are the expected
+    ones. With `fixed`, unknown criteria are dropped."""
+    comparable: dict[str, Criterion] = {}
     other_levels = []
     for key, criterion in judge.store.newest_criteria(judge.key).items():
         name = criterion.id
         if name not in criteria:
             if not fixed:
-                kept[key] = criterion
+                comparable[key] = criterion
         elif criterion.accepted_values != criteria[name].accepted_values:
             other_levels.append(
-                f"{name}: the stored judge used other levels than the criteria; left out"
+                f"{name}: skipped, because its levels in the store differ from those in the "
+                "criteria file"
             )
         else:
-            kept[key] = criterion
-    if not kept:
+            comparable[key] = criterion
+    if not comparable:
         why = f" ({'; '.join(other_levels)})" if other_levels else ""
         raise InputError(f"the stored judge has rated none of the criteria{why}", "--source")
     notes += other_levels
-    return kept
+    return comparable
 
 
 def _placed(
@@ -501,14 +511,21 @@ def _placed(
     runs: str | Path | Sequence[Run] | None,
     notes: list[str],
 ) -> tuple[dict[str, ScoreTable], dict[str, ScoreTable]]:
-    """With cases and success of the runs, if these are given or lie beside the labels."""
-    beside = Path(labels).parent / "runs.jsonl" if isinstance(labels, str | Path) else None
-    place = runs if runs is not None else beside if beside and beside.is_file() else None
+    """Return the tables with cases and success from the runs, if given or in the folder of the
+    labels."""
+    default_runs = Path(labels).parent / "runs.jsonl" if isinstance(labels, str | Path) else None
+    place = (
+        runs
+        if runs is not None
+        else default_runs
+        if default_runs and default_runs.is_file()
+        else None
+    )
     if place is None:
         return judges, people
-    known = read_runs(str(place)).runs if isinstance(place, str | Path) else tuple(place)
-    case = {run.id: content_hash(run.input) for run in known if run.input}
-    success = {run.id: run.success for run in known}
+    run_list = read_runs(str(place)).runs if isinstance(place, str | Path) else tuple(place)
+    case = {run.id: content_hash(run.input) for run in run_list if run.input}
+    success = {run.id: run.success for run in run_list}
     tables = [*judges.values(), *people.values()]
     if not any(name in success for table in tables for name in table.run.names):
         if runs is None:

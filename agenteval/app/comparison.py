@@ -32,10 +32,8 @@ from agenteval.store import Store, default_path
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonReport(Report):
-    """Of every criterion, and of success, whether B is better than A, as far as that can be known.
-
-    `comparison` holds the figures, `names` what A and B are.
-    """
+    """Verdicts on whether B is better than A for every criterion and success. `comparison` has the
+    figures, `names` the names of A and B."""
 
     comparison: Comparison
     names: tuple[str, str]
@@ -67,8 +65,16 @@ class ComparisonReport(Report):
         return junit_xml(
             self.gates,
             f"agenteval compare: B = {self.names[1]}, A = {self.names[0]}",
-            about | {f"{name}.{k}": v for name, own in figures.items() for k, v in own.items()},
-            {name: "; ".join(f"{k} {v}" for k, v in own.items()) for name, own in figures.items()},
+            about
+            | {
+                f"{name}.{k}": v
+                for name, properties in figures.items()
+                for k, v in properties.items()
+            },
+            {
+                name: "; ".join(f"{k} {v}" for k, v in properties.items())
+                for name, properties in figures.items()
+            },
             undecided_passes=self.undecided_passes,
         )
 
@@ -86,56 +92,63 @@ class ComparisonReport(Report):
             "p_holm": row.p_holm,
             "detectable": row.detectable,
         }
-        known = {name: f"{value:.6g}" for name, value in numbers.items() if value is not None}
-        return {"pairs": str(row.n), **known, "verdict": verdict_of(self.comparison, row)}
+        figures = {name: f"{value:.6g}" for name, value in numbers.items() if value is not None}
+        return {"pairs": str(row.n), **figures, "verdict": verdict_of(self.comparison, row)}
 
 
 def compare(
     a: str | None = None, b: str | None = None, **options: Unpack[ComparisonKeywords]
 ) -> ComparisonReport:
-    """Compare B with A, paired by case: difference with interval, verdict and gates of every
-    criterion. `agenteval.app.options.ComparisonOptions` lists the keywords.
+    """Compare B with A, paired by case: difference with interval, verdict and gates for each
+    criterion.
 
-    `a` and `b` are systems rated by one judge (default: the latest of the store). Without them two
-    `judges` of the same runs are compared, or two experiments: `store` and `other`, or the files or
-    tables of ratings `scores` and `other`; one system alone is compared in both. `judges` are
-    models or starts of hashes; in files, raters. Ratings that are labels without values need
-    `criteria`; `only` restricts the rows by id.
+    `a` and `b` are systems rated by one judge (default: the latest in the store). Without them, two
+    `judges` of the same runs are compared, or two experiments: `store` and `other`, or `scores` and
+    `other` (files or tables of ratings). With one system, it is compared in both. `judges` are
+    models or starts of hashes, or raters for files. Ratings that are labels without values need
+    `criteria`. `only` selects rows by id.
 
-    Differences are B minus A in shares of the scale (0 worst, 1 best). A difference up to `margin`
-    does not matter; below `min_cases` common cases nothing is decided. If you look while cases are
-    still coming in, in random order, give the number that is `planned`: then verdicts and intervals
-    hold at all looks together. `fail_under` sets a gate that B's mean on a criterion is not below a
-    value, `fail_if` ("surely-worse", "not-surely-as-good") one on every row. Gates set `exit_code`:
-    1 missed, 4 undecided unless `undecided_passes`.
+    Differences are B minus A as shares of the scale (0 worst, 1 best). Differences up to `margin`
+    are ignored, and fewer than `min_cases` common cases give no verdict. To look while cases are
+    still arriving in random order, pass their total number as `planned`: verdicts and intervals are
+    then valid at all looks together. `fail_under` is a gate on B's mean of a criterion, `fail_if`
+    ("surely-worse", "not-surely-as-good") a gate on every row. Gates set `exit_code`: 1 if missed,
+    4 if undecided, unless `undecided_passes`. `agenteval.app.options.ComparisonOptions` lists all
+    keywords.
 
-    Raises InputError for what cannot be compared, StoreError for a store that cannot be read.
+    Returns a report with a row per criterion. Raises InputError when the sides cannot be compared,
+    and StoreError when a store cannot be read.
     """
-    given = read_options(ComparisonOptions, options, compare)
-    judges = (given.judges,) if isinstance(given.judges, str) else tuple(given.judges)
+    settings = read_options(ComparisonOptions, options, compare)
+    judges = (settings.judges,) if isinstance(settings.judges, str) else tuple(settings.judges)
     systems = tuple(name for name in (a, b) if name is not None)
-    _check(systems, judges, given.store if given.scores is None else given.scores, given.other)
-    pair = _paired(systems, judges, given)
+    _check(
+        systems,
+        judges,
+        settings.store if settings.scores is None else settings.scores,
+        settings.other,
+    )
+    pair = _paired(systems, judges, settings)
     comparison = compare_tables(
         pair.first,
         pair.second,
         pair_by=pair.pair_by,
-        criteria=given.only,
+        criteria=settings.only,
         options=CompareOptions(
-            margin=given.margin,
-            min_cases=given.min_cases,
-            seed=given.seed,
-            planned=given.planned,
+            margin=settings.margin,
+            min_cases=settings.min_cases,
+            seed=settings.seed,
+            planned=settings.planned,
         ),
     )
-    limits = given.fail_under
+    limits = settings.fail_under
     limits = limits.items() if isinstance(limits, Mapping) else limits
     gates = [under_gate(comparison, name, value) for name, value in limits]
-    if given.fail_if is not None:
-        gates += regression_gates(comparison, given.fail_if)
+    if settings.fail_if is not None:
+        gates += regression_gates(comparison, settings.fail_if)
         if not gates:
             why = "; ".join(f"{row.criterion}: {row.reason}" for row in comparison.rows)
-            raise InputError(f"no row has a mean, so no gate could fail ({why})", "--fail-if")
+            raise InputError(f"no row has a mean, so no gate could be checked ({why})", "--fail-if")
     warnings = comparison_warnings(pair, comparison)
     report = ComparisonReport(
         title=f"A = {pair.names[0]}, B = {pair.names[1]}",
@@ -158,26 +171,29 @@ def compare(
                 "a": pair.first.runs_by_status("no_answer:"),
                 "b": pair.second.runs_by_status("no_answer:"),
             },
-            "on_undecided": "pass" if given.undecided_passes else "fail",
+            "on_undecided": "pass" if settings.undecided_passes else "fail",
         },
         comparison=comparison,
         names=pair.names,
-        undecided_passes=given.undecided_passes,
+        undecided_passes=settings.undecided_passes,
     )
-    return report.gated(*gates, undecided_passes=given.undecided_passes)
+    return report.gated(*gates, undecided_passes=settings.undecided_passes)
 
 
 def _check(systems: tuple[str, ...], judges: tuple[str, ...], here: object, other: object) -> None:
     if len(judges) > 2:
         raise InputError("at most two judges can be compared", "--source")
     if len(set(systems)) == 2 and len(judges) == 2:
-        raise InputError("two systems and two judges at once: a difference could come from either")
+        raise InputError(
+            "two systems and two judges cannot be compared at once: a difference "
+            "could come from either"
+        )
     if len(systems) == 2 and systems[0] == systems[1] and other is None:
         raise InputError(f"{systems[0]!r} is compared with itself", "compare")
     if len(systems) < 2 and other is None and len(judges) < 2:
         raise InputError(
-            "say what to compare: two systems, two judges (--source twice), or a second store or "
-            "score file (--with)",
+            "choose what to compare: two systems, two judges (--source twice), or a second store "
+            "or score file (--with)",
             "compare",
         )
     if isinstance(here, str | Path) and isinstance(other, str | Path):
@@ -197,14 +213,14 @@ def _paired(
         if store is not None:
             raise InputError("give --store or --scores, not both", "--scores")
         if isinstance(other, Store):
-            raise InputError("ratings are compared with ratings, a store with a store", "other")
-        known, _ = known_criteria(given.criteria, task)
+            raise InputError("compare ratings with ratings, or a store with a store", "other")
+        rated_criteria, _ = known_criteria(given.criteria, task)
         ratings = [Path(p) if isinstance(p, str) else p for p in (scores, other or scores)]
         names = ["the ratings" if isinstance(p, ScoreTable) else str(p) for p in ratings]
         query = RatingQuery(systems, judges, task, other is not None, (names[0], names[1]))
-        return compared_tables(query, ratings, known)
+        return compared_tables(query, ratings, rated_criteria)
     if isinstance(other, ScoreTable):
-        raise InputError("ratings are compared with ratings, a store with a store", "other")
+        raise InputError("compare ratings with ratings, or a store with a store", "other")
     with ExitStack() as stack:
         stores = [
             stack.enter_context(opened(place, create=False))

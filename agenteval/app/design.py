@@ -28,47 +28,50 @@ def design(
     task: str | None = None,
     criteria: Criteria | None = None,
 ) -> Report:
-    """What numbers of cases and repeats give and cost: a row for each pair.
+    """Return the precision and cost of each number of cases and repeats, one row per pair.
 
-    The spread of values is that of ratings like those to come: of `scores` or of a `store`, there
-    of the criterion whose mean is known least well. Without ratings it is the widest that values in
-    [0, 1] can have, half of them 0 and half 1, and nothing is known about repeats. `price` is that
-    of one call, which judges all criteria of one run once; `systems` answer every case. With
-    `width` a note says how many cases it takes until an interval is that narrow.
+    The spread of values is estimated from existing ratings, `scores` or a `store`, for the
+    criterion with the least precise mean. Without ratings it is the largest possible for values in
+    [0, 1] (half of them 0, half 1), and the effect of repeats is unknown. `price` is the cost of
+    one call, which judges one run on all criteria; `systems` is the number of systems that answer
+    every case. With `width`, a note has the number of cases needed for an interval of that width.
 
     Raises InputError for numbers that are not positive and for ratings that cannot be used.
     """
     if not cases or not repeats or min(*cases, *repeats, systems) < 1:
-        raise InputError("numbers of cases, repeats and systems start at 1", "design")
+        raise InputError("numbers of cases, repeats and systems must be at least 1", "design")
     if width is not None and not 0 < width < 1:
-        raise InputError(f"{width} is no width between 0 and 1", "--width")
-    between, within, apart = WIDEST, None, None
-    notes = ["without ratings to learn from: values as far apart as they can be, half 0, half 1"]
+        raise InputError(f"{width} is not a width between 0 and 1", "--width")
+    between, within, interaction = WIDEST, None, None
+    notes = [
+        "no ratings to estimate the spread from: assuming the largest possible (half of the "
+        "values 0, half 1)"
+    ]
     if scores is not None or store is not None:
-        name, table, known, notes = judge_table(scores, store, judge, task, criteria)
-        found = spreads(table, known)
-        if not found:
+        name, table, criteria_list, notes = judge_table(scores, store, judge, task, criteria)
+        results = spreads(table, criteria_list)
+        if not results:
             where = str(scores) if isinstance(scores, str | Path) else "design"
-            raise InputError(f"no criterion has values of two cases by {name}", where)
-        widest = max(found, key=lambda one: one.between + (one.components.repeat or 0.0))
+            raise InputError(f"no criterion has values for two cases by {name}", where)
+        widest = max(results, key=lambda one: one.between + (one.components.repeat or 0.0))
         between, within = widest.between, widest.components.repeat
         if widest.components.case_system is not None:
-            apart = 2 * widest.components.case_system
+            interaction = 2 * widest.components.case_system
         notes.append(
-            f"spread as in the ratings by {name} on {widest.criterion_id}, the criterion whose "
-            f"mean is known least well: standard deviation {between**0.5:.3f} between cases"
-            + (f", {within**0.5:.3f} between repeats" if within is not None else "")
+            f"spread estimated from the ratings by {name} on {widest.criterion_id}, the "
+            f"criterion with the least precise mean: standard deviation {between**0.5:.3f} "
+            "between cases" + (f", {within**0.5:.3f} between repeats" if within is not None else "")
         )
     if within is None:
         repeats, within = repeats[:1], 0.0
-        notes.append("what repeats add is not known without ratings of two of them")
+        notes.append("the effect of repeats is unknown; it needs ratings of at least two repeats")
     if width is not None:
         notes += [
-            f"an interval {width:g} wide takes {cases_for_width(width, between, within, k):,} "
+            f"an interval of width {width:g} needs {cases_for_width(width, between, within, k):,} "
             f"cases with {plural(k, 'repeat')}"
             for k in repeats
         ]
     table_ = design_table(
-        between, within, cases, repeats, apart=apart, systems=systems, price=price
+        between, within, cases, repeats, apart=interaction, systems=systems, price=price
     )
     return Report(title="", tables=(table_,), notes=tuple(notes))

@@ -80,15 +80,16 @@ def run(
     notify: Notify | None = None,
     progress: Progress | None = None,
 ) -> EvaluationReport:
-    """Run the steps of an evaluation file; stored results are not asked for again.
+    """Run the steps of an evaluation file. Stored results are not requested again.
 
     The steps are criteria (if the criteria file is missing), quantify, verify, compare, plan,
     trace, flow and report, each if the file has its section; `only` selects some. `overrides`
-    change values of the file, such as "judge.repeats=3". `store` replaces that of the file. A step
-    that stops early ends the evaluation; the same call continues. With `dry_run` nothing is sent or
-    stored, and `estimate` has the requests and cost of all steps.
+    change values of the file, such as "judge.repeats=3", and `store` replaces its store. A step
+    that stops early ends the evaluation; the same call continues it.
 
-    Raises InputError for a file that cannot be used, before anything is sent.
+    Returns the reports of all steps. With `dry_run` nothing is sent or stored, and `estimate` has
+    the requests and cost of all steps. Raises InputError for an invalid file before anything is
+    sent.
     """
     unknown = [step for step in only if step not in STEPS]
     if unknown:
@@ -104,7 +105,7 @@ def run(
         possible -= {"criteria"}
     for step in only:
         if step not in possible:
-            raise InputError(f"the file has no section for the step {step!r}", "--only")
+            raise InputError(f"the file does not have a section for the step {step!r}", "--only")
     steps = [s for s in STEPS if s in possible and s in (only or STEPS)]
     try:
         return _Evaluation(evaluation, steps, watch).run(dry_run=dry_run)
@@ -139,18 +140,18 @@ class _Evaluation:
             read = read_run_list(path, name, self.watch, mapping)
             if not read:
                 raise InputError("there are no runs", path)
-            named = sorted({run.system for run in read} - {"unnamed", system})
-            if system and len(named) > 1:
-                listed = ", ".join(named[:5])
+            systems_read = sorted({run.system for run in read} - {"unnamed", system})
+            if system and len(systems_read) > 1:
+                listed = ", ".join(systems_read[:5])
                 raise InputError(f"under {system!r} in `runs`, but of systems {listed}", path)
-            if system and named:
-                self.watch.warn(f"{path}: its runs of {named[0]!r} count as {system!r}")
+            if system and systems_read:
+                self.watch.warn(f"{path}: its runs of {systems_read[0]!r} count as {system!r}")
             runs += [r.model_copy(update={"system": system}) if system else r for r in read]
         if (compare := self.file.compare) is not None:
             systems, baseline = {run.system for run in runs}, compare["baseline"]
             if baseline not in systems or len(systems) < 2:
-                known = ", ".join(sorted(systems))
-                problem = f"no system to compare with {baseline!r}; the runs are of {known}"
+                system_names = ", ".join(sorted(systems))
+                problem = f"no baseline system {baseline!r}; the runs are of {system_names}"
                 raise InputError(problem, f"{self.file.path}: compare.baseline")
         return runs
 
@@ -220,7 +221,7 @@ class _Evaluation:
         budgets: dict[str, Budget] = {}
         for step in self.steps:
             if step in ("quantify", "verify") and missing:
-                note = "scores are not estimated before the criteria are proposed"
+                note = "scores can only be estimated after the criteria are proposed"
                 total += CostEstimate(notes=(note,))
             elif step not in ("compare", "report") and (step != "criteria" or missing):
                 estimate = self._step(step, dry_run=True).estimate or CostEstimate()
@@ -287,14 +288,14 @@ class _Evaluation:
         ids = [leaf.id for c in criteria for _, leaf in c.leaves()]
         names = [name for c in criteria for _, leaf in c.leaves() for name in (leaf.id, leaf.name)]
         compare, verify = self.file.compare or {}, self.file.verify or {}
-        for key, wanted, known in (
+        for key, values, allowed in (
             ("compare.fail_under", compare.get("fail_under", ()), [*ids, "success"]),
             ("compare.criteria", compare.get("only") or (), [*ids, "success"]),
             ("verify.allow_criteria", verify.get("allow_criteria", ()), names),
         ):
-            for name in wanted:
-                if name.casefold() not in map(str.casefold, known):
-                    problem = f"{key}: no criterion {name!r}; there are {', '.join(known)}"
+            for name in values:
+                if name.casefold() not in map(str.casefold, allowed):
+                    problem = f"{key}: no criterion {name!r}; there are {', '.join(allowed)}"
                     raise InputError(problem, str(self.file.path))
 
     def _verify(self, *, dry_run: bool = False) -> Report:

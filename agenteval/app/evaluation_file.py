@@ -55,8 +55,8 @@ class Key:
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema of the value."""
         bounds = {"minimum": self.minimum, "maximum": self.maximum}
-        known = {name: bound for name, bound in bounds.items() if bound is not None}
-        return {**TypeAdapter(self.type).json_schema(), "description": self.help, **known}
+        limits = {name: bound for name, bound in bounds.items() if bound is not None}
+        return {**TypeAdapter(self.type).json_schema(), "description": self.help, **limits}
 
 
 def keys_of(
@@ -88,12 +88,12 @@ def keys_of(
 _RUN = {"store", "retry_failed", "dry_run", "workers", "ray"}
 _REQUESTS = {
     "reasoning_effort": Key(
-        "reasoning_effort", str | None, "How long the model thinks: low, medium, high."
+        "reasoning_effort", str | None, "Reasoning effort of the model: low, medium or high."
     ),
     "max_tokens": Key(
-        "max_tokens", int | Literal["none"] | None, "Most tokens of one reply, or none.", 1
+        "max_tokens", int | Literal["none"] | None, "Maximum tokens per reply, or none.", 1
     ),
-    "parameters": Key("parameters", dict[str, Any], "Further parameters of every request."),
+    "parameters": Key("parameters", dict[str, Any], "Additional request parameters."),
 }
 SECTIONS: dict[str, dict[str, Key]] = {
     "criteria": {
@@ -129,12 +129,16 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "sample": Key("sample", int, "Verify on this many runs, drawn by seed.", 1),
         "seed": Key("seed", int, "Seed of the sample and the intervals.", 0),
         "repeats": Key("repeats", int, "How often each text is judged.", 1),
-        "labels": Key("labels", str, "Labels of these runs by people."),
-        "probes": Key("probes", bool, "Also ask in other ways and with attacks in the text."),
-        "sequential": Key("sequential", bool, "Stop when no verdict is open."),
+        "labels": Key("labels", str, "Human labels of these runs."),
+        "probes": Key(
+            "probes", bool, "Also probe the judge with other prompts and with attacks in the text."
+        ),
+        "sequential": Key("sequential", bool, "Stop when every verdict is settled."),
         "gate": Key("gate", bool, "Exit 4 (not enough data) or 5 (not trustworthy)."),
-        "allow_criteria": Key("allow_criteria", list[str], "Refuted criteria that may pass."),
-        "output": Key("output", str, "Where the criteria with their verdicts are written."),
+        "allow_criteria": Key(
+            "allow_criteria", list[str], "Refuted criteria that the gate ignores."
+        ),
+        "output": Key("output", str, "Output file of the criteria with their verdicts."),
     },
     "compare": {
         "baseline": Key(
@@ -146,16 +150,18 @@ SECTIONS: dict[str, dict[str, Key]] = {
             without={"other", "judges", "store", "scores", "task", "criteria"},
         ),
         "fail_if": Key("fail_if", FailIf | None, "Gate on every criterion."),
-        "fail_under": Key("fail_under", dict[str, float], "Gate: a mean is not below a value."),
-        "undecided": Key("undecided", Literal["pass", "fail"], "What undecided gates do."),
+        "fail_under": Key("fail_under", dict[str, float], "Gate: fail if a mean is below a value."),
+        "undecided": Key(
+            "undecided", Literal["pass", "fail"], "Whether an undecided gate fails or passes."
+        ),
     },
     "limits": keys_of(LimitOptions),
     "plan": {
-        "suite": Key("suite", str, "File of the planning tests.", required=True),
+        "suite": Key("suite", str, "File with the planning tests.", required=True),
         **keys_of(PlanTestOptions, without=_RUN),
     },
     "trace": {
-        "traces": Key("traces", str, "File or folder of the traces.", required=True),
+        "traces": Key("traces", str, "File or folder with the traces.", required=True),
         **keys_of(LocateOptions, without=_RUN),
     },
     "flow": {
@@ -293,8 +299,8 @@ class _Checker:
         raise InputError(problem, self.place(pathway))
 
     def refuse_unknown(self, pathway: Pathway, names: Iterable[str]) -> NoReturn:
-        known = sorted(names)
-        hint = did_you_mean(pathway[-1], known, cutoff=0.5) or f"known: {', '.join(known)}"
+        allowed = sorted(names)
+        hint = did_you_mean(pathway[-1], allowed, cutoff=0.5) or f"known: {', '.join(allowed)}"
         if _SECRET.search(pathway[-1]):
             hint = "secrets are read from the environment, for example AGENTEVAL_API_KEY"
         self.refuse(pathway, f"unknown key {'.'.join(pathway)!r}; {hint}")
@@ -328,7 +334,7 @@ class _Checker:
         keys = SECTIONS[name]
         if not isinstance(values, dict):
             self.refuse((name,), f"`{name}` must have keys, such as {', '.join(list(keys)[:3])}")
-        made = {}
+        section = {}
         for key, value in values.items():
             if key not in keys:
                 self.refuse_unknown((name, key), keys)
@@ -342,11 +348,11 @@ class _Checker:
             if outside:
                 bounds = f"at least {low:g}" if high is None else f"from {low:g} to {high:g}"
                 self.refuse((name, key), f"{name}.{key}: {checked} must be {bounds}")
-            made[spec.keyword] = spec.convert(checked) if spec.convert else checked
+            section[spec.keyword] = spec.convert(checked) if spec.convert else checked
         for key, spec in keys.items():
             if spec.required and key not in values:
                 self.refuse((name,), f"`{name}.{key}` is missing: {spec.help}")
-        return made
+        return section
 
 
 class _Loader(yaml.SafeLoader):
@@ -384,32 +390,32 @@ class _Values:
         """Return the value of a node. Raises InputError."""
         self._count(node, len(pathway))
         if isinstance(node, yaml.MappingNode):
-            made = {}
+            result = {}
             for name, (key, value) in self._pairs(node, len(pathway)).items():
                 self.lines[*pathway, name] = key.start_mark.line + 1
                 if "parameters" in pathway and _SECRET.search(name):
                     self._refuse_secret(key)
-                made[name] = self.value(value, (*pathway, name))
-            return made
+                result[name] = self.value(value, (*pathway, name))
+            return result
         if isinstance(node, yaml.SequenceNode):
             return [self.value(item, (*pathway, str(n))) for n, item in enumerate(node.value)]
         try:
-            made = _MAKE[node.tag.removeprefix(_TAG)](node.value)
+            result = _MAKE[node.tag.removeprefix(_TAG)](node.value)
         except (KeyError, ValueError):
             self._refuse(node, f"{node.value[:40]!r} is not a value of {node.tag[:80]}")
-        if isinstance(made, int | float) and not abs(made) < 2**63:  # infinity too
+        if isinstance(result, int | float) and not abs(result) < 2**63:  # infinity too
             self._refuse(node, f"{node.value[:20]} is too large")
-        if isinstance(made, str) and re.search("[\0\ud800-\udfff]", made):
-            self._refuse(node, "a text with a NUL or half a character")
-        if isinstance(made, str) and pathway[:1] != ("task",):
-            shown = re.sub(r"^postgres(ql)?://[^/@:]+@", "", made)  # a user alone is no secret
+        if isinstance(result, str) and re.search("[\0\ud800-\udfff]", result):
+            self._refuse(node, "the text has a NUL or an incomplete character")
+        if isinstance(result, str) and pathway[:1] != ("task",):
+            shown = re.sub(r"^postgres(ql)?://[^/@:]+@", "", result)  # a user alone is no secret
             if redacted(shown) != shown:
                 self._refuse_secret(node)
-        return made
+        return result
 
     def _pairs(self, node: yaml.MappingNode, depth: int) -> dict[str, tuple[yaml.Node, yaml.Node]]:
         """Return keys and values of a mapping with those that it merges."""
-        own: dict[str, tuple[yaml.Node, yaml.Node]] = {}
+        explicit: dict[str, tuple[yaml.Node, yaml.Node]] = {}
         merged: dict[str, tuple[yaml.Node, yaml.Node]] = {}
         for key, value in node.value:
             if key.tag == _TAG + "merge":
@@ -420,11 +426,11 @@ class _Values:
                     merged = self._pairs(part, depth + 1) | merged
             elif not isinstance(key, yaml.ScalarNode):
                 self._refuse(key, "a list or a mapping cannot be a key")
-            elif key.value in own:
+            elif key.value in explicit:
                 self._refuse(key, f"the key {key.value[:80]!r} occurs twice")
             else:
-                own[key.value] = (key, value)
-        return merged | own
+                explicit[key.value] = (key, value)
+        return merged | explicit
 
     def _count(self, node: yaml.Node, depth: int) -> None:
         self.count += 1

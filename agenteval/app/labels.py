@@ -73,16 +73,18 @@ def export_labels(
         return _export_findings(path, store)
     if queue is not None and draw is not None:
         raise InputError("choose a queue, or draw a new one with --n", "--queue")
-    with opened(store, create=False) as kept:
-        name = queue if draw is None else _drawn(kept, draw).name
-        labelled = labelled_queue(kept, name)
+    with opened(store, create=False) as opened_store:
+        name = queue if draw is None else _drawn(opened_store, draw).name
+        labelled = labelled_queue(opened_store, name)
         rows: list[dict[str, Any]] = []
         if path.suffix == ".html":
-            write_atomically(path, label_page(kept, labelled.queue))
+            write_atomically(path, label_page(opened_store, labelled.queue))
         else:
             rows = label_rows(labelled)
             if not rows:
-                raise InputError(f"nobody has labelled {labelled.queue.name!r} yet", "--queue")
+                raise InputError(
+                    f"there are no labels yet in {labelled.queue.name!r} yet", "--queue"
+                )
     line = _QueueLine(
         queue=labelled.queue.name,
         task=labelled.queue.task,
@@ -110,13 +112,13 @@ class _RaterLine:
 
 
 def _export_findings(folder: Path, store: str | Path | Store | None) -> LabelReport:
-    with opened(store, create=False) as kept:
-        by_rater = findings_of_raters(kept)
+    with opened(store, create=False) as opened_store:
+        by_rater = findings_of_raters(opened_store)
     if not by_rater:
-        raise InputError("nobody has marked errors in traces of this store", "--export")
-    taken: set[str] = set()
+        raise InputError("this store has no errors marked in traces", "--export")
+    used_names: set[str] = set()
     for rater, findings in by_rater.items():
-        place = file_in(folder, rater, "", taken)
+        place = file_in(folder, rater, "", used_names)
         place.mkdir(parents=True, exist_ok=True)
         write_folder(place, findings)
     lines = [
@@ -130,9 +132,9 @@ def _export_findings(folder: Path, store: str | Path | Store | None) -> LabelRep
 def _drawn(store: Store, draw: QueueDraw) -> LabelQueue:
     judge = StoredJudge.find(store, draw.judge, draw.task)
     labels = Labels(store)
-    taken = labels.queues()
+    queues = labels.queues()
     name = f"{plural(draw.n, 'run')}, {draw.by}, seed {draw.seed}"
-    number = next(i for i in range(1, len(taken) + 2) if _numbered(name, i) not in taken)
+    number = next(i for i in range(1, len(queues) + 2) if _numbered(name, i) not in queues)
     queue = drawn_queue(
         judge, QueuePlan(_numbered(name, number)), draw.n, by=draw.by, seed=draw.seed
     )

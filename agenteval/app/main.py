@@ -28,16 +28,16 @@ from agenteval.text import guard_logs, redacted, visible
 # The commands and groups, each a module of this package that is imported when it is called, with
 # the first sentence of its help.
 COMMANDS = {
-    "demo": "Compare a capable, a weak and a bad judge; needs no key.",
-    "init": "Create a task; from a file of runs also a first page.",
+    "demo": "Compare a capable, a weak and a bad judge (no API key needed).",
+    "init": "Create a task, and a first report page from a file of runs.",
     "run": "Run an evaluation file: criteria, scores, verdict, report.",
     "criteria": "Propose criteria for a task, and merge paraphrases.",
     "design": "Plan cases and repeats: calls, cost and precision.",
     "quantify": "Score every run on every criterion.",
-    "verify": "Say which criteria to keep and whether the judge can be trusted.",
-    "perturb": "Write runs and perturbed copies, to be rated elsewhere.",
-    "agree": "Compare the judge with ratings by people.",
-    "label": "Write labels of people, or a page for raters without a server.",
+    "verify": "Decide which criteria to keep and whether to trust the judge.",
+    "perturb": "Write runs and perturbed copies for rating elsewhere.",
+    "agree": "Compare the judge with human labels.",
+    "label": "Export human labels, or a labelling page that needs no server.",
     "view": "Look at a store in the browser, and label its runs.",
     "compare": "Compare two systems, judges or stores, paired by case.",
     "report": "Write one HTML page with all stored results of a judge.",
@@ -46,8 +46,8 @@ COMMANDS = {
     "store": "Show what a store contains, or copy it.",
     "doctor": "Check the installation, judge, tasks and store.",
     "plan": "Test whether an agent can plan: exact verdicts without a judge.",
-    "trace": "Find errors in traces of agents, and measure whoever finds them.",
-    "flow": "Evaluate agents that serve users by a procedure.",
+    "trace": "Find errors in agent traces, and score error finders.",
+    "flow": "Evaluate agents that serve users by following a procedure.",
 }
 
 
@@ -72,7 +72,7 @@ class Commands(typer.core.TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of this name with its options; None where there is none."""
+        """Return the command with this name and its options, or None."""
         return command_of(cmd_name) if cmd_name in COMMANDS else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

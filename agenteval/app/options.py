@@ -28,26 +28,26 @@ Ratings = str | Path | ScoreTable
 
 @dataclass(frozen=True)
 class AgreementOptions:
-    """Whose ratings are compared with the labels, and what is computed from them."""
+    """Ratings to compare with the labels, and the statistics to compute."""
 
     raters: Sequence[str] = option(
         (),
         "--rater",
         type=list[str] | None,
         convert=to_tuple,
-        help="Only this rater of the labels; may be given often. Default: each.",
+        help="Use only labels by this rater. Repeatable. Default: every rater.",
         show_default=False,
     )
     task: str | None = with_default(CommonOptions, "task", None)
     criteria: Criteria | None = option(
-        None, type=Path | None, help="Criteria file: the levels, worst to best."
+        None, type=Path | None, help="Criteria file with the levels, worst to best."
     )
     store: StorePath = with_default(RunOptions, "store", None)
     scores: Ratings | Sequence[Ratings] = option(
         (),
         type=list[Path] | None,
         convert=to_tuple,
-        help="Ratings to examine instead of the store's; may be given often.",
+        help="Ratings to examine instead of the store's. Repeatable.",
         show_default=False,
     )
     judges: str | Sequence[str] = option(
@@ -55,41 +55,47 @@ class AgreementOptions:
         "--source",
         type=list[str] | None,
         convert=to_tuple,
-        help="Judge: model or start of its hash in the store, or rater in --scores; may be "
-        "given often. Default: the latest, or every rater.",
+        help="Judge: model or start of its hash in the store, or rater in --scores. Repeatable. "
+        "Default: the latest, or every rater.",
         show_default=False,
     )
     runs: str | Path | Sequence[Run] | None = option(
         None,
         type=str | None,
-        help="Runs that give case and success. Default: runs.jsonl by the labels.",
+        help="Runs, for their case and success. Default: runs.jsonl in the folder of the labels.",
     )
     cut: float | None = option(
-        None, help="A run is good from this value on (0 to 1), for the corrected rate."
+        None, help="For the corrected rate: a run is good from this value (0 to 1)."
     )
-    min_runs: int = option(30, help="Warn below this many runs rated by both.", min=2)
+    min_runs: int = option(30, help="Warn if fewer runs were rated by both.", min=2)
     confusion: bool = option(
         False, "--confusion", help="Print labels × judge levels per criterion."
     )
     audit: bool = option(
-        False, "--audit", help="List runs whose success label the judge contradicts."
+        False, "--audit", help="List runs where the judge contradicts the success label."
     )
     sample: str | Path | None = option(
         None,
         type=Path | None,
-        help="File of `agree sample` that says what was drawn. Default: the labels' own.",
+        help="Sample file written by `agree sample`. Default: the one that belongs to the labels.",
     )
     queue: str | None = option(
-        None, help="Labels of the store: those of this queue of the viewer. Default: the newest."
+        None, help="Use labels of this labelling queue in the store. Default: the newest."
     )
     random_labels: bool = option(
-        False, "--random-labels", help="The labels were drawn at random, by other means."
+        False,
+        "--random-labels",
+        help="The labelled runs are a random sample, drawn with another tool.",
     )
     alt_test: bool = option(
-        False, "--alt-test", help="May the judge stand in for one of at least 3 raters?"
+        False, "--alt-test", help="Test whether the judge can replace one of at least 3 raters."
     )
-    epsilon: float = option(0.2, help="With --alt-test: what a person costs more, .1 to .3.")
-    gate: bool = option(False, "--gate", help="Exit 4 when a criterion has fewer than --min-runs.")
+    epsilon: float = option(
+        0.2, help="With --alt-test: how much more a person costs than the judge, from 0.1 to 0.3."
+    )
+    gate: bool = option(
+        False, "--gate", help="Exit with 4 if a criterion has fewer runs than --min-runs."
+    )
     seed: int = with_default(CommonOptions, "seed", 0)
 
 
@@ -118,13 +124,13 @@ class AgreementKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class ComparisonOptions:
-    """What is compared, when a difference counts, and the gates."""
+    """The sides to compare, the criteria for a difference, and the gates."""
 
     other: Ratings | StorePath = option(
         None,
         "--with",
         type=Path | None,
-        help="B is in this store (or score file, after --scores).",
+        help="Read B from this store (or score file, after --scores).",
     )
     judges: str | Sequence[str] = option(
         (),
@@ -139,7 +145,7 @@ class ComparisonOptions:
     scores: Ratings | None = option(
         None,
         type=Path | None,
-        help="Ratings made elsewhere (a table or a log) instead of a store.",
+        help="Read ratings from this table or log instead of a store.",
     )
     task: str | None = with_default(CommonOptions, "task", None)
     criteria: Criteria | None = option(
@@ -149,18 +155,18 @@ class ComparisonOptions:
         None,
         "--criterion",
         type=list[str] | None,
-        help="Only this one (id, or `success`); may be given often. Default: all.",
+        help="Compare only this criterion (id, or `success`). Repeatable. Default: all.",
     )
     margin: float = option(
-        0.05, help="A difference up to this share of the scale is none.", min=0, max=1
+        0.05, help="Ignore differences up to this share of the scale.", min=0, max=1
     )
-    min_cases: int = option(20, help="Below this many common cases nothing is decided.", min=2)
+    min_cases: int = option(20, help="Minimum number of common cases for a verdict.", min=2)
     planned: int | None = option(
         None,
         "--sequential",
         metavar="PLANNED",
-        help="Cases come in still, in random order, PLANNED of them at most: look as often as "
-        "you like.",
+        help="Cases are still arriving in random order, at most PLANNED in total: intervals stay "
+        "valid however often you look.",
         min=2,
         show_default=False,
     )

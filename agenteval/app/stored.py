@@ -1,4 +1,4 @@
-"""What is stored: the scores of a judge, everything about one run, who judged, rows in a file."""
+"""Stored results: the scores of a judge, everything about one run, the sources, rows in a file."""
 
 from __future__ import annotations
 
@@ -73,54 +73,57 @@ class _TextRow:
 def scores(
     store: str | Path | Store | None = None, *, source: str | None = None, levels: bool = False
 ) -> ScoreReport:
-    """The stored scores of one source, a judge, an agent under test or a finder (start of its hash;
-    default: the latest), as `quantify` returns them; with `levels` means are levels from 0 instead
-    of 0 to 1.
+    """Return the stored scores of one source (a judge, an agent under test or a finder, by the
+    start of its hash; default: the latest) as `quantify` does. With `levels`, means are levels from
+    0 instead of values from 0 to 1.
 
-    Raises InputError for an unknown source, StoreError for a store that cannot be read.
+    Raises InputError for an unknown source, and StoreError when a store cannot be read.
     """
-    with opened(store, create=False) as known, known.snapshot():
-        key, record = latest_source(known, source)
-        ratings = load_ratings(known, key)
+    with opened(store, create=False) as opened_store, opened_store.snapshot():
+        key, record = latest_source(opened_store, source)
+        ratings = load_ratings(opened_store, key)
         rated = {r.criterion_id for r in ratings}
-        unfinished = unfinished_of(known, [key])
+        unfinished = unfinished_of(opened_store, [key])
         way = way_of(record)
         notes = [f"asked in this way: {way}"] if way else []
         if not ratings:
-            notes.append(_no_originals(known, key, record))
+            notes.append(_no_originals(opened_store, key, record))
         report = score_report(
             record,
-            [c for c in known.newest_criteria(key).values() if c.id in rated],
+            [c for c in opened_store.newest_criteria(key).values() if c.id in rated],
             ratings,
-            known.usage(key),
-            known.address,
-            stored_flags(known, {r.run_id for r in ratings}, key),
+            opened_store.usage(key),
+            opened_store.address,
+            stored_flags(opened_store, {r.run_id for r in ratings}, key),
             notes=notes,
             unfinished=[open_.line for open_ in unfinished],
             levels=levels,
         )
-        if all(key != judge for judge, _ in known.sources()):
+        if all(key != judge for judge, _ in opened_store.sources()):
             report = replace(report, notes=tuple(notes))  # a trial has no outcome beside its own
     more = {"way": way, "unfinished": [open_.json() for open_ in unfinished]}
     return replace(report, data={**report.data, **more})
 
 
 def _no_originals(store: Store, key: str, record: Source) -> str:
-    """What a source holds that judged no run as it is."""
+    """Return a line about the results of a source that judged only copies."""
     variants = Counter(r.key.variant.partition(":")[0] for r in store.results(key))
     held = ", ".join(f"{n} of {name!r} copies" for name, n in sorted(variants.items()))
     what = "a source of `verify --probes`" if is_probe(record) else "this source"
     return (
-        f"{what} ({record.model}): no run was judged as it is, so there is no table; results: "
+        f"{what} ({record.model}): only copies were judged, so there is no table; results: "
         f"{held or 'none'}. `agenteval export FILE --source {key[:12]} --with-copies` "
         "writes them"
     )
 
 
 def sources(store: str | Path | Store | None = None) -> Report:
-    """Who gave results, judges, agents and finders: a row for each, oldest first."""
-    with opened(store, create=False) as known, known.snapshot():
-        everyone = known.sources(trials=True)
+    """Return the sources of results (judges, agents and finders), one row each, oldest first.
+
+    Raises StoreError when the store cannot be read.
+    """
+    with opened(store, create=False) as opened_store, opened_store.snapshot():
+        everyone = opened_store.sources(trials=True)
         rows = [
             _SourceRow(
                 key=key[:12],
@@ -128,7 +131,7 @@ def sources(store: str | Path | Store | None = None) -> Report:
                 model=source.model,
                 evaluator=source.evaluator,
                 seed=source.seed,
-                requests=known.usage(key).requests,
+                requests=opened_store.usage(key).requests,
                 way=way_of(source),
             )
             for key, source in everyone
@@ -136,7 +139,7 @@ def sources(store: str | Path | Store | None = None) -> Report:
         unfinished = [
             (source, key, open_)
             for key, source in everyone
-            for open_ in unfinished_of(known, [key])
+            for open_ in unfinished_of(opened_store, [key])
         ]
     return Report(
         title="",
@@ -149,25 +152,25 @@ def sources(store: str | Path | Store | None = None) -> Report:
 def store_info(store: str | Path | Store | None = None) -> Report:
     """Rows of every table of a store, those who gave results, and what is not finished. Raises
     StoreError for one that is not there or cannot be read."""
-    with opened(store, create=False) as known:
-        with known.snapshot():
-            rows = [_TableRow(name, count) for name, count in counts(known).items()]
-        whose = sources(known)
+    with opened(store, create=False) as opened_store:
+        with opened_store.snapshot():
+            rows = [_TableRow(name, count) for name, count in counts(opened_store).items()]
+        whose = sources(opened_store)
         tables = (table_of(_TableRow, "tables", "", rows), *whose.tables)
-        return replace(whose, title=known.shown, tables=tables)
+        return replace(whose, title=opened_store.shown, tables=tables)
 
 
 def results(
     run: str, store: str | Path | Store | None = None, *, source: str | None = None
 ) -> Report:
-    """All that one source (default: the latest) says of one run, with its explanations, and the
-    text that it was shown.
+    """Return everything that one source (default: the latest) recorded about one run: levels,
+    explanations, and the text that the judge saw.
 
-    Raises InputError for an unknown run or source, StoreError for a store that cannot be read.
+    Raises InputError for an unknown run or source, and StoreError when a store cannot be read.
     """
-    with opened(store, create=False) as known, known.snapshot():
-        key, _ = latest_source(known, source)
-        every = load_ratings(known, key)
+    with opened(store, create=False) as opened_store, opened_store.snapshot():
+        key, _ = latest_source(opened_store, source)
+        every = load_ratings(opened_store, key)
         ratings = [r for r in every if r.run_id == run]
         if not ratings:
             shared = sorted({r.run_id for r in every if r.run_id == f"{r.system}/{run}"})
@@ -176,12 +179,12 @@ def results(
         keys = {r.run_key for r in ratings}
         stored = {
             (r.criterion_id, r.key.repeat): r
-            for r in known.results(key, variant="original")
+            for r in opened_store.results(key, variant="original")
             if r.key.run in keys
         }
-        flags = stored_flags(known, {run}, key)
-        unfinished = [open_.line for open_ in unfinished_of(known, [key])]
-        bodies = [body for _, body in known.bodies(keys)]
+        flags = stored_flags(opened_store, {run}, key)
+        unfinished = [open_.line for open_ in unfinished_of(opened_store, [key])]
+        bodies = [body for _, body in opened_store.bodies(keys)]
     ended = {True: "success", False: "failed", None: "success unknown"}[ratings[0].success]
     rows = [
         _ResultRow(
@@ -202,7 +205,7 @@ def results(
         title=f"{run}  system {ratings[0].system}  {ended}",
         tables=(_texts(bodies), table),
         notes=tuple(
-            f"its text seems to talk to the judge: {', '.join(flag.signs)}" for flag in flags.found
+            f"its text seems to address the judge: {', '.join(flag.signs)}" for flag in flags.found
         ),
         unfinished=tuple(unfinished),
         data={"run": run, "system": ratings[0].system, "success": ratings[0].success},
@@ -210,7 +213,7 @@ def results(
 
 
 def _texts(bodies: Sequence[Mapping[str, Any]]) -> Table:
-    """What was put to the system, and what it did, as far as they are kept."""
+    """Return the input and the work of the system, as far as stored."""
     rows = [
         _TextRow(name, text if len(text) <= _SHOWN else text[:_SHOWN] + " …")
         for body in bodies
@@ -236,13 +239,15 @@ def export(
     traces: str | Path | None = None,
     explanations: bool = True,
 ) -> Report:
-    """Write every stored result to a .jsonl, .csv or .parquet file, one row each; its notes say
-    what was left out.
+    """Write every stored result to a .jsonl, .csv or .parquet file, one row per result.
 
-    Results on perturbed copies are left out unless `with_copies`, and without a `source` those of
-    probes unless `all_ways`. With `otlp` each is an event of OpenTelemetry instead, in a file or
-    sent to an address, with `traces` (what the runs were read from) parented to a span, see
-    docs/opentelemetry.md. Raises InputError, StoreError, ModelError.
+    Results on perturbed copies are omitted unless `with_copies`, and without a `source` those of
+    probes unless `all_ways`. With `otlp` each result becomes an OpenTelemetry event, written to a
+    file or sent to a URL; `traces` (the source of the runs) links events to their spans, see
+    docs/opentelemetry.md.
+
+    Returns a report whose notes list what was omitted. Raises InputError, StoreError, and
+    ModelError when the endpoint refuses events.
     """
     if otlp:
         from agenteval.app.telemetry import send_events
@@ -254,17 +259,17 @@ def export(
         title = f"{report.data['rows']} results sent as events to {where}"
         return replace(report, title=title, data={**report.data, "file": where})
     if traces is not None or not explanations:
-        raise InputError("goes with --otlp", "--traces, --no-explanations")
+        raise InputError("needs --otlp", "--traces, --no-explanations")
     path = Path(path)
-    with opened(store, create=False) as known, known.snapshot():
-        everyone = known.sources(trials=True)
-        key = None if source is None else latest_source(known, source)[0]
+    with opened(store, create=False) as opened_store, opened_store.snapshot():
+        everyone = opened_store.sources(trials=True)
+        key = None if source is None else latest_source(opened_store, source)[0]
         chosen = [
             k for k, s in everyone if key in (None, k) and (key or all_ways or not is_probe(s))
         ]
-        unfinished = [open_.line for open_ in unfinished_of(known, chosen)]
-        rows = export_cells(known, path, source_key=key, probes=all_ways, copies=with_copies)
-        copies = 0 if with_copies else results_on_copies(known, chosen)
+        unfinished = [open_.line for open_ in unfinished_of(opened_store, chosen)]
+        rows = export_cells(opened_store, path, source_key=key, probes=all_ways, copies=with_copies)
+        copies = 0 if with_copies else results_on_copies(opened_store, chosen)
     notes = []
     if copies:
         notes.append(f"left out: {copies} results on perturbed copies; --with-copies adds them")
@@ -291,12 +296,12 @@ def export_replies(
     Raises InputError when there is none, when two models replied differently to the same request,
     and for a file that cannot be written; StoreError for a store that cannot be read.
     """
-    with opened(store, create=False) as known, known.snapshot():
-        exported = replies_of(known, Path(path), model)
+    with opened(store, create=False) as opened_store, opened_store.snapshot():
+        exported = replies_of(opened_store, Path(path), model)
     notes = []
     if exported.without_request:
         number = plural(exported.without_request, "reply")
-        notes.append(f"left out: {number} stored by an earlier version, without their requests")
+        notes.append(f"omitted: {number} stored by an earlier version without their requests")
     return Report(
         title=f"{plural(exported.written, 'reply')} written to {path}",
         tables=(),
@@ -319,51 +324,58 @@ def page(
     min_cases: int = 20,
     deterministic: bool = False,
 ) -> Report:
-    """Write one self-contained HTML page: what can be trusted, what was measured, what is missing,
-    every run.
+    """Write one self-contained HTML page: the verdict, the measurements, missing results, and every
+    run.
 
-    It is about what one source (default: the latest) judged of one task, restricted to `runs` (a
-    file, folder or glob) and to the criteria of a file; or about ratings made elsewhere, `scores`
-    (of one `rater`; `deterministic` ones need no repeats). At most `most_runs` runs (500) can be
-    opened on the page. Where the source is an agent under test or a finder, the page is that of
-    `plan`, `flow` or `trace report`, with all systems tried. Raises InputError, StoreError.
+    The page covers one source (default: the latest) and one task, restricted to `runs` (a file,
+    folder or glob) and to the criteria of a file. Alternatively it covers a file of ratings,
+    `scores` (of one `rater`; `deterministic` ones need no repeats). At most `most_runs` runs (500)
+    can be opened on the page. If the source is an agent under test or a finder, the page is that of
+    `plan report`, `flow report` or `trace report` with all systems.
+
+    Returns a report with the path and size of the page. Raises InputError and StoreError.
     """
     if scores is None and deterministic:
-        raise InputError("is said of ratings made elsewhere (--scores)", "--deterministic")
+        raise InputError("needs --scores", "--deterministic")
     if scores is None and rater is not None:
-        raise InputError("raters are known in a file of ratings only (--scores)", "--rater")
+        raise InputError("needs --scores: only a file of ratings has raters", "--rater")
     if scores is not None and (runs is not None or source is not None):
-        raise InputError("ratings of a file have no store: leave out RUNS and --source", "--scores")
-    known, notes = known_criteria(criteria, None)
+        raise InputError(
+            "remove RUNS and --source: they select in the store, and --scores reads a file",
+            "--scores",
+        )
+    criteria_list, notes = known_criteria(criteria, None)
     most = MOST_RUNS if most_runs is None else most_runs
     thresholds = VerifyOptions(min_cases=min_cases, deterministic=deterministic)
     if scores is not None:
         path = Path(scores)
-        table = read_scores(path, known, rater=rater)
+        table = read_scores(path, criteria_list, rater=rater)
         name = path.name if rater is None else f"{path.name}, rater {rater}"
-        material = from_ratings(path, table, known, name, thresholds)
+        material = from_ratings(path, table, criteria_list, name, thresholds)
         return _written(output, utility_page(material, most_runs=most), notes)
     of_judges = {"RUNS": runs, "--task": task, "--criteria": criteria, "--most-runs": most_runs}
-    chosen = [option for option, given in of_judges.items() if given is not None]
+    chosen = [option for option, value in of_judges.items() if value is not None]
     file = Path(criteria).name if criteria is not None else ""
-    with opened(store, create=False) as kept:
-        views = None if runs is None else _views(runs, kept, notes)
-        wanted = ReportScope(task, known if criteria is not None else None, file, views)
-        notes += [changed.line for changed in kept.relabel(known)]
-        with kept.snapshot():
-            key, record = latest_source(kept, source, trials=source is not None or not chosen)
-            judges = {judge for judge, _ in kept.sources()}
+    with opened(store, create=False) as opened_store:
+        views = None if runs is None else _views(runs, opened_store, notes)
+        scope = ReportScope(task, criteria_list if criteria is not None else None, file, views)
+        notes += [changed.line for changed in opened_store.relabel(criteria_list)]
+        with opened_store.snapshot():
+            key, record = latest_source(
+                opened_store, source, trials=source is not None or not chosen
+            )
+            judges = {judge for judge, _ in opened_store.sources()}
             if key not in judges:
                 if chosen:
                     raise InputError(
-                        f"chooses among runs that a judge rated, not trials of {record.model}",
+                        f"selects runs rated by a judge, not trials of {record.model}",
                         chosen[0],
                     )
                 if source is None:
-                    notes += _other_experiments(kept, record, judges)
-                trials = _trials(kept, record.evaluator)
+                    notes += _other_experiments(opened_store, record, judges)
+                trials = _trials(opened_store, record.evaluator)
                 return _written(output, trials.page(), [*notes, *trials.notes], trials.unfinished)
-            material = from_store(kept, key, record, wanted, thresholds)
+            material = from_store(opened_store, key, record, scope, thresholds)
             html = utility_page(material, most_runs=most)  # reads the texts of runs
     return _written(output, html, notes, material.unfinished)
 
@@ -374,7 +386,7 @@ def _written(
     write_atomically(Path(output), html)
     size = len(html.encode()) / 1e6
     return Report(
-        title=f"{output}: {size:.1f} MB, opens in any browser without a network",
+        title=f"{output}: {size:.1f} MB, opens in any browser, offline",
         tables=(),
         notes=tuple(notes),
         unfinished=tuple(unfinished),
@@ -383,7 +395,8 @@ def _written(
 
 
 def _trials(store: Store, evaluator: str) -> Report:
-    """All trials that this kind of evaluator stored. Raises InputError for one without a page."""
+    """Return all stored trials of this kind of evaluator. Raises InputError for a kind without a
+    page."""
     # Each loads the evaluators of its family.
     if evaluator.startswith("planning"):
         from agenteval.planning.api import plan_report
@@ -397,20 +410,24 @@ def _trials(store: Store, evaluator: str) -> Report:
         from agenteval.traces.api import findings_report
 
         return findings_report(store=store)
-    raise InputError(f"there is no page of {evaluator}; `agenteval show` prints its table")
+    raise InputError(f"there is no page for {evaluator}; `agenteval show` prints its table")
 
 
 def _other_experiments(store: Store, shown: Source, judges: Collection[str]) -> list[str]:
-    """A line on what the store holds beside the experiment that the page is about: one source of
-    each judge, and of each other evaluator the latest."""
+    """Return a line on other experiments in the store: one source per judge, and the latest of each
+    other evaluator."""
     family = shown.evaluator.partition(".")[0]
-    others = {
+    experiments = {
         key if key in judges else source.evaluator.partition(".")[0]: (key, source)
         for key, source in store.sources(trials=True)
         if key in judges or source.evaluator.partition(".")[0] != family
     }
-    listed = ", ".join(f"{key[:12]} ({s.evaluator}, {s.model})" for key, s in others.values())
-    return [f"the page is about {family}; choose others with --source: {listed}"] if others else []
+    listed = ", ".join(f"{key[:12]} ({s.evaluator}, {s.model})" for key, s in experiments.values())
+    return (
+        [f"the page is about {family}; choose others with --source: {listed}"]
+        if experiments
+        else []
+    )
 
 
 def _views(runs: str, store: Store, notes: list[str]) -> frozenset[str]:

@@ -36,7 +36,7 @@ def send_events(
     """Send each row of an export (JSON lines) as an event, see `export`; returns where to."""
     spans = {} if traces is None else _spans(traces)
     url = _address(str(target)) if re.match("https?://", str(target)) else None
-    taken, refusal = 0, "rejected"
+    accepted, refusal = 0, "rejected"
     with cells.open(encoding="utf-8") as lines:
         requests = _requests(_record(json.loads(line), spans, explanations) for line in lines)
         if url is None:
@@ -46,28 +46,32 @@ def send_events(
         for events, body in requests:
             request = urllib.request.Request(url, body.encode(), _headers())  # noqa: S310  http(s)
             rejected, why = _answer(request, events)
-            taken, refusal = taken + events - rejected, why or refusal
+            accepted, refusal = accepted + events - rejected, why or refusal
             if rejected >= events:
                 break
-    if taken < total:
+    if accepted < total:
         raise ModelError(
-            f"{url}: {refusal}; {taken:,} of {total:,} events were sent; a file in its place keeps "
-            "them: agenteval export --otlp events.jsonl, with the same options"
+            f"{url}: {refusal}; {accepted:,} of {total:,} events were sent; to keep them all, "
+            "write a file with the same options: agenteval export --otlp events.jsonl"
         )
     return url
 
 
 def _spans(traces: str | Path) -> dict[str, tuple[str, str | None]]:
-    """Root span and last completion by trace id. Raises InputError, also where there is none."""
-    known = {}
+    """Return root span and last completion by trace id. Raises InputError, also when
+    there is none."""
+    span_ids = {}
     for run in read_traces(traces).runs:
         root = run.spans[0].id
         if re.fullmatch("[0-9a-f]{32} [0-9a-f]{16}", f"{run.id} {root}"):
-            named = [span.attributes.get("gen_ai.response.id") for span in run.spans]
-            known[run.id] = root, next((n for n in reversed(named) if isinstance(n, str)), None)
-    if not known:
-        raise InputError("no trace in it has ids of 16 and 8 bytes", str(traces))
-    return known
+            response_ids = [span.attributes.get("gen_ai.response.id") for span in run.spans]
+            span_ids[run.id] = (
+                root,
+                next((n for n in reversed(response_ids) if isinstance(n, str)), None),
+            )
+    if not span_ids:
+        raise InputError("no trace in this file has ids of 16 and 8 bytes", str(traces))
+    return span_ids
 
 
 def _record(row: Mapping[str, Any], spans: Mapping[str, Any], explanations: bool) -> dict[str, Any]:
@@ -76,7 +80,7 @@ def _record(row: Mapping[str, Any], spans: Mapping[str, Any], explanations: bool
     trace = row["run_id"].rpartition("/")[2]  # of a system that was named by an option
     span, response = spans.get(trace, (None, None))
     words = redacted(row["message" if failed else "explanation"] or "")
-    own = ("task", "system", "variant", "status", "evaluator", "model", "way", "repeat")
+    fields = ("task", "system", "variant", "status", "evaluator", "model", "way", "repeat")
     attributes = {
         "gen_ai.evaluation.name": row["criterion_id"],
         "gen_ai.evaluation.score.value": None if failed else row["value"],
@@ -87,7 +91,7 @@ def _record(row: Mapping[str, Any], spans: Mapping[str, Any], explanations: bool
         "error.type": row["status"] if failed else None,
         "agenteval.run.id": row["run_id"],
         "agenteval.case.key": row["case_key"],
-        **{f"agenteval.{name}": row[name] for name in own},
+        **{f"agenteval.{name}": row[name] for name in fields},
     }
     return {
         "observedTimeUnixNano": str(time.time_ns()),
@@ -116,7 +120,7 @@ def _requests(records: Iterable[dict[str, Any]]) -> Iterator[tuple[int, str]]:
 def _address(url: str) -> str:
     keep_secret(url_secrets(url))
     if not re.fullmatch("https?://[!-~]+", url) or re.search("[?#@]", url):
-        raise InputError(f"an endpoint is http://HOST/PATH; keys belong in {_HEADERS}", url)
+        raise InputError(f"the endpoint must be http://HOST/PATH; set keys in {_HEADERS}", url)
     return url if url.endswith("/v1/logs") else f"{url.rstrip('/')}/v1/logs"
 
 
@@ -127,13 +131,14 @@ def _headers() -> dict[str, str]:
         key, _, value = (unquote(piece.strip()) for piece in part.partition("="))
         keep_secret([value])
         if not re.fullmatch("[A-Za-z0-9_-]+", key) or not re.fullmatch("[ -~]+", value):
-            raise InputError("headers are NAME=VALUE,NAME=VALUE", _HEADERS)
+            raise InputError("headers must be NAME=VALUE,NAME=VALUE", _HEADERS)
         headers[key] = value
     return headers
 
 
 class _AsItIs(urllib.request.HTTPErrorProcessor):
-    """No redirect is followed, since headers with keys go nowhere else, and no status raises."""
+    """Does not follow redirects, since headers with keys must not be sent elsewhere, and does not
+    raise on any status."""
 
     def http_response(self, request: Any, response: Any) -> Any:
         return response
@@ -142,7 +147,8 @@ class _AsItIs(urllib.request.HTTPErrorProcessor):
 
 
 def _answer(request: urllib.request.Request, events: int) -> tuple[int, str]:
-    """How many of its events an endpoint rejected, and why; see OTLP's "OTLP/HTTP response"."""
+    """Return how many of its events an endpoint rejected, with the reason; see OTLP's "OTLP/HTTP
+    response"."""
     for wait in (0.5, 2.0, 0.0):  # seconds after each attempt
         try:
             with urllib.request.build_opener(_AsItIs).open(request, timeout=10) as response:
@@ -151,12 +157,12 @@ def _answer(request: urllib.request.Request, events: int) -> tuple[int, str]:
                 part = json.loads(text or "{}").get("partialSuccess") or {}
                 return int(part.get("rejectedLogRecords", 0)), str(part.get("errorMessage", ""))
             why = f"HTTP {response.status} ({' '.join(text.split())[:200] or response.reason})"
-            asked = retry_after({k.lower(): v for k, v in response.headers.items()}) or wait
-            wait = max(wait, asked) if response.status in (429, 502, 503, 504) else inf
+            server_wait = retry_after({k.lower(): v for k, v in response.headers.items()}) or wait
+            wait = max(wait, server_wait) if response.status in (429, 502, 503, 504) else inf
         except (OSError, HTTPException) as error:
             why = f"cannot be reached ({getattr(error, 'reason', error)})"
         except (ValueError, TypeError, AttributeError):
-            return events, "its answer is none of OTLP"
+            return events, "its answer is not OTLP"
         if wait > 30:
             break
         time.sleep(wait)

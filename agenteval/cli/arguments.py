@@ -43,28 +43,37 @@ CriteriaFile = Annotated[
     ),
 ]
 Concurrency = Annotated[
-    int, typer.Option("-j", "--concurrency", help="Requests in flight at most.", min=1, max=512)
+    int,
+    typer.Option(
+        "-j", "--concurrency", help="Maximum number of concurrent requests.", min=1, max=512
+    ),
 ]
 MaxCalls = Annotated[
-    int | None, typer.Option(help="Stop before this many requests, earlier ones included.", min=1)
+    int | None,
+    typer.Option(
+        help="Stop before exceeding this many requests, including those already stored.", min=1
+    ),
 ]
 MaxCost = Annotated[
-    float | None, typer.Option(help="Stop before this much money is spent.", min=0.0)
+    float | None,
+    typer.Option(
+        help="Stop before spending more than this, including requests already stored.", min=0.0
+    ),
 ]
-PriceIn = Annotated[float | None, typer.Option(help="Price of a million prompt tokens.", min=0.0)]
-PriceOut = Annotated[float | None, typer.Option(help="Price of a million reply tokens.", min=0.0)]
+PriceIn = Annotated[float | None, typer.Option(help="Price per million prompt tokens.", min=0.0)]
+PriceOut = Annotated[float | None, typer.Option(help="Price per million reply tokens.", min=0.0)]
 Temperature = Annotated[float | None, flag(EndpointOptions, "temperature")]
-Timeout = Annotated[float, typer.Option(help="Seconds for one request.", min=1.0)]
+Timeout = Annotated[float, typer.Option(help="Timeout of one request, in seconds.", min=1.0)]
 DryRun = Annotated[bool, flag(RunOptions, "dry_run")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Only results and errors.")]
-ShowAll = Annotated[bool, typer.Option("--all", help="Every table, not only the first ones.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print only results and errors.")]
+ShowAll = Annotated[bool, typer.Option("--all", help="Print every table, not only the first ones.")]
 FirstRuns = Annotated[int | None, flag(CommonOptions, "limit")]
 
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """How a command tells what it found."""
+    """Output format of a command."""
 
     as_json: AsJson = False
     all: ShowAll = False
@@ -73,26 +82,28 @@ class OutputOptions:
 
 @dataclass(frozen=True)
 class RequestOptions:
-    """What every request carries."""
+    """Headers and parameters of every request."""
 
     header: Annotated[
         list[str] | None,
         typer.Option(
-            help="NAME=VALUE of a header that every request carries, e.g. for a gateway; may be "
-            "given often. Also AGENTEVAL_HEADERS, one a line.",
+            help="Header to send with every request, as NAME=VALUE, e.g. for a gateway. "
+            "Repeatable. AGENTEVAL_HEADERS does the same, one header per line.",
             show_default=False,
         ),
     ] = None
 
     reasoning_effort: Annotated[
         str | None,
-        typer.Option(help="How long the model thinks: low, medium, high.", show_default=False),
+        typer.Option(
+            help="Reasoning effort of the model: low, medium or high.", show_default=False
+        ),
     ] = None
     param: Annotated[
         list[str] | None,
         typer.Option(
             metavar="KEY=JSON",
-            help="A further parameter of every request, e.g. top_p=0.9; may be given often.",
+            help="Additional request parameter, e.g. top_p=0.9. Repeatable.",
             show_default=False,
         ),
     ] = None
@@ -128,8 +139,8 @@ class ReplyOptions(RequestOptions):
         str | None,
         typer.Option(
             metavar="N|none",
-            help="Tokens of one reply at most; none: as many as the model can write. Default: "
-            "enough for the criteria, none for models that are known to reason.",
+            help="Maximum tokens per reply; none: no limit. Default: enough for the criteria, "
+            "and none for known reasoning models.",
             show_default=False,
         ),
     ] = None
@@ -168,13 +179,13 @@ class LimitOptions:
     timeout: Timeout = 120.0
 
     def limits(self) -> Limits:
-        """The bounds. Raises InputError for one price without the other: a cost of which half is
-        unknown would be told, and capped, too low."""
+        """Return the limits. Raises InputError if only one of both prices is given, because the
+        cost would be reported and capped too low."""
         from agenteval.models.limits import Limits, Price
 
         if (self.price_in is None) != (self.price_out is None):
             missing = "--price-out" if self.price_out is None else "--price-in"
-            raise InputError("one price without the other gives no cost; say both", missing)
+            raise InputError("give both prices; the cost cannot be computed from one", missing)
         price = (
             None
             if self.price_in is None or self.price_out is None
@@ -185,15 +196,15 @@ class LimitOptions:
 
 @dataclass(frozen=True)
 class CopyOptions:
-    """How runs are perturbed."""
+    """Perturbations and their parameters."""
 
     # Not read from the operators: to list them would load more than the help needs.
     perturb: Annotated[
         list[str] | None,
         typer.Option(
             "--perturb",
-            help="Perturbation, may be given often: drop_sentences, drop_words, drop_middle, "
-            "truncate, shuffle_sentences, swap_numbers, pad, whitespace, formatting. "
+            help="Perturbation: drop_sentences, drop_words, drop_middle, truncate, "
+            "shuffle_sentences, swap_numbers, pad, whitespace or formatting. Repeatable. "
             "Default: five of them, see docs/verify.md.",
             show_default=False,
         ),

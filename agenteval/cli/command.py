@@ -107,7 +107,7 @@ def _interrupted(interrupt: KeyboardInterrupt, groups: Iterable[object]) -> NoRe
         raise interrupt
     if interrupt.report is not None:
         finish(interrupt.report, _output(groups))
-    warn("interrupted: what is done is stored; the same command goes on from here")
+    warn("interrupted: finished results are stored; run the same command to continue")
     raise typer.Exit(130)
 
 

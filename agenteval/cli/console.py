@@ -1,7 +1,5 @@
-"""What people see: results on standard output, progress and notes on standard error.
-
-Pipes whose reader is gone and full disks are met here as well.
-"""
+"""Output of commands: results on standard output, progress and notes on standard error. Closed
+pipes and full disks are handled here as well."""
 
 from __future__ import annotations
 
@@ -23,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class Verbosity:
-    """How much is said on standard error: -2 errors, -1 warnings too, 0 normal."""
+    """Verbosity of standard error: -2 only errors, -1 also warnings, 0 normal."""
 
     level = 0
 
 
 def width_of(stream: TextIO) -> int | None:
-    """None for a terminal, which is measured. A pipe gets 120 columns, so that tables are the same
-    everywhere, unless COLUMNS says another width that a table can have."""
+    """Return None for a terminal, which is measured, and 120 columns for a pipe, so that tables are
+    the same everywhere, unless COLUMNS has a valid width."""
     if stream.isatty():
         return None
     columns = os.environ.get("COLUMNS", "")
@@ -42,14 +40,15 @@ def _console(*, stderr: bool) -> Console:
     from rich.console import Console
 
     class Patient(Console):
-        """Where nobody reads any more, what is printed goes nowhere and the command goes on: its
-        work is kept, and its exit code stays its own. Console itself would end it with 1."""
+        """A console that discards output to a closed pipe. The command continues, its work is kept,
+        and it returns its own exit code, whereas Console would exit with 1."""
 
         def on_broken_pipe(self) -> None:
             drop(self.file)
 
         def print(self, *objects: Any, **how: Any) -> None:
-            """As Console; a stream that takes nothing, such as a full disk, is named."""
+            """Like Console.print, but name the stream if it cannot be written, for example on a
+            full disk."""
             with naming("standard error" if stderr else "standard output"):
                 super().print(*objects, **how)
 
@@ -85,19 +84,19 @@ def clean_lines(text: object) -> str:
 
 
 def note(text: str) -> None:
-    """One line for the person, unless -q."""
+    """Print one line unless -q is set."""
     if Verbosity.level >= 0:
         err().print(f"[dim]{clean(text)}[/dim]", soft_wrap=True)
 
 
 def warn(text: str) -> None:
-    """One line that matters, even with -q; not in a worker, whose leader says it."""
+    """Print one important line even with -q; not in a worker, because its leader prints it."""
     if Verbosity.level > -2:
         err().print(f"[yellow]{clean(text)}[/yellow]", soft_wrap=True)
 
 
 def notify(line: str) -> None:
-    """What an experiment says while it runs: a note, or a warning where it matters."""
+    """Print a message of a running experiment as a note or as a warning."""
     from agenteval.cli.running import Warned
 
     warn(line) if isinstance(line, Warned) else note(line)
@@ -150,8 +149,8 @@ def prepare_streams() -> None:
 
 
 def drop(stream: IO[Any]) -> None:
-    """What is written to the stream from now on, or waits in it, goes nowhere: Python would try it
-    again at its end, and say so (docs.python.org, library/signal, "Note on SIGPIPE")."""
+    """Discard what is buffered or written later to the stream; Python would otherwise retry at exit
+    and report it (docs.python.org, library/signal, "Note on SIGPIPE")."""
     with contextlib.suppress(OSError, ValueError):  # no file below it, as in tests
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
@@ -159,7 +158,7 @@ def drop(stream: IO[Any]) -> None:
 
 
 def write_out(text: str) -> None:
-    """Write to standard output. A pipe whose reader has seen enough is no error."""
+    """Write to standard output. A closed pipe is not an error."""
     try:
         with naming("standard output"):
             sys.stdout.write(text)
@@ -180,7 +179,7 @@ def naming(stream: str) -> Iterator[None]:
 
 
 def write_err(text: str) -> None:
-    """Write to standard error; where nobody reads it, nobody can be told."""
+    """Write to standard error. A closed pipe is ignored."""
     try:
         sys.stderr.write(text)
         sys.stderr.flush()
@@ -189,7 +188,7 @@ def write_err(text: str) -> None:
 
 
 def output_fails() -> OSError | None:
-    """What the system says when the rest of standard output is written; None when that works."""
+    """Flush standard output and return the system's error message, or None."""
     try:
         with naming("standard output"):
             sys.stdout.flush()

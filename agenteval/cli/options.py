@@ -118,7 +118,7 @@ def to_tuple(values: list[str] | None) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Where an experiment is stored, how it continues, and who is notified."""
+    """Store, continuation and notification of an experiment."""
 
     store: StorePath = option(
         None,
@@ -128,10 +128,10 @@ class RunOptions:
         help="Database file, or postgresql://USER@HOST/DATABASE. Default: AGENTEVAL_STORE, else "
         "agenteval.db.",
     )
-    retry_failed: bool = option(
-        False, "--retry-failed", help="Retry permanent failures, such as malformed replies."
+    retry_failed: bool = option(False, "--retry-failed", help="Retry permanent failures.")
+    dry_run: bool = option(
+        False, "--dry-run", help="Print what would be done and its cost, then stop."
     )
-    dry_run: bool = option(False, "--dry-run", help="Say what it would do and cost; stop.")
     limits: Limits | None = python_only()
     notify: Notify | None = python_only()
     progress: Progress | None = python_only()
@@ -172,13 +172,13 @@ class EndpointKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class ExecutorOptions:
-    """Where units are evaluated."""
+    """Location of the evaluation: this process or Ray actors."""
 
     workers: int | None = option(
         None,
         "--workers",
-        help="Evaluate in this many Ray actors, on this machine unless --ray says where. Requests "
-        "are still sent by this process. Needs agenteval[ray].",
+        help="Evaluate in this many Ray actors, on this machine unless --ray names a cluster. "
+        "This process still sends the requests. Needs agenteval[ray].",
         min=1,
     )
     ray: str | None = option(
@@ -213,9 +213,9 @@ class CommonOptions:
         "--map",
         type=list[str] | None,
         convert=read_columns,
-        help="FIELD=COLUMN,... where the names of columns or keys do not tell: input, output, "
-        "success, id, system, reference. Default: what task.yaml says.",
+        help="Which column or key holds a field, as FIELD=COLUMN,... (input, output, success, "
+        "id, system, reference). Default: the map in task.yaml, then known column names.",
         show_default=False,
     )
-    seed: int = option(0, help="Seed of everything that is drawn.", min=0)
-    limit: int | None = option(None, help="Only the first N runs.", min=1)
+    seed: int = option(0, help="Random seed.", min=0)
+    limit: int | None = option(None, help="Read only the first N runs.", min=1)

@@ -30,10 +30,12 @@ def refuse_input(
 
     files = (Path(source) for source in inputs if isinstance(source, str | Path))
     if any(same_file(file, Path(output)) for file in files):
-        raise InputError("the command reads this file; name another one to write", str(output))
+        raise InputError(
+            "the command also reads this file; choose another output file", str(output)
+        )
     place = store_place(default_path() if not isinstance(store, str | Path) else store)
     if isinstance(place, Path) and same_file(place, Path(output)):
-        raise InputError("this is the store; name another file to write", str(output))
+        raise InputError("this file is the store; choose another output file", str(output))
 
 
 def write_runs(path: Path, runs: Sequence[Run], trials: int, noun: str) -> None:
@@ -42,6 +44,6 @@ def write_runs(path: Path, runs: Sequence[Run], trials: int, noun: str) -> None:
     from agenteval.files import write_atomically
 
     write_atomically(path, "".join(r.model_dump_json(exclude_none=True) + "\n" for r in runs))
-    left = trials - len(runs)
-    more = f", {plural(left, noun)} without verdict left out" if left else ""
+    omitted = trials - len(runs)
+    more = f", {plural(omitted, noun)} without a verdict omitted" if omitted else ""
     note(f"{plural(len(runs), 'run')} written to {path}{more}")

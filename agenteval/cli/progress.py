@@ -39,12 +39,12 @@ def live(total: int, title: str, what: str = "calls") -> Iterator[Callable[[Any]
         return
     if not err().is_terminal:
         step = max(1, total // 10)
-        told = 0
+        reported = 0
 
         def tell(counts: Any) -> None:
-            nonlocal told
-            if counts.done // step > told // step or told < counts.done == total:
-                told = counts.done
+            nonlocal reported
+            if counts.done // step > reported // step or reported < counts.done == total:
+                reported = counts.done
                 note(f"{title}: {counts.done} of {total} {what}{_extra(counts)}")
 
         yield tell

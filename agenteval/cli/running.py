@@ -1,9 +1,9 @@
-"""What every experiment of the public interface shares: its sync form, what is said while it runs,
-its limits and its store.
+"""Shared parts of all experiments of the public interface: sync form, progress messages, limits and
+store.
 
 An experiment is one coroutine, `async def averb(...) -> Report`, and `verb = synchronous(averb)`.
-It takes `limits`, `store`, `notify` and `progress` as the user gave them. Where cancellation leaves
-something to show, it raises `Stopped(report)`.
+It takes `limits`, `store`, `notify` and `progress` from the user. If cancellation leaves a partial
+result, it raises `Stopped(report)`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Warned(str):
 class Stopped(asyncio.CancelledError):
     """A cancelled experiment that has something to show: `report` holds what was done until then.
 
-    What is done is stored, and the same call goes on from there.
+    Finished results are stored, and the same call continues.
     """
 
     def __init__(self, report: Report) -> None:
@@ -52,10 +52,11 @@ class Stopped(asyncio.CancelledError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C in the sync form of an experiment: `report` holds what was done, None for nothing."""
+    """Raised by the sync form of an experiment on Ctrl-C. `report` has the finished part, or is
+    None."""
 
     def __init__(self, report: Report | None = None) -> None:
-        super().__init__("what is done is stored; the same call goes on from here")
+        super().__init__("finished results are stored; make the same call to continue")
         self.report = report
 
 
@@ -79,7 +80,7 @@ def synchronous(
 
 
 def run_sync(work: Coroutine[Any, Any, _T]) -> _T:
-    """What `work` returns, run to its end in an event loop of its own; see `synchronous`."""
+    """Run `work` in a new event loop and return its result; see `synchronous`."""
     stopped: list[Stopped] = []
 
     async def kept() -> _T:
@@ -103,10 +104,10 @@ def _in_thread(work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
     """Run it beside the loop that runs here, which waits meanwhile."""
     outcome: Future[_T] = Future()
     begun = threading.Event()
-    own: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any] | None]] = []
+    tasks: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any] | None]] = []
 
     async def cancellable() -> _T:
-        own.append((asyncio.get_running_loop(), asyncio.current_task()))
+        tasks.append((asyncio.get_running_loop(), asyncio.current_task()))
         begun.set()
         return await work()
 
@@ -119,7 +120,7 @@ def _in_thread(work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
     context = contextvars.copy_context()
     threading.Thread(target=context.run, args=(run,), name="agenteval").start()
     begun.wait()
-    loop, task = own[0]
+    loop, task = tasks[0]
     interrupted = False
     while True:
         try:
@@ -135,8 +136,8 @@ def _in_thread(work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
 
 
 class Watch:
-    """Who hears of an experiment while it runs. Nobody need: without `notify` what matters is kept
-    in `notes`, for the report."""
+    """Receives progress messages. Without a `notify` callback, warnings are collected in
+    `notes`."""
 
     def __init__(self, notify: Notify | None = None, progress: Progress | None = None) -> None:
         self._notify = notify
@@ -144,12 +145,12 @@ class Watch:
         self.notes: list[str] = []
 
     def note(self, line: str) -> None:
-        """What is done now; not part of the result."""
+        """Report the current activity; not part of the result."""
         if self._notify is not None:
             self._notify(line)
 
     def warn(self, line: str) -> None:
-        """What the reader of the figures has to know."""
+        """Report something that readers of the figures must know."""
         if self._notify is None:
             self.notes.append(line)
         else:
@@ -170,14 +171,14 @@ class Watch:
 
     def waiting(self) -> None:
         """At the first Ctrl-C, while calls are under way."""
-        self.note("interrupted: waiting for the replies under way; once more ends it at once")
+        self.note("interrupted: waiting for pending replies; press Ctrl-C again to stop at once")
 
 
 def how_it_ended(ended: ExperimentResult | None, left: str) -> tuple[tuple[str, ...], int]:
-    """What is to be said of an experiment that was interrupted (None) or stopped early, and the
-    exit code."""
+    """Return the message and exit code of an experiment that was interrupted (None) or stopped
+    early."""
     if ended is None:
-        return ("interrupted: what is done is stored; the same command goes on from here",), 130
+        return ("interrupted: finished results are stored; run the same command to continue",), 130
     if ended.stopped:
         return (why_stopped(ended, left),), 3
     return (), 0
@@ -188,10 +189,10 @@ def planned(store: str | Path | Store | None = None) -> Iterator[Store]:
     """The store that a dry run plans against: it leaves no file, an empty one stands for none."""
     path = default_path() if store is None or isinstance(store, Store) else store
     with TemporaryDirectory() as folder:
-        there = isinstance(store, Store) or is_there(path)
+        exists = isinstance(store, Store) or is_there(path)
         chosen = store if isinstance(store, Store) else path
-        with opened(chosen if there else Path(folder) / "none.db") as kept:
-            yield kept
+        with opened(chosen if exists else Path(folder) / "none.db") as opened_store:
+            yield opened_store
 
 
 @contextmanager
@@ -209,7 +210,8 @@ def at_once() -> Iterator[None]:
 
 
 def why_stopped(ended: Any, left: str) -> str:
-    """Why it ended early; `left` says of what was left out that it was, e.g. "calls not made"."""
+    """Return the reason for an early end; `left` describes the omitted part, e.g. "calls
+    not made"."""
     if not ended.left_out:
         return f"{ended.stopped}"
     return f"stopped, {ended.left_out} {left}: {ended.stopped}"
@@ -225,5 +227,5 @@ def opened(store: str | Path | Store | None = None, *, create: bool = True) -> I
     if isinstance(store, Store):
         yield store
         return
-    with Store(store if store is not None else default_path(), create=create) as own:
-        yield own
+    with Store(store if store is not None else default_path(), create=create) as opened_store:
+        yield opened_store

@@ -1,4 +1,4 @@
-"""What evaluators of agents and traces share: attempts at cases, as the engine runs them."""
+"""Shared parts of evaluators of agents and traces: attempts at cases, as run by the engine."""
 
 from __future__ import annotations
 

@@ -101,10 +101,8 @@ class EstimateLine:
 
 @dataclass(frozen=True)
 class CostEstimate:
-    """All requests of a command, within its budget, which counts what was spent before.
-
-    `about` describes the work, `notes` what is not counted, line by line.
-    """
+    """All requests of a command, within its budget, which includes earlier spending. `about`
+    describes the work, and `notes` list uncounted costs."""
 
     lines: tuple[EstimateLine, ...] = ()
     about: tuple[str, ...] = ()
@@ -143,12 +141,12 @@ class CostEstimate:
 
     @property
     def least(self) -> Amount:
-        """All lines together, if every reply is usable and no cap applies."""
+        """Sum of all lines if every reply is usable and no cap applies."""
         return sum((line.least for line in self.lines), Amount())
 
     @property
     def most(self) -> Amount:
-        """All lines together at most, if no cap applies."""
+        """Upper bound of all lines if no cap applies."""
         return sum((line.most for line in self.lines), Amount())
 
     @property
@@ -173,10 +171,10 @@ class CostEstimate:
         least = self.least.cost(self.budget.price, known=True) or 0.0
         if self.least.requests:
             least *= min(1.0, self.requests[0] / self.least.requests)
-        most, left = self.uncapped_cost, self.money_left
-        if left is None:
+        most, money_left = self.uncapped_cost, self.money_left
+        if money_left is None:
             return least, most
-        return min(least, left), left if most is None else min(most, left)
+        return min(least, money_left), money_left if most is None else min(most, money_left)
 
     @property
     def uncapped_cost(self) -> float | None:
@@ -185,7 +183,7 @@ class CostEstimate:
 
     @property
     def reserved(self) -> float | None:
-        """What --max-cost reserves for the largest request; None without a cap."""
+        """Amount that --max-cost reserves for the largest request, or None without a cap."""
         price = self.budget.price
         counted = [line for line in self.lines if line.most.requests]
         if self.budget.max_cost is None or price is None or not counted:
@@ -252,8 +250,12 @@ class RequestCounter:
         least = len(fresh)
         if fresh and not question and not first.answered:
             least = max(least, bounds.least)
-        whole = None if first.answered else bounds.prompt
-        prompt = sum(draft.prompt for draft in fresh) if whole is None or not fresh else whole
+        prompt_bound = None if first.answered else bounds.prompt
+        prompt = (
+            sum(draft.prompt for draft in fresh)
+            if prompt_bound is None or not fresh
+            else prompt_bound
+        )
         line.least += Amount(least, prompt, None if least else 0)
         most = max(bounds.most - first.answered, len(drafts))
         members = max(len((d.request.schema or {}).get("properties", ())) for d in drafts)
@@ -261,9 +263,9 @@ class RequestCounter:
         longest = sum(draft.prompt for draft in drafts) if bounds.prompt is None else bounds.prompt
         tokens = None
         if question or bounds.prompt is not None:
-            asked = max(bounds.least, len(drafts))
-            again = max(0, most - asked)
-            tokens = longest + again * (longest // asked + repair)
+            certain = max(bounds.least, len(drafts))
+            retries = max(0, most - certain)
+            tokens = longest + retries * (longest // certain + repair)
         reply = max(draft.reply for draft in drafts)
         line.most += Amount(most, tokens, most * reply)
         room = 3 * repair if most > len(drafts) else 0

@@ -1,4 +1,4 @@
-"""Where the units of an experiment are evaluated: in this process, or in Ray actors."""
+"""Evaluation of the units of an experiment: in this process or in Ray actors."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from agenteval.store import Store
 
 
 class Executor(AbstractContextManager[Any], Protocol):
-    """Evaluates the units of all experiments of one command; what it started ends with its block.
-
-    `distributed` tells whether units run in other processes.
-    """
+    """Evaluates the units of all experiments of one command; resources are released at the end of
+    its block. `distributed` is whether units run in other processes."""
 
     distributed: bool
 

@@ -113,8 +113,11 @@ class Experiment(Generic[T]):
             return await self._run(work, on_progress)
 
     async def dry_run(self, seen: set[str] | None = None) -> CostEstimate:
-        """Return what `run` would ask. Nothing is sent or stored. `seen` is shared by experiments
-        that run one after the other: a request of one may be answered by the reply to another."""
+        """Return the requests that `run` would send. Nothing is sent or stored.
+
+        `seen` is shared by consecutive experiments, because the reply to a request of one can also
+        answer a request of another.
+        """
         return await estimate(self.evaluator, self.pending(), seen)
 
     def _begin(self, work: Pending[T]) -> None:
@@ -138,13 +141,13 @@ class Experiment(Generic[T]):
         count = min(self.concurrency, len(work.units))
         running = asyncio.ensure_future(run_workers(lambda: self._work(units, on_progress), count))
         await shielded(running, lambda: self._wind_down(running))
-        left = self.progress.total - self.progress.done
-        if work.units and not left:
+        unfinished = self.progress.total - self.progress.done
+        if work.units and not unfinished:
             finish(self.store, self.evaluator.source_key)
         stopped = self._breaker.stopped
         if stopped is None and not work.done:
             stopped = self._breaker.nothing_worked()
-        return ExperimentResult(self.progress, stopped, left)
+        return ExperimentResult(self.progress, stopped, unfinished)
 
     async def _work(self, units: Iterator[Unit[T]], on_progress: OnProgress) -> None:
         for unit in units:
@@ -204,8 +207,8 @@ def announcement(evaluator: Evaluator[T], work: Pending[T]) -> str:
     if not evaluator.criteria:
         stored, new = work.done + work.unjudged, len(work.units) - work.unjudged
         done = f", {stored} done before" if stored else ""
-        again = f", {work.unjudged} of them to be judged again" if work.unjudged else ""
-        return f"{name}: {plural(new, noun)} to run{done}{again}"
+        rejudged = f", {work.unjudged} of them to be judged again" if work.unjudged else ""
+        return f"{name}: {plural(new, noun)} to run{done}{rejudged}"
     done = f", {work.done} already scored" if work.done else ""
     failed = f", {work.failed} without a score (--retry-failed asks again)" if work.failed else ""
     calls = plural(len(work.units), noun)

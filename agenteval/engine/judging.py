@@ -39,11 +39,8 @@ from agenteval.text import redacted
 
 @dataclass(frozen=True, slots=True)
 class JudgeUnit:
-    """What one call judges: one view of a run, on some criteria, for one repeat.
-
-    `attempt` counts earlier tries that ended in a content failure; it keeps a fresh try from
-    being answered by the cache.
-    """
+    """Input of one call: one view of a run, some criteria, one repeat. `attempt` counts earlier
+    tries that ended in a content failure, so that a new try is not answered by the cache."""
 
     run: Run
     view: View
@@ -58,15 +55,15 @@ class RunJudge(Protocol):
 
     @property
     def source(self) -> Source:
-        """Who judges and how: everything that can change an answer."""
+        """Identity of the judge: everything that can change an answer."""
         ...
 
     def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
-        """How criteria are spread over calls."""
+        """Return the criteria of each call."""
         ...
 
     async def evaluate(self, unit: JudgeUnit) -> Outcome:
-        """One result per criterion; `judge` turns what it raises into Failures."""
+        """Return one result per criterion; `judge` turns exceptions into Failures."""
         ...
 
 
@@ -135,8 +132,8 @@ async def judge(evaluator: RunJudge, unit: JudgeUnit) -> Outcome:
     """Evaluate one unit; whatever goes wrong comes back as Failures of the kind it is.
 
     A refused key (Unauthorized) is raised: it would fail every further unit alike. So are a store
-    or recording that cannot be used (StoreError), KeyboardInterrupt and cancellation. Nobody is
-    asked about a run whose system failed.
+    or recording that cannot be used (StoreError), KeyboardInterrupt and cancellation. A run whose
+    system failed is not judged.
     """
     source_key = evaluator.source.sha256
     if unit.run.failure is not None:
@@ -154,10 +151,10 @@ async def judge(evaluator: RunJudge, unit: JudgeUnit) -> Outcome:
 
 
 def classify(error: Exception) -> tuple[FailureStatus, str]:
-    """Status and message for an exception.
+    """Return status and message for an exception.
 
-    Raises a StoreError again: a store that fails is no failure of what was to be judged, and what
-    it cannot keep must not be paid for.
+    A StoreError is re-raised: a store failure is not a judging failure, and results that cannot be
+    saved must not be paid for.
     """
     if isinstance(error, StoreError):
         raise error

@@ -155,12 +155,16 @@ class RayExecutor:
             if self.address is not None and self.workers is None:
                 workers = int(ray.cluster_resources().get("CPU", 1))
             actors = [self._actor() for _ in range(workers)]
-            found = ray.get([actor.versions.remote() for actor in actors], timeout=_START_SECONDS)
+            actor_versions = ray.get(
+                [actor.versions.remote() for actor in actors], timeout=_START_SECONDS
+            )
         except Exception as error:
             place = self.address or "this machine"
             problem = f"no actors can be started on {place}: {_line(error)}"
             raise InputError(problem, self.option) from error
-        if other := next((one for one in found if one != versions()), None):
+        if other := next(
+            (candidate for candidate in actor_versions if candidate != versions()), None
+        ):
             raise InputError(f"the cluster has {other}, this is {versions()}", self.option)
         return actors
 
@@ -209,15 +213,15 @@ class RayExecutor:
             raise InputError("a judge that runs in Ray cannot hold an open store")
         else:
             return None
-        if not any(obj is kept for kept in self.objects):
+        if not any(obj is shared for shared in self.objects):
             self.objects.append(obj)
-        number = next(at for at, kept in enumerate(self.objects) if kept is obj)
+        number = next(at for at, shared in enumerate(self.objects) if shared is obj)
         return forwarded, (number, methods, attributes)
 
 
 class _Task:
-    """One unit: what to evaluate, and how to answer its calls. `replies` are those of its calls so
-    far: an evaluation after the death of an actor gets them again."""
+    """One unit with its evaluator and the handler of its calls. `replies` are those received so
+    far; an evaluation restarted after the death of an actor gets them again."""
 
     def __init__(self, objects: list[Any], store: Store, content: bytes, evaluator: bytes) -> None:
         self.content, self.evaluator = content, evaluator
@@ -259,8 +263,8 @@ class _ActorLink:
     async def evaluate(self, number: int, task: _Task) -> Outcome:
         """Have the actor evaluate a unit. Raises what the evaluator raises, and _ActorDied."""
         inbox = self.inboxes[number] = asyncio.Queue()
-        known, self._evaluator = self._evaluator is task.evaluator, task.evaluator
-        self._send(Start(number, task.content, None if known else task.evaluator))
+        has_evaluator, self._evaluator = self._evaluator is task.evaluator, task.evaluator
+        self._send(Start(number, task.content, None if has_evaluator else task.evaluator))
         earlier = list(task.replies)
         try:
             while True:
@@ -279,8 +283,8 @@ class _ActorLink:
                     task.answer(m, earlier) for m in messages if isinstance(m, ForwardedCall)
                 ]
                 # A single request is sent by this task: Client.wind_down goes by tasks.
-                one = len(answers) == 1
-                for answer in [await answers[0]] if one else await asyncio.gather(*answers):
+                single = len(answers) == 1
+                for answer in [await answers[0]] if single else await asyncio.gather(*answers):
                     self._send(answer)
         finally:
             del self.inboxes[number]

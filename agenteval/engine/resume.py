@@ -1,4 +1,4 @@
-"""What is left of an experiment: its units without what the store has."""
+"""The remaining part of an experiment: its units without those in the store."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def pending(evaluator: Evaluator[T], store: Store, *, retry_failed: bool = False
         return list(_calls(evaluator, columns, settled, dict(tried)))
 
     units: list[Unit[T]] = []
-    cells = whole = lost = unjudged = 0
+    cells = complete = lost = unjudged = 0
     for unit in evaluator.units():
         place = unit.key, unit.variant, unit.repeat
         finished, unusable = done.get(place, 0), failed.get(place, 0)
@@ -73,14 +73,14 @@ def pending(evaluator: Evaluator[T], store: Store, *, retry_failed: bool = False
         if stale:
             finished, unjudged = 0, unjudged + 1
         cells += len(columns)
-        whole += finished.bit_count()
+        complete += finished.bit_count()
         lost += unusable.bit_count()
         tried = tuple(attempts[place].items()) if place in attempts else ()
         units += [
             replace(unit, criteria=call.criteria, attempt=call.attempt, stored=stale)
             for call in calls(finished | unusable, tried)
         ]
-    return Pending(units, cells, whole, lost, _grids(evaluator), unjudged)
+    return Pending(units, cells, complete, lost, _grids(evaluator), unjudged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +107,8 @@ def _calls(
 
 
 def _grids(evaluator: Evaluator[T]) -> tuple[Grid, ...]:
-    """All that is planned, as products of items, repeats and criteria.
-
-    Of an item whose repeats have gaps, as in recorded attempts, those before the first gap.
-    """
+    """Return the plan as products of items, repeats and criteria. For an item with gaps in its
+    repeats, as in recorded attempts, only the repeats before the first gap are included."""
     repeats: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
     for unit in evaluator.units():
         repeats[unit.variant, unit.key].add(unit.repeat)

@@ -1,4 +1,4 @@
-"""What an experiment consists of: units, what came of them, and how far it got."""
+"""Units of an experiment, their outcomes, and its progress."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ class Unit(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one unit: its results, and the record of a judge's call or a Trial.
+    """Outcome of one unit: its results, and the record of a judge's call or a Trial.
 
-    An attempt has one result for each measure of its evaluator. `verdict_only` says that the
-    attempt itself is stored already, so that only its verdict is written. `failure` is the status
-    and message of a failure of the infrastructure that the record does not show, such as that of a
-    judge beside an attempt that succeeded.
+    An attempt has one result for each measure of its evaluator. `verdict_only` means that the
+    attempt is stored already and only its verdict is written. `failure` is the status and message
+    of an infrastructure failure that the record does not show, such as that of a judge after a
+    successful attempt.
     """
 
     results: tuple[Result, ...]
@@ -122,7 +122,8 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentResult:
-    """How an experiment ended. `stopped` says why units were left out, or why all failed."""
+    """End of an experiment. `stopped` is the reason for omitted units, or for the failure
+    of all."""
 
     progress: Progress
     stopped: str | None = None
@@ -130,7 +131,7 @@ class ExperimentResult:
 
 
 class Evaluator(Protocol[T]):
-    """Whoever turns units into results: a judge, an agent under test, a finder of errors.
+    """Turns units into results: a judge, an agent under test, a finder of errors.
 
     `source_key` is the key of its results in the store and `lock` the lock held while they are
     made. `system_key` is the key of an agent or finder, "" for a judge. `noun` is what one unit is

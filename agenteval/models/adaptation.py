@@ -1,7 +1,7 @@
-"""What an endpoint does not take from a model's request, learned from its refusals.
+"""Request features that an endpoint rejects for a model, learned from its refusals.
 
 An `Adaptation` belongs to one endpoint and model in this process. Every step is logged once, also
-when many requests under way are refused for the same reason.
+when several pending requests are refused for the same reason.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def adaptation(endpoint: str, model: str) -> Adaptation:
 
 
 class Adaptation:
-    """How requests are changed for one endpoint and model, and what its refusals teach."""
+    """Changes requests for one endpoint and model, and learns from its refusals."""
 
     def __init__(self, endpoint: str) -> None:
         self._endpoint = endpoint
@@ -76,7 +76,7 @@ class Adaptation:
             logging.getLogger(__name__).warning("%s %s", self._endpoint, sentence)
 
     def form(self, request: Request) -> str:
-        """How the form of the reply is asked for."""
+        """How the format of the reply is requested."""
         if not request.schema:
             return "text"
         form = self._form
@@ -107,12 +107,12 @@ class Adaptation:
         if not self._merges_system:
             return messages
         system = [str(m.get("content") or "") for m in messages if m["role"] == "system"]
-        others = [m for m in messages if m["role"] != "system"]
-        first = next((m for m in others if m["role"] == "user"), None)
+        dialogue = [m for m in messages if m["role"] != "system"]
+        first = next((m for m in dialogue if m["role"] == "user"), None)
         if first is None:
-            return others
+            return dialogue
         joined = {**first, "content": "\n\n".join((*system, str(first.get("content") or "")))}
-        return [joined if m is first else m for m in others]
+        return [joined if m is first else m for m in dialogue]
 
     def worked(self, request: Request, form: str) -> None:
         """An answer came in this form: what was only tried is now known."""
@@ -164,8 +164,8 @@ class Adaptation:
         room = room_in(text)
         if name is None or not (_TOO_LARGE.search(text) or room):
             return False
-        named = [int(n) for n in re.findall(r"(?<![\w.,-])\d{2,7}(?![\w,-]|\.\d)", text)]
-        fitting = [n for n in named if _LEAST_ROOM <= n < body[name]]
+        numbers = [int(n) for n in re.findall(r"(?<![\w.,-])\d{2,7}(?![\w,-]|\.\d)", text)]
+        fitting = [n for n in numbers if _LEAST_ROOM <= n < body[name]]
         limit = room if room is not None else max(fitting, default=0)
         if not _LEAST_ROOM <= limit < body[name]:
             return False

@@ -1,4 +1,4 @@
-"""One question to a model whose reply must be readable, with one request for repair."""
+"""A question to a model whose reply must be parseable, with one repair request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHOWN = 8000  # characters of a reply that are shown back to the model
 
 @dataclass(frozen=True, slots=True)
 class ParsedReply(Generic[T]):
-    """What was read, from which text, and what it took. Cached replies cost nothing."""
+    """The parsed value, the text it came from, and the usage. Cached replies cost nothing."""
 
     value: T
     text: str
@@ -43,12 +43,12 @@ async def ask(
     repair: Callable[[str], str],
     show: Callable[[str], str] = _beginning,
 ) -> ParsedReply[T]:
-    """What `read` makes of the reply, or of that to the one repair.
+    """Return what `read` parses from the reply, or from the reply to the one repair request.
 
-    `repair` makes the second question from what was wrong with the first answer, `show` what is
-    repeated of that answer. Raises ReplyError
-    when neither can be read, Filtered when a reply was refused or withheld, and whatever the
-    client raises; `spent` of all of them is what both requests took.
+    `repair` turns the problem with the first answer into a second question, and `show` selects what
+    is repeated of that answer. Raises ReplyError when neither reply is parseable, Filtered when a
+    reply was refused or filtered, and what the client raises; `spent` is the usage of both
+    requests.
     """
     first = _usable(await client.complete(request))
     try:
@@ -57,7 +57,7 @@ async def ask(
         if first.says_nothing:  # there is nothing to repair
             raise
         problem = error
-    again = replace(
+    repair_request = replace(
         request,
         messages=(
             *request.messages,
@@ -67,7 +67,7 @@ async def ask(
         role=f"{request.role}:repair",
     )
     try:
-        second = _usable(await client.complete(again))
+        second = _usable(await client.complete(repair_request))
         return ParsedReply(
             _read(second, read), second.text, _cost(first) + _cost(second), repaired=True
         )

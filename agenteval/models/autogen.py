@@ -93,7 +93,7 @@ class AutogenTransport:
         return cls(client, f"autogen:{model or path.stem}", config=config)
 
     async def send(self, request: Request) -> Reply:
-        """One attempt. Errors of the wrapped client are sorted by their HTTP status."""
+        """Send one request. Errors of the wrapped client are classified by HTTP status."""
         json_output = bool(request.schema) and self._client.model_info.get("json_output", False)
         extra = {
             name: value
@@ -168,7 +168,7 @@ def _is_secret(name: str) -> bool:
 
 
 def _secrets(value: Any, inside: bool = False) -> Iterator[str]:
-    """Every text below a member whose name speaks of a key, and credentials in URLs."""
+    """Yield every text under a member whose name suggests a key, and credentials in URLs."""
     if isinstance(value, str):
         yield from [value] if inside else url_secrets(value) if "://" in value else []
     elif isinstance(value, Mapping):
@@ -213,7 +213,7 @@ class AgentevalChatClient(ChatCompletionClient):
         extra_create_args: Mapping[str, Any] = {},
         cancellation_token: CancellationToken | None = None,
     ) -> CreateResult:
-        """One completion. Raises the ModelError of the Client."""
+        """Return one completion. Raises the ModelError of the Client."""
         choice = tool_choice
         if not isinstance(choice, str):
             choice = {"type": "function", "function": {"name": choice.name}}
@@ -298,7 +298,7 @@ class AgentevalChatClient(ChatCompletionClient):
 
     @property
     def model_info(self) -> ModelInfo:
-        """What the client passes on: tools and structured output, no pictures."""
+        """Capabilities that the client passes on: tools and structured output, no images."""
         return ModelInfo(
             vision=False,
             function_calling=True,
@@ -312,7 +312,7 @@ class AgentevalChatClient(ChatCompletionClient):
 
 
 def to_autogen(message: WireMessage, history: Sequence[WireMessage]) -> LLMMessage:
-    """Our message as AutoGen's. Raises BadRequest for content that is no text."""
+    """Convert a message to AutoGen's format. Raises BadRequest for content that is not text."""
     content = message.get("content")
     if not isinstance(content, str | None):
         raise BadRequest("a message in parts cannot be sent through an AutoGen client")
@@ -359,7 +359,7 @@ def _schema_of(json_output: bool | type[BaseModel] | None) -> dict[str, Any] | N
 
 
 def _outside(text: str) -> str:
-    """What a model or a tool wrote; it must not hold the place of a nonce."""
+    """Return text from a model or a tool, which must not contain the placeholder of a nonce."""
     return text.replace(NONCE[0], "\ufffd")
 
 

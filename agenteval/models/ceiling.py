@@ -1,6 +1,6 @@
 """How many attempts an endpoint takes at once, learned from its answers and its 429s.
 
-The endpoint has a ceiling that nobody tells and that may move; each attempt too many is a 429, and
+The endpoint has an unknown ceiling that may change; each attempt too many is a 429, and
 a few 429s have nothing to do with load. One idea: 429s are bought. Every answer earns SHARE of a
 429; to try one attempt more costs what is refused, so trials are as rare as they are dear. The
 rest comes from TCP: slow start (RFC 5681, section 3.1: one slot more for each answer, which
@@ -39,7 +39,7 @@ SHRINK = 0.93  # the fall of a limit that once worked; so many slots too few are
 
 
 class Slot(NamedTuple):
-    """What an attempt carries: its number in order of admission, and how many were in flight."""
+    """The admission of an attempt: its sequence number, and the number of requests in flight."""
 
     serial: int
     rank: int  # itself counted

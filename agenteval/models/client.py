@@ -64,7 +64,7 @@ class RetryPolicy:
 
 @dataclass(slots=True)
 class _Effort:
-    """What one request has taken so far."""
+    """Usage and failures of one request so far."""
 
     prompt: int  # most tokens it can have
     attempts: int = 0
@@ -77,10 +77,10 @@ class _Effort:
 
 
 class Client:
-    """A model client over one transport.
+    """Client of one model over one transport.
 
-    `complete` returns a Reply or raises a ModelError or BudgetExceeded. Replies cut short by
-    length, filtered or refused are returned as what they are and are not cached.
+    `complete` returns a Reply or raises a ModelError or BudgetExceeded. Replies that were cut by
+    the length limit, filtered or refused are returned as such and are not cached.
     """
 
     def __init__(  # noqa: PLR0913  the parts of a client, each optional
@@ -126,23 +126,22 @@ class Client:
 
     @property
     def address(self) -> str:
-        """The endpoint, with the parameters that the user set: part of what identifies a judge."""
+        """The endpoint with the parameters set by the user; part of the judge's identity."""
         if not self.parameters:
             return self.transport.endpoint
         return f"{self.transport.endpoint} with {canonical_json(self.parameters)}"
 
     @property
     def usage(self) -> Usage:
-        """Everything counted so far, earlier sessions of the budget included."""
+        """Total usage, including earlier sessions of the budget."""
         return self.budget.spent
 
     async def complete(self, request: Request, *, within: float | None = None) -> Reply:
-        """Answer one request. See the class for what it raises.
+        """Return the reply to one request.
 
-        Raises OutOfTime after `within` seconds. A CancelledError has `spent`, too.
-
-        In a dry run (`models.dry_run`) only stored replies are answered; WouldSend is raised for
-        every other request.
+        Raises OutOfTime after `within` seconds, and the errors listed at the class. A
+        CancelledError also has `spent`. In a dry run (`models.dry_run`) only stored replies are
+        returned, and WouldSend is raised for every other request.
         """
         original, request = request, self._parametrised(request)
         key, size = request.identify(self.transport.endpoint, self.transport.model)
@@ -179,12 +178,12 @@ class Client:
         return reply
 
     def has_stored(self, request: Request) -> bool:
-        """Whether the cache answers this request."""
+        """Return whether the cache has a reply to this request."""
         key, _ = request.identify(self.transport.endpoint, self.transport.model)
         return self._cached(key) is not None
 
     def draft(self, request: Request) -> UnsentRequest:
-        """The request as it would be sent, and what it may take."""
+        """Return the request as it would be sent, with an upper bound of its tokens."""
         request = self._parametrised(request)
         key, size = request.identify(self.transport.endpoint, self.transport.model)
         longest = max_completion(request, self.model)
@@ -192,8 +191,8 @@ class Client:
         return UnsentRequest(request, key, estimate_tokens(request), longest, size, where)
 
     def _parametrised(self, request: Request) -> Request:
-        """The request with the parameters of the user; a limit that nobody asked for is not sent
-        to a model that is known to think."""
+        """Return the request with the user's parameters; a default length limit is not sent to a
+        known reasoning model."""
         limited = not LIMITS.isdisjoint(self.parameters)
         recorded = getattr(self.transport, "recorded", False)  # whoever was asked, and how
         if recorded or not (self.parameters or reasons(self.model)):
@@ -234,8 +233,8 @@ class Client:
     def _may_drop_limit(self) -> bool:
         """Whether the user has set no limit on tokens, and the money for a reply without one is
         known."""
-        known = self.budget.max_cost is None or longest_reply(self.model) is not None
-        return known and LIMITS.isdisjoint(self.parameters)
+        is_bounded = self.budget.max_cost is None or longest_reply(self.model) is not None
+        return is_bounded and LIMITS.isdisjoint(self.parameters)
 
     def _cached(self, key: str) -> Reply | None:
         if self.cache is None or (stored := self.cache.get_reply(key)) is None:
@@ -284,10 +283,10 @@ class Client:
             self._waiting.discard(task)
 
     def wind_down(self, *, repairs: bool = True) -> None:
-        """Stop sending requests, except repairs of the replies to requests in flight.
+        """Stop sending requests, except for repairs of pending replies.
 
-        A task with a request in flight gets its reply. Every other task that waits here or asks
-        later is cancelled. Without `repairs`, no task may send again.
+        A task with a pending request gets its reply. Every other task that waits here, or sends
+        later, is cancelled. Without `repairs`, no task may send again.
         """
         self._allowed = set(self._sending) if repairs else set()
         for task in self._waiting:
@@ -363,14 +362,14 @@ class Client:
         Full jitter, random(0, min(longest, first · 2^n)) (Brooker, "Exponential Backoff And
         Jitter", AWS 2015), and never less than what the endpoint asked for.
         """
-        asked = error.retry_after or 0.0
+        retry_after = error.retry_after or 0.0
         out_of_attempts = effort.failures >= self.retry.attempts
-        if not error.again or out_of_attempts or asked > self.retry.retry_after_longest:
+        if not error.again or out_of_attempts or retry_after > self.retry.retry_after_longest:
             return None
         cap = min(self.retry.longest, self.retry.first * 2.0 ** (effort.failures - 1))
         pause = self._jitter.uniform(0, cap)
         if error.retry_after is not None:
-            pause = max(pause, asked + self._jitter.uniform(0, 0.1 * asked + 0.01))
+            pause = max(pause, retry_after + self._jitter.uniform(0, 0.1 * retry_after + 0.01))
         assert effort.started is not None
         late = self.clock() - effort.started + pause >= self.retry.total
         return None if late else pause

@@ -114,11 +114,11 @@ def _events(payload: bytes) -> dict[str, Any] | None:
     lines = payload.decode("utf-8", "replace").splitlines()
     data = [line[5:].strip() for line in lines if line.startswith("data:")]
     chunks = [json.loads(line, parse_constant=_nothing) for line in data if line != "[DONE]"]
-    whole: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
     message: dict[str, Any] = {"content": "", "refusal": ""}
     finish = None
     for chunk in chunks:
-        whole |= {k: v for k, v in chunk.items() if v is not None and k != "choices"}
+        merged |= {k: v for k, v in chunk.items() if v is not None and k != "choices"}
         for choice in (chunk.get("choices") or ())[:1]:
             finish = choice.get("finish_reason") or finish
             delta = choice.get("delta") or choice.get("message") or {}
@@ -126,15 +126,16 @@ def _events(payload: bytes) -> dict[str, Any] | None:
                 piece = delta.get(name)
                 message[name] += _text(piece) if isinstance(piece, list) else piece or ""
     ended = finish is not None or "[DONE]" in data
-    if not chunks or not (ended or whole.get("error")):
+    if not chunks or not (ended or merged.get("error")):
         raise ValueError("the stream broke off")
-    if not whole.get("error"):
-        whole["choices"] = [{"message": message, "finish_reason": finish}]
-    return whole
+    if not merged.get("error"):
+        merged["choices"] = [{"message": message, "finish_reason": finish}]
+    return merged
 
 
 def raise_reason(body: dict[str, Any], choice: Any, where: str) -> NoReturn:
-    """Raise what a body without an answer says about it: Transient, or as its status says."""
+    """Raise the error described by a body without an answer: Transient, or according to
+    its status."""
     detail = (choice.get("error") if isinstance(choice, dict) else None) or body.get("error")
     if not detail and body and not {"choices", "answers", "error"} & body.keys():
         if isinstance(body.get("detail") or body.get("message") or body.get("errors"), str | list):
@@ -143,13 +144,13 @@ def raise_reason(body: dict[str, Any], choice: Any, where: str) -> NoReturn:
             members = one_line(", ".join(sorted(map(str, body))))[:120]
             hint = "its members are " + members + "; is the base URL that of this API?"
             raise BadRequest(f"{where}: the answer is not a chat completion: {hint}")
-    said = json.dumps({"error": detail}).encode()
-    words = read_body(said)
+    encoded = json.dumps({"error": detail}).encode()
+    words = read_body(encoded)
     codes = [int(code) for code in words.codes if code.isdigit() and 400 <= int(code) < 600]
     kinds = " ".join(words.codes)
     status = codes[0] if codes else next((n for word, n in _STATUS_OF if word in kinds), None)
     if status is not None:
-        raise read_error(where, status, {}, said)
+        raise read_error(where, status, {}, encoded)
     reason = one_line(words.message) if detail else "no reason given"
     raise Transient(f"{where}: no message in the answer ({reason or 'no reason given'})")
 
@@ -184,9 +185,9 @@ def _tool_calls(value: Any) -> tuple[dict[str, Any], ...]:
             arguments = function.get("arguments")
             if not isinstance(arguments, str):  # some endpoints send the object itself
                 arguments = json.dumps(arguments if arguments is not None else {})
-            named = {"name": printable(function["name"]), "arguments": printable(arguments)}
+            function_call = {"name": printable(function["name"]), "arguments": printable(arguments)}
             number = printable(str(call.get("id") or ""))
-            calls.append({"id": number, "type": "function", "function": named})
+            calls.append({"id": number, "type": "function", "function": function_call})
     return tuple(calls)
 
 
@@ -198,7 +199,7 @@ def _logprobs(value: Any) -> tuple[dict[str, Any], ...] | None:
 
 
 def read_usage(value: Any, prompt: str, completion: str) -> Usage:
-    """One request, with the tokens that an endpoint counts under these names."""
+    """Return the usage of one request from the token counts under these names."""
 
     def count(name: str) -> int | None:
         number = value.get(name) if isinstance(value, dict) else None

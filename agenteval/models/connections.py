@@ -37,7 +37,7 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """What came back, whatever its status."""
+    """An HTTP response with any status."""
 
     status: int
     headers: Mapping[str, str]

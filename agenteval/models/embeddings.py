@@ -40,11 +40,8 @@ TIMEOUT = 60.0  # seconds per request
 
 
 class Embedder(Protocol):
-    """What turns texts into vectors.
-
-    `name` goes into provenance. `default_tau` is the cosine from which two texts count as
-    paraphrases.
-    """
+    """Turns texts into vectors. `name` is for provenance, and `default_tau` the cosine similarity
+    from which two texts count as paraphrases."""
 
     @property
     def name(self) -> str:
@@ -250,7 +247,8 @@ def _locate(name_or_path: str) -> str:
 
 
 def _display_name(name_or_path: str) -> str:
-    """Model name for provenance; of a folder only its own name, paths say too much."""
+    """Return the model name for provenance; for a folder only its own name, because paths reveal
+    too much."""
     if Path(name_or_path).is_dir():
         return Path(name_or_path).absolute().name
     return DEFAULT_MODEL if _is_default(name_or_path) else name_or_path
@@ -276,7 +274,7 @@ def _load(source: str) -> Any:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """No progress bar and no warning while a model is loaded."""
+    """Hide progress bars and warnings while a model is loaded."""
     from transformers.utils import logging
 
     bars, level = logging.is_progress_bar_enabled(), logging.get_verbosity()

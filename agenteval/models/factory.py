@@ -50,12 +50,12 @@ NO_MODEL = (
 
 @dataclass(frozen=True, slots=True)
 class ChatModel:
-    """A chat model for the Python API, wherever the name of a model is accepted.
+    """A chat model for the Python API, accepted wherever the name of a model is.
 
-    `client` is an `AsyncOpenAI` or `AsyncAzureOpenAI` object that sends the requests; without one
-    `model` is a name such as "openai:gpt-4o", or None for the one of AGENTEVAL_MODEL. `parameters`
-    go into every request and are part of the judge's identity: {"max_tokens": None} leaves the
-    limit out, {"reasoning_effort": "low"}.
+    `client` is an `AsyncOpenAI` or `AsyncAzureOpenAI` object that sends the requests. Without it,
+    `model` is a name such as "openai:gpt-4o", or None for AGENTEVAL_MODEL. `parameters` are added
+    to every request and are part of the judge's identity: {"max_tokens": None} removes the limit,
+    {"reasoning_effort": "low"} sets the effort.
     """
 
     model: str | None
@@ -68,10 +68,10 @@ Model = str | ChatModel | None
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """What was asked for: what is computed on this machine, a chat model, or one that answers
-    questions with probabilities.
+    """The requested model: a local one, a chat model, or one that answers questions with
+    probabilities.
 
-    `parameters` go into every request; `client` is an SDK's, which then sends them.
+    `parameters` are added to every request; `client` is an SDK client that sends them.
     """
 
     kind: Kind
@@ -86,8 +86,8 @@ class ModelChoice:
     @property
     def key_variables(self) -> str:
         """The environment variables that its key is read from, in words."""
-        own = PROVIDERS.get(self.provider, ("", None))[1]
-        return " or ".join(name for name in ("AGENTEVAL_API_KEY", own) if name)
+        provider_variable = PROVIDERS.get(self.provider, ("", None))[1]
+        return " or ".join(name for name in ("AGENTEVAL_API_KEY", provider_variable) if name)
 
     @property
     def key_header(self) -> str:
@@ -96,7 +96,7 @@ class ModelChoice:
 
     @property
     def query(self) -> str:
-        """What stands behind each URL: the version of Azure's interface."""
+        """Query string of each URL: the version of Azure's API."""
         version = _variable("OPENAI_API_VERSION") if self.provider == "azure" else None
         return f"api-version={version}" if version else ""
 
@@ -144,19 +144,18 @@ def _choose(
     variables, OPENAI_BASE_URL for openai:NAME, and for azure:DEPLOYMENT AZURE_OPENAI_ENDPOINT,
     AZURE_OPENAI_API_KEY and OPENAI_API_VERSION (without one: the v1 endpoint).
 
-    Raises InputError for an unknown provider or a missing file, and for a missing key
-    unless `need_key` is False: what asks nobody, such as a dry run, needs none. `recorded` has no
-    path yet: which recording is meant depends on the task
-    (`readers.tasks.with_recording`).
+    Raises InputError for an unknown provider or a missing file, and for a missing key unless
+    `need_key` is False: a dry run, for example, sends no requests and needs none. `recorded` has no
+    path yet: which recording is meant depends on the task (`readers.tasks.with_recording`).
 
     `decisions:` stands before a model, or the name of one of OpenAI's, that answers questions with
     probabilities; InputError unless that is enough for what it is asked for (`decides`).
     """
-    asked = spec or _variable("AGENTEVAL_MODEL") or ""
-    if asked.lower().startswith(DECISIONS):
-        inner = _deciding(asked, decides=decides)
-        named = base_url or _variable("AGENTEVAL_BASE_URL") or _split(inner)[0]
-        name = inner if named else f"openai:{inner}"
+    model = spec or _variable("AGENTEVAL_MODEL") or ""
+    if model.lower().startswith(DECISIONS):
+        inner = _deciding(model, decides=decides)
+        address = base_url or _variable("AGENTEVAL_BASE_URL") or _split(inner)[0]
+        name = inner if address else f"openai:{inner}"
         choice = _choose(name, base_url, need_key=need_key, decides=False)
         return replace(choice, kind="decisions")
     explicit = bool(spec and not base_url)  # a model asked for, and no URL beside it
@@ -199,7 +198,7 @@ def _of_provider(provider: str, name: str, *, need_key: bool) -> ModelChoice:
 
 
 def openai_url() -> str:
-    """Where models of OpenAI are asked: OPENAI_BASE_URL, else the public API."""
+    """Return the URL of OpenAI's models: OPENAI_BASE_URL, else the public API."""
     return _variable("OPENAI_BASE_URL") or OPENAI
 
 
@@ -216,7 +215,8 @@ def _azure_url(deployment: str) -> str:
 
 
 def _deciding(asked: str, *, decides: bool) -> str:
-    """What stands behind `decisions:`. Raises InputError where it cannot be asked."""
+    """Return the model after `decisions:`. Raises InputError where such a model is not
+    supported."""
     if not decides:
         why = "writes no text: it judges runs, in quantify and verify, and does nothing else"
         raise InputError(f"{asked} {why}", "--model")
@@ -228,10 +228,10 @@ def _deciding(asked: str, *, decides: bool) -> str:
 
 def _split(spec: str) -> tuple[str, str]:
     """(provider, model); the provider is empty when the text before : or / is not a known one."""
-    known = {*PROVIDERS, "replay", "autogen"}
+    prefixes = {*PROVIDERS, "replay", "autogen"}
     for mark in (":", "/"):
-        head, found, tail = spec.partition(mark)
-        if found and head.lower() in known and tail:
+        head, separator, tail = spec.partition(mark)
+        if separator and head.lower() in prefixes and tail:
             return head.lower(), tail
     return "", spec
 
@@ -251,13 +251,13 @@ def _url(text: str) -> str:
     keep_secret(url_secrets(text))
     if len(text.split()) > 1:
         raise InputError("give one URL; for several endpoints use a router", "--base-url")
-    start, _, rest = text.partition("://")
+    start, _, address = text.partition("://")
     if start.lower() not in ("http", "https"):
         shown = text.rpartition("@")[2].partition("?")[0]
         raise InputError(
             f"{shown!r} is no URL: it must start with http:// or https://", "--base-url"
         )
-    if not _readable(text, rest):
+    if not _readable(text, address):
         raise InputError(
             "the URL cannot be read; in a user name or password, write @ as %40, / as %2F, "
             ": as %3A, # as %23, ? as %3F",

@@ -170,12 +170,12 @@ def room_in(text: str) -> int | None:
 
 def read_error(where: str, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
     """The typed error for a failed request; `said` of it is the ErrorBody."""
-    said = replace(read_body(body), status=status)
-    words = one_line(said.message) or "no reason given"
+    details = replace(read_body(body), status=status)
+    words = one_line(details.message) or "no reason given"
     request_id = next((headers[name] for name in _IDS if headers.get(name)), "")
     request_id = f", request {one_line(request_id)[:80]}" if request_id else ""
-    error = _typed(where, said, f"{words}{request_id}", headers, _asked_wait(headers, body))
-    error.said = said
+    error = _typed(where, details, f"{words}{request_id}", headers, _asked_wait(headers, body))
+    error.said = details
     return error
 
 
@@ -208,9 +208,9 @@ def _typed(
     heals = status in _RETRYABLE or (status >= 500 and status not in (501, 505))
     if not (retry or throttled or heals):
         return BadRequest(message)
-    again = retry is not False
-    if not again:
+    retryable = retry is not False
+    if not retryable:
         message += "; it asks not to be asked again"
     elif wait is not None and wait >= 1:
         message += f"; it asks to wait {wait:.0f} s"
-    return Transient(message, retry_after=wait, overload=throttled, again=again)
+    return Transient(message, retry_after=wait, overload=throttled, again=retryable)

@@ -77,10 +77,11 @@ class _CutOff(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """One value read. `end` is the offset behind it; `cut` says that the text broke off within it.
+    """One parsed value.
 
-    `dialect` says that something in it is not JSON, apart from trailing `commas` and from `nulls`,
-    the numbers read as null. `broken` is why the text stopped being a value, at `end`.
+    `end` is the offset after it, and `cut` whether the text ended within it. `dialect` means that
+    something in it is not JSON, apart from trailing `commas` and `nulls`, the numbers read as null.
+    `broken` is the reason why parsing stopped at `end`.
     """
 
     value: Any
@@ -156,14 +157,14 @@ class _Reader:
             if self.dialect.finite:
                 raise
             broken, at = str(error), error.at
-        kept = False
+        accepted = False
         while self.stack:
             container = self.stack.pop()
             value = self.made(container, at)
-            kept = kept or self.dialect.keep(container.name if self.stack else None, value)
-            if kept and self.stack:
+            accepted = accepted or self.dialect.keep(container.name if self.stack else None, value)
+            if accepted and self.stack:
                 self.stack[-1].members.append((self.stack[-1].key, value))
-            self.value = value if kept else None
+            self.value = value if accepted else None
         return Scan(self.value, at, cut, self.loose, self.commas, self.nulls, broken)
 
     def member(self, at: int) -> int:
@@ -213,12 +214,12 @@ class _Reader:
         if container.close != "}":
             return [value for _, value in container.members]
         try:
-            made = self.dialect.objects(container.members)
+            record = self.dialect.objects(container.members)
         except NotJsonish as error:
             error.at, self.begun = at, True
             raise
-        self.loose |= any(isinstance(value, Doubled) for value in made.values())
-        return made
+        self.loose |= any(isinstance(value, Doubled) for value in record.values())
+        return record
 
     def skip(self, at: int) -> int:
         """Behind space and comments."""
@@ -311,7 +312,8 @@ def _unescaped(escape: re.Match[str]) -> str:
 
 
 def number(text: str, at: int = 0) -> int | float:
-    """The number a text spells. Raises NotJsonish beyond what a float holds: 1e999, 400 digits."""
+    """Return the number in a text. Raises NotJsonish beyond the range of a float: 1e999, 400
+    digits."""
     try:
         value = float(text) if re.search(r"[.eE]", text) else int(text)
         if math.isfinite(float(value)):
@@ -334,7 +336,7 @@ def to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def doubled_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """As `to_object`, but a key with different values has them as `Doubled`."""
+    """Like `to_object`, but a key with different values gets a `Doubled`."""
     result = dict(pairs)
     if len(result) == len(pairs):
         return result

@@ -35,7 +35,7 @@ class Limiter:
 
     @property
     def maximum(self) -> int:
-        """What `limit` never passes."""
+        """Upper bound of `limit`."""
         return self.ceiling.maximum
 
     @property
@@ -96,7 +96,7 @@ class Limiter:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Money per million tokens. Raises ValueError when negative or not finite."""
+    """Price per million tokens. Raises ValueError for a negative or infinite price."""
 
     prompt: float
     completion: float
@@ -106,7 +106,7 @@ class Price:
             raise ValueError("a price must be a number, zero or above")
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """Cost in the currency of the price."""
+        """Return the cost in the currency of the price."""
         return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1e6
 
 
@@ -164,9 +164,9 @@ class Budget:
         return self.price.cost(prompt_tokens, completion_tokens) if self.price else 0.0
 
     def reserve(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """Hold one request and its worst case. Returns the cost held.
+        """Reserve one request with its maximum cost, and return that cost.
 
-        Raises BudgetExceeded when a cap would be passed; nothing is held then.
+        Raises BudgetExceeded, without reserving anything, when a cap would be exceeded.
         """
         worst = self._worst(prompt_tokens, completion_tokens)
         if self.max_calls is not None and (
@@ -228,8 +228,8 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What an experiment may spend, and how fast: requests in flight, requests and money in all
-    (what earlier calls of it took is counted), seconds for one request."""
+    """Limits of an experiment: concurrent requests, total requests and cost (including earlier
+    calls of the experiment), and the timeout of one request in seconds."""
 
     concurrency: int = 8
     max_calls: int | None = None
@@ -238,7 +238,7 @@ class Limits:
     timeout: float = 120.0
 
     def budget(self, spent: Usage | None = None) -> Budget:
-        """A budget with these caps. Raises InputError for a cap on cost without a price."""
+        """Return a budget with these caps. Raises InputError for a cost cap without a price."""
         if self.max_cost is not None and self.price is None:
             raise InputError(
                 "a cap on cost needs prices: give --price-in and --price-out per million tokens",

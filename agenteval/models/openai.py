@@ -113,11 +113,11 @@ class OpenAITransport:
 
     @property
     def adaptation(self) -> Adaptation:
-        """What this endpoint was found not to take."""
+        """Request features that this endpoint was found to reject."""
         return adaptation(self.endpoint, self.model)
 
     async def send(self, request: Request) -> Reply:
-        """One attempt. Raises Simplified when the next one will ask for less."""
+        """Send one request. Raises Simplified when the next attempt will be simpler."""
         adapted = self.adaptation
         form = adapted.form(request)
         body = self._body(request, form)
@@ -261,12 +261,12 @@ def sdk_error(where: str, error: Exception) -> ModelError:
             content = response.content if response is not None else b""
         except Exception:  # noqa: BLE001  a stream that was not read
             content = b""
-        said = read_error(where, status, headers, content or str(error).encode())
+        model_error = read_error(where, status, headers, content or str(error).encode())
         if status < 400:
             target = public_url(str(headers.get("location", "")))
             moved = f"redirects to {target}; nothing was sent there: name it as the endpoint"
             return Redirected(f"{where} {moved}")
-        return said
+        return model_error
     message = f"{where}: {type(error).__name__}: {one_line(_cause(error))}"
     lasting = isinstance(error, TypeError | ValueError | KeyError | NotImplementedError)
     return BadRequest(message) if lasting else Transient(message)
@@ -274,7 +274,7 @@ def sdk_error(where: str, error: Exception) -> ModelError:
 
 def _cause(error: BaseException) -> BaseException:
     """The innermost cause that says anything."""
-    said = error
+    cause = error
     while (error := error.__cause__) is not None:  # type: ignore[assignment]
-        said = error if str(error) else said
-    return said
+        cause = error if str(error) else cause
+    return cause

@@ -56,8 +56,8 @@ class ReplayTransport:
                     at.setdefault(canonical_json(line.about), (line.about, line.reply))
                 continue
             if line.cell is not None and line.first:
-                known = self._by_cell.setdefault(line.cell, line.reply)
-                if known is None or _content(known) == _content(line.reply):
+                first = self._by_cell.setdefault(line.cell, line.reply)
+                if first is None or _content(first) == _content(line.reply):
                     continue
                 if line.key is None:
                     raise InputError(f"a second, different reply for {line.cell!r}", line.where)
@@ -75,9 +75,12 @@ class ReplayTransport:
         return frozenset((run, variant) for run, variant, _, _ in self._by_address if variant)
 
     def find(self, request: Request) -> Reply:
-        """The recorded reply: by hash, else by run, variant, repeat and role where it is about the
-        same; for lines that do not say what they are about by (run, repeat, role), else by (run,
-        repeat). Raises BadRequest for what is not recorded."""
+        """Return the recorded reply: by hash, otherwise by run, variant, repeat and role if its
+        subject is the same, or, for lines without a subject, by (run, repeat, role) or (run,
+        repeat).
+
+        Raises BadRequest when there is no recorded reply.
+        """
         reply = self._by_key.get(request.logical_hash())
         if reply is None and request.attempt == 0 and request.about:
             address = request.run_id or "", request.variant, request.repeat, request.role
@@ -86,8 +89,8 @@ class ReplayTransport:
                 about = dict(request.about)
                 _, reply = recorded.get(canonical_json(about), (None, None))
                 if reply is None:
-                    (known, _), *_ = recorded.values()
-                    other = [n for n, value in about.items() if known.get(n) != value]
+                    (recorded_about, _), *_ = recorded.values()
+                    other = [n for n, value in about.items() if recorded_about.get(n) != value]
                     raise BadRequest(
                         f"{self._name}: the reply on {request.run_id or request.role!r} is about "
                         f"{'other ' + ' and '.join(other) if other else 'something else'}"
@@ -112,12 +115,12 @@ class ReplayTransport:
 
 
 def _content(reply: Reply) -> Reply:
-    """What the model said; how long it took is no difference."""
+    """Return the content of a reply, without its latency."""
     return replace(reply, latency=0.0, attempts=1, usage=Reply("").usage, key="", cached=False)
 
 
 class _Line(NamedTuple):
-    """One line of a recording; `first` is False for the reply to a fresh try."""
+    """One line of a recording; `first` is False for the reply to a repeated attempt."""
 
     where: str
     key: str | None

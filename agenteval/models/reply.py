@@ -127,9 +127,9 @@ def _parse(
     values, broken, reason = _search(text, doubled)
     values = _without_drafts(text, values, broken if last_counts else None)
     ranked = (
-        Parsed(found.value, _rung(text, start, found), start, found.end)
-        for start, found in reversed(_by_rank(text, values))
-        if found.value not in (None, {}, []) and accepted(found.value)
+        Parsed(candidate.value, _rung(text, start, candidate), start, candidate.end)
+        for start, candidate in reversed(_by_rank(text, values))
+        if candidate.value not in (None, {}, []) and accepted(candidate.value)
     )
     if parsed := list(islice(ranked, most)):
         return Body(text, parsed[::-1])
@@ -141,9 +141,9 @@ def _parse(
 
 
 def tidied(text: str) -> str:
-    """The text without half characters, byte order mark and space around it.
+    """Return the text without surrogate halves, byte order mark and surrounding space.
 
-    Raises ReplyError when nothing is left, or too much.
+    Raises ReplyError when nothing remains or the text is too long.
     """
     if len(text) > _MAX_CHARS:
         raise ReplyError(f"the reply has {len(text)} characters; {_MAX_CHARS} are read at most")
@@ -159,7 +159,8 @@ def meant_as_json(text: str) -> bool:
 
 
 def _unquoted(text: str) -> str | None:
-    """The JSON text that stands in a JSON string, once; None when the text is no such string."""
+    """Return the JSON text inside a JSON string, decoded once, or None when it is not such a
+    string."""
     if not (text[0] == text[-1] == '"'):
         return None
     try:
@@ -202,8 +203,8 @@ def _clean(value: Any) -> Any:
 
 
 def _search(text: str, doubled: bool) -> tuple[list[tuple[int, Scan]], int | None, str]:
-    """Every outermost value in the text with its start, where the last broken one starts, and why
-    it is none; each character is read about once."""
+    """Return every outermost value in the text with its start, the start of the last broken one,
+    and the reason why it is broken. Each character is read about once."""
     values: list[tuple[int, Scan]] = []
     broken: int | None = None
     reason = "no object or list in the reply"
@@ -212,7 +213,7 @@ def _search(text: str, doubled: bool) -> tuple[list[tuple[int, Scan]], int | Non
     while match := opening.search(text, at):
         start = match.start()
         try:
-            one = scan(text, start, dialect)
+            parsed = scan(text, start, dialect)
         except NotJsonish as error:
             reason = f"{error} at offset {error.at}"
             at = max(error.at, start + 1)
@@ -225,8 +226,8 @@ def _search(text: str, doubled: bool) -> tuple[list[tuple[int, Scan]], int | Non
                 else:
                     at = max(at, end)
             continue
-        values.append((start, one))
-        at = one.end
+        values.append((start, parsed))
+        at = parsed.end
         if len(values) > _MAX_VALUES:
             raise ReplyError(f"the reply holds more than {_MAX_VALUES} values")
     return values, broken, reason
@@ -235,11 +236,11 @@ def _search(text: str, doubled: bool) -> tuple[list[tuple[int, Scan]], int | Non
 def _without_drafts(
     text: str, found: list[tuple[int, Scan]], broken: int | None
 ) -> list[tuple[int, Scan]]:
-    """Without what stands in thinking, and without what a broken answer came after."""
-    thinking = thinking_in(text, [(start, one.end) for start, one in found])
+    """Return the values outside thinking, and without those before a broken answer."""
+    thinking = thinking_in(text, [(start, candidate.end) for start, candidate in found])
     if broken is not None and found and broken > found[-1][0] and not within(broken, thinking):
         return []
-    return [(start, one) for start, one in found if not within(start, thinking)]
+    return [(start, candidate) for start, candidate in found if not within(start, thinking)]
 
 
 def _end_of_broken(text: str, start: int) -> int | None:
@@ -380,5 +381,5 @@ _REFUSALS = re.compile(
 
 
 def declines(text: str) -> bool:
-    """True for a short text whose opening says that it will not or cannot do what is asked."""
+    """Return whether a short text begins by refusing the request."""
     return len(text) <= _REFUSAL_LONGEST and _REFUSALS.search(text[:_REFUSAL_OPENING]) is not None

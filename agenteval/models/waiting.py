@@ -1,4 +1,4 @@
-"""How long an endpoint asks to wait, in all the forms in which endpoints say it."""
+"""The waiting time that an endpoint requests, in all forms that endpoints use."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def retry_after(headers: Mapping[str, str], *, now: float | None = None) -> floa
 def _resets(headers: Mapping[str, str]) -> list[float]:
     hints = []
     for name in _LIMITS:
-        left = (headers.get(f"x-ratelimit-remaining-{name}") or "0").strip()
+        remaining = (headers.get(f"x-ratelimit-remaining-{name}") or "0").strip()
         wait = _duration((headers.get(f"x-ratelimit-reset-{name}") or "").strip())
-        if left == "0" and wait is not None:
+        if remaining == "0" and wait is not None:
             hints.append(wait)
     return hints
 
@@ -83,12 +83,12 @@ _IN_WORDS = re.compile(
 
 def wait_in_words(text: str) -> float | None:
     """Seconds that the lower-case words of a refusal ask to wait ("try again in 7m12s")."""
-    found = _IN_WORDS.search(text)
-    return _duration(found[1].rstrip(".")) if found else None
+    match = _IN_WORDS.search(text)
+    return _duration(match[1].rstrip(".")) if match else None
 
 
 def may_retry(headers: Mapping[str, str]) -> bool | None:
-    """What `x-should-retry` says (OpenAI's header, which its SDKs obey): asked again whatever the
-    status, not asked again whatever the status, or None when it says neither."""
+    """Return the value of `x-should-retry` (OpenAI's header, which its SDKs obey): True to retry
+    whatever the status, False not to retry, None without the header."""
     answer = (headers.get("x-should-retry") or "").strip().lower()
     return {"true": True, "false": False}.get(answer)

@@ -56,9 +56,7 @@ def _family(model: str) -> str:
 
 
 def context_of(model: str) -> int | None:
-    """`LARGEST` for a model that takes at least so many tokens; None for an unknown one.
-
-    What stands before the last slash of the name, such as a provider, does not matter.
-    """
+    """Return `LARGEST` for a model with at least this context window, or None for an unknown one.
+    The part of the name before the last slash, such as a provider, is ignored."""
     name = _family(model)
     return LARGEST if _LONG.match(name) and not _OTHER.search(name) else None

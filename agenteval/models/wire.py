@@ -60,7 +60,7 @@ class Request:
 
     @property
     def final(self) -> bool:
-        """Whether no repair is asked for: there is no text of which to say what is wrong."""
+        """Whether there is no repair, because there is no text to repair."""
         return bool(self.questions or self.parameters.get("logprobs"))
 
     def identify(self, endpoint: str, model: str) -> tuple[str, int]:
@@ -78,7 +78,7 @@ class Request:
         return self.identify(endpoint, model)[0]
 
     def logical_hash(self) -> str:
-        """sha256 (hex) of the logical request alone: finds a recording whoever made it."""
+        """Return the sha256 (hex) of the logical request, to find a recording by any sender."""
         return self.key("", "")
 
     def described(self) -> dict[str, Any]:
@@ -110,12 +110,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model returned.
+    """The reply of a model.
 
-    `finish` is stop, length, content_filter, tool_calls or unknown. `mode` tells how the form was
-    asked for: json_schema, json_object, text or decisions. `logprobs` holds, per generated token,
-    the token and its alternatives with natural-log probabilities, when asked for. `latency` is that
-    of the attempt that brought the reply, in seconds. `attempts` and `usage` count failed ones.
+    `finish` is stop, length, content_filter, tool_calls or unknown. `mode` is how the format was
+    requested: json_schema, json_object, text or decisions. `logprobs` has for each generated token
+    the token and its alternatives with natural-log probabilities, if requested. `latency` is that
+    of the successful attempt, in seconds. `attempts` and `usage` include failed ones.
     """
 
     text: str
@@ -155,10 +155,8 @@ class Reply:
 
     @classmethod
     def from_json(cls, value: dict[str, Any], *, key: str, cached: bool) -> Reply:
-        """Inverse of `to_json`; only `text` must be there.
-
-        Raises KeyError, TypeError or ValueError on a foreign value: nothing is bent into shape.
-        """
+        """Inverse of `to_json`; only `text` is required. Raises KeyError, TypeError or ValueError
+        for an invalid value; nothing is coerced."""
         if not isinstance(value, dict):
             raise TypeError(f"a reply is an object, not {type(value).__name__}")
         return cls(
@@ -191,7 +189,7 @@ def _typed(value: dict[str, Any], name: str, kind: Any, default: Any) -> Any:
 
 def _dicts(value: dict[str, Any], name: str) -> tuple[dict[str, Any], ...] | None:
     objects = _typed(value, name, (list, tuple), None)
-    if objects is not None and not all(isinstance(one, dict) for one in objects):
+    if objects is not None and not all(isinstance(item, dict) for item in objects):
         raise TypeError(f"{name} holds something other than objects")
     return None if objects is None else tuple(objects)
 
@@ -214,7 +212,7 @@ class Transport(Protocol):
     model: str
 
     async def send(self, request: Request) -> Reply:
-        """One attempt. Raises the ModelError that fits; never retries, never caches."""
+        """Send one request. Raises the matching ModelError; never retries, never caches."""
         ...
 
     async def close(self) -> None:

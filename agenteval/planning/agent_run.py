@@ -57,10 +57,8 @@ class AgentRun:
 
     @cached_property
     def system(self) -> System:
-        """The system, for its name and key; nothing is opened or sent.
-
-        Raises InputError for an agent that cannot be used.
-        """
+        """The system, for its name and key. Nothing is opened or sent. Raises InputError for an
+        invalid agent."""
         return self._limited(spec.system(self.options.agent, self._settings(), SCRIPTED))
 
     def spent(self, store: Store) -> Usage:

@@ -92,7 +92,7 @@ def _trial_row(attempt: Attempt) -> dict[str, Any]:
 
 
 def _trial_rows(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
-    """Every trial as JSON: case, system, outcome, and the verdict or the failure."""
+    """Return every trial as JSON: case, system, outcome, and the verdict or the failure."""
     rows = []
     for a in attempts:
         row = _trial_row(a)
@@ -198,7 +198,7 @@ class PlanningCampaign:
         report = PlanReport(
             title=f"Planning tests of {self.agent.system.name}",
             tables=tables if attempts else (),
-            notes=() if attempts else ("no trial has been run",),
+            notes=() if attempts else ("no trials have been run",),
             unfinished=unfinished,
             data={"trials": _trial_rows(attempts)},
             exit_code=code,
@@ -208,14 +208,16 @@ class PlanningCampaign:
 
 
 async def aplan_test(suite: Suite, agent: Agent, **options: Unpack[PlanTestKeywords]) -> PlanReport:
-    """Run an agent on every case of a suite (file or cases), `trials` times, and check its plans.
+    """Run an agent on every case of a suite (a file or cases), `trials` times, and check its plans.
 
-    Only trials that `store` lacks are run; `retry_failed` runs permanent failures again. `limit`:
-    only the first cases. `minutes`: no trial is begun after that, and the exit code is 3 if any was
-    not run. `lexicon`: word lists the suite was made with. `gate` is the least share of passes,
-    `max_unscored` the largest share without verdict. Other options: `AgentOptions`.
+    Only trials that `store` lacks are run; `retry_failed` also retries permanent failures. `limit`
+    selects the first cases. No trial is started after `minutes`, and the exit code is 3 if any was
+    not run. `lexicon` is the file of word lists that the suite was created with. `gate` is the
+    minimum pass rate, and `max_unscored` the maximum share without a verdict. The other options are
+    those of `AgentOptions`.
 
-    Raises InputError for a suite or agent that cannot be used, Unauthorized, StoreError.
+    Returns the pass rates with all trials. Raises InputError for a suite or agent that cannot be
+    used, Unauthorized when a key is refused, and StoreError.
     """
     settings = read_options(PlanTestOptions, {"agent": agent, **options}, aplan_test)
     lexicon, _ = read_words(settings.lexicon)
@@ -224,7 +226,7 @@ async def aplan_test(suite: Suite, agent: Agent, **options: Unpack[PlanTestKeywo
     for case in cases:
         different.setdefault(case.sha256, case)
     same = len(cases) - len(different)
-    note = f"{same} of {len(cases)} cases are another one again but for the id: left out"
+    note = f"{same} of {len(cases)} cases duplicate another case except for the id: skipped"
 
     def finish(report: PlanReport) -> PlanReport:
         total, failed = len(report.attempts), len(report.failures)
@@ -290,7 +292,7 @@ def plan_report(
         title="Planning tests",
         tables=planning_tables(attempts, causes),
         notes=tuple(
-            f"{len(dissections[name])} dissections by other options are left out: {name}"
+            f"{len(dissections[name])} dissections with other options are omitted: {name}"
             for name in sorted(dissections)
         ),
         unfinished=tuple(experiment.line for experiment in unfinished),

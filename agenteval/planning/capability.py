@@ -34,12 +34,14 @@ class Bound:
     bound: int | None = column(
         "actions",
         "count",
-        "most actions, from the fewest tested on without a gap, with that success",
+        "largest number of actions up to which every tested number reaches this success rate",
     )
-    below: int | None = column("first\nbelow", "count", "fewest actions with less")
+    below: int | None = column(
+        "first\nbelow", "count", "smallest number of actions below this success rate"
+    )
     least: int | None = column("at least", "count", "the bound by the lower ends of the intervals")
     most: int | None = column("at most", "count", "the bound by their upper ends")
-    certain: bool = column("certain", hint="no interval leaves it open")
+    certain: bool = column("certain", hint="confirmed by the intervals")
     sentence: str = ""  # the bound in words
 
 
@@ -102,9 +104,13 @@ def _bound(system: str, rows: Sequence[SuccessRate], threshold: float) -> Bound:
         low = f"fewer than {min(means)}" if least is None else f"{least}"
         high = f"{most} or more" if most_below is None else f"{most}"
         sentence += f"; the 95% intervals allow {low} to {high}"
-    again = [n for n in sorted(means) if below and n > below and reaches(means[n], threshold)]
-    if again:
-        sentence += f"; at or above {100 * threshold:g}% again at {', '.join(map(str, again))}"
+    later_passes = [
+        n for n in sorted(means) if below and n > below and reaches(means[n], threshold)
+    ]
+    if later_passes:
+        sentence += (
+            f"; at or above {100 * threshold:g}% again at {', '.join(map(str, later_passes))}"
+        )
     return Bound(system, last, below, least, most, certain, sentence)
 
 
@@ -118,7 +124,7 @@ def _reading(tested: Mapping[int, float], last: int | None, below: int | None, s
         text = f"capability bound {_actions(last)} (first below {share} at {below})"
     if last == max(tested) or below == last + 1:
         return text
-    return f"{text}; nothing is known of {_actions(last + 1)}"
+    return f"{text}; not tested: {_actions(last + 1)}"
 
 
 def _actions(n: int) -> str:

@@ -258,7 +258,7 @@ class MockBackend:
         self._durations = case.durations
 
     def __call__(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Return the answer. Raises ValueError for a name that is no tool of the case."""
+        """Return the answer. Raises ValueError for a name that is not a tool of the case."""
         if self._durations is not None and name == RESTART:
             return "Everything is undone. The day starts afresh; no activity has been done yet."
         if name not in self._phrases:

@@ -39,9 +39,9 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Suite = Annotated[Path, typer.Argument(help="Suite of `plan synth`, or written by hand.")]
+Suite = Annotated[Path, typer.Argument(help="Suite, from `plan synth` or written by hand.")]
 RunsFile = Annotated[
-    Path | None, typer.Option("--runs", help="Write the trials as runs, which quantify reads.")
+    Path | None, typer.Option("--runs", help="Write the trials as runs for quantify.")
 ]
 
 
@@ -50,9 +50,14 @@ class CaseLimits(LimitOptions):
     """Limits of a command that runs agents."""
 
     concurrency: Annotated[
-        int, typer.Option("-j", "--concurrency", help="Cases run at once.", min=1, max=512)
+        int,
+        typer.Option(
+            "-j", "--concurrency", help="Number of cases run concurrently.", min=1, max=512
+        ),
     ] = 4
-    timeout: Annotated[float, typer.Option(help="Seconds for one case.", min=0.01)] = 180.0
+    timeout: Annotated[float, typer.Option(help="Timeout of one case, in seconds.", min=0.01)] = (
+        180.0
+    )
 
 
 @dataclass(frozen=True)
@@ -69,10 +74,11 @@ def synth(
     limits: InventLimits,
     count: Annotated[int, typer.Option(help="Number of cases.", min=1)] = 100,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Suite to write. Default: the terminal.")
+        Path | None,
+        typer.Option("-o", "--output", help="Output file of the suite. Default: standard output."),
     ] = None,
     show: Annotated[
-        int, typer.Option(help="With -o: print this many requests to look at.", min=0)
+        int, typer.Option(help="With -o: print this many requests as examples.", min=0)
     ] = 3,
     dry_run: options.DryRun = False,
     quiet: options.Quiet = False,
@@ -149,7 +155,7 @@ def run_agent(
     output: OutputOptions,
     runs: RunsFile = None,
 ) -> None:
-    """Run an agent on every case. Stop it at any time; the same command goes on."""
+    """Run an agent on every case. If interrupted, run the same command to continue."""
     from agenteval.planning.api import plan_test
 
     refuse_input(runs, [suite, settings.lexicon], store=settings.store)
@@ -206,7 +212,7 @@ def report(
     suite: Annotated[
         Path | None, typer.Argument(help="Only the cases of this suite. Default: all stored.")
     ] = None,
-    page: Annotated[Path | None, typer.Option("-o", "--output", help="HTML page to write.")] = None,
+    page: Annotated[Path | None, typer.Option("-o", "--output", help="Output page (HTML).")] = None,
     runs: RunsFile = None,
     strict: Annotated[bool, flag(AgentOptions, "strict")] = False,
     log_order: Annotated[bool, flag(AgentOptions, "log_order")] = False,

@@ -82,7 +82,7 @@ class DissectOptions:
         if self.tries < 1 or self.original < 1 or self.retries < 0:
             raise InputError("dissecting needs at least 1 try per stage and 0 retries")
         if self.full and self.paper_literal:
-            raise InputError("full and paper_literal exclude each other")
+            raise InputError("full and paper_literal cannot be combined")
 
     @property
     def runs(self) -> tuple[int, int]:
@@ -352,11 +352,11 @@ class DissectionEvaluator(AgentEvaluator):
 
     @property
     def lock(self) -> str:
-        """That of the agent's trials."""
+        """The lock of the agent's trials."""
         return source_key(EVALUATOR, self.system.key)
 
     def requests(self, unit: Unit[Case]) -> Requests:
-        """Each run of the agent takes one request at least, one more than `turns` at most."""
+        """Each run of the agent takes at least one request and at most `turns` + 1."""
         least, most = self.options.runs
         return {"agent": RequestBounds(least, most * (self.turns + 1))}
 

@@ -37,19 +37,22 @@ class DissectReport(Report):
 
     @property
     def failures(self) -> tuple[Dissection, ...]:
-        """Those whose cause is undecided: too many tries had no verdict."""
+        """Cases with an undecided cause, because too many tries had no verdict."""
         return tuple(d for d in self.dissections if d.label == "undecided")
 
 
 async def adissect(
     suite: Suite, agent: Agent, **options: Unpack[DissectionKeywords]
 ) -> DissectReport:
-    """Find the causes of the failures that `plan_test` has stored for this agent and suite
-    (algorithm 2 of arXiv 2404.17833).
+    """Find the causes of failed cases that `plan_test` stored for this agent and suite (algorithm 2
+    of arXiv 2404.17833).
 
-    `tries` of a stage; `full` runs all stages, also after a success; `literal` is the algorithm as
-    printed; at most `limit` cases. Other options are those of `plan_test`. Raises InputError
-    without such trials, and Stopped with a report when cancelled.
+    Each stage has `tries` attempts. `full` runs all stages even after a success, `literal` runs the
+    algorithm exactly as printed, and `limit` caps the number of cases. The other options are those
+    of `plan_test` and must be the same as there.
+
+    Returns the causes by system and the dissected cases. Raises InputError when no such trials are
+    stored, and Stopped with a report when cancelled.
     """
     settings = read_options(DissectionOptions, {"agent": agent, **options}, adissect)
     run = AgentRun(settings)
@@ -107,8 +110,8 @@ def failed_cases(
         attempts = load_attempts(store, run.rules.check, cases=keys, systems=systems)
     if not attempts:
         raise InputError(
-            "no trial of this agent and suite is stored (--timeout, --turns and what the agent "
-            "is given must be the same); run `agenteval plan test` first"
+            "no trial of this agent and suite is stored with the same --timeout, --turns and "
+            "instructions; run `agenteval plan test` first"
         )
     wrong = {a.case.sha256 for a in attempts if a.verdict is not None and not a.verdict.passed}
     failed: list[Case] = []
@@ -121,7 +124,7 @@ def failed_cases(
                 refused.append(error)
     if refused and not failed:
         raise refused[0]
-    run.watch.warn_list(f"{len(refused)} failed cases are left out", map(str, refused))
+    run.watch.warn_list(f"{len(refused)} failed cases are skipped", map(str, refused))
     return failed
 
 

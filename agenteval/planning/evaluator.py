@@ -46,11 +46,8 @@ def check_key(rules: CheckRules, version: int = CHECKER) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One trial of one system at a case: its log and the verdict.
-
-    `verdict` is None where `log` is an AgentFailure: the endpoint or the adapter failed, and
-    nothing is known about the agent.
-    """
+    """One trial of one system at a case: its log and the verdict. `verdict` is None if `log` is an
+    AgentFailure: the endpoint or the adapter failed, which says nothing about the agent."""
 
     case: Case
     system: str
@@ -90,7 +87,7 @@ async def run_case(
 def as_run(attempt: Attempt) -> Run:
     """Return the trial as a Run, which `quantify` reads. Raises ValueError for an AgentFailure."""
     if isinstance(attempt.log, AgentFailure) or attempt.verdict is None:
-        raise ValueError("nothing is known of an agent whose endpoint failed")
+        raise ValueError("the endpoint of the agent failed, so its ability is unknown")
     return Run(
         id=f"{attempt.system}/{attempt.case.id}/{attempt.trial}",
         task="planning",
@@ -109,7 +106,7 @@ def as_run(attempt: Attempt) -> Run:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How every trial of a campaign is run and checked."""
+    """Settings with which every trial of a campaign is run and checked."""
 
     limits: AgentLimits = field(default_factory=AgentLimits)
     check: CheckRules = field(default_factory=CheckRules)
@@ -171,7 +168,7 @@ class PlanningEvaluator(AgentEvaluator):
         return cls.of_agent(EVALUATOR, agent, cases, trials, rules=rules)
 
     def requests(self, unit: Unit[Case]) -> Requests:
-        """One request at least; at most one for each turn and one for the last words."""
+        """At least one request; at most one per turn and one for the final message."""
         return {"agent": RequestBounds(1, self.rules.limits.turns + 1)}
 
     async def evaluate(self, unit: Unit[Case]) -> Outcome:
@@ -237,18 +234,18 @@ def load_attempts(
     """
     rules = rules or CheckRules()
     trials = Trials(store)
-    wanted = None if cases is None else frozenset(cases)
+    case_keys = None if cases is None else frozenset(cases)
     case_of = {
         c.key: Case.model_validate(c.body)
         for c in trials.cases(EVALUATOR)
-        if wanted is None or c.key in wanted
+        if case_keys is None or c.key in case_keys
     }
     for key, name in distinct({key: case.id for key, case in case_of.items()}).items():
         if case_of[key].id != name:
             case_of[key] = case_of[key].model_copy(update={"id": name})
     names = distinct({s.key: s.name for s in trials.systems(EVALUATOR)})
     attempts = []
-    for trial in trials.trials(EVALUATOR, wanted, systems):
+    for trial in trials.trials(EVALUATOR, case_keys, systems):
         case = case_of[trial.case_key]
         log: AgentLog | AgentFailure
         verdict: Verdict | None = None

@@ -34,7 +34,7 @@ RANGE = "a number or FROM-TO"
 class SuiteOptions:
     """The shape of planning tests, and the model that invents words for them."""
 
-    n: Range = option("3-5", "--n", type=str, help=f"Actions of a case, {RANGE}.")
+    n: Range = option("3-5", "--n", type=str, help=f"Number of actions of a case, {RANGE}.")
     seed: int = with_default(CommonOptions, "seed", 0)
     constraints: Range | None = option(
         None, type=str | None, help=f"Distinct constraints, {RANGE}. Default: n - 1 to 2n."
@@ -42,18 +42,21 @@ class SuiteOptions:
     words: Range | None = option(
         None, type=str | None, help=f"Words of the text, {RANGE}. Default: any."
     )
-    extended: bool = option(False, "--extended", help="With points of time and hidden durations.")
-    times: Range = option("1-2", type=str, help=f"Clauses with a point of time, {RANGE}.")
+    extended: bool = option(False, "--extended", help="Add time limits and hidden durations.")
+    times: Range = option("1-2", type=str, help=f"Number of clauses with a time limit, {RANGE}.")
     topics: Sequence[str] = option(
         (),
         "--topic",
         type=list[str] | None,
         convert=to_tuple,
-        help="A profession; may be given several times.",
+        help="Use only this profession. Repeatable.",
         show_default=False,
     )
     lexicon: str | Path | None = option(
-        None, "--lexicon", type=Path | None, help="Word lists and topics of `--invent`."
+        None,
+        "--lexicon",
+        type=Path | None,
+        help="File of word lists and topics, as written by --invent.",
     )
     invent: int | None = option(
         None,
@@ -112,19 +115,20 @@ class AgentOptions:
     model: Model = with_default(SuiteOptions, "model", None)
     base_url: str | None = with_default(EndpointOptions, "base_url", None)
     temperature: float | None = with_default(EndpointOptions, "temperature", 0.0)
-    max_tokens: int | None = option(None, help="Tokens of one reply of the agent's model.", min=1)
-    turns: int = option(50, help="Turns of the agent for one case.", min=1)
+    max_tokens: int | None = option(
+        None, help="Maximum tokens of one reply of the agent's model.", min=1
+    )
+    turns: int = option(50, help="Maximum number of agent turns per case.", min=1)
     strict: bool = option(
         False,
         "--strict",
-        help="Any call that could not be carried out fails the case, and attempts before a restart "
-        "count as well.",
+        help="Fail a case on any call that could not be executed, and also count attempts before "
+        "a restart.",
     )
     log_order: bool = option(
         False,
         "--log-order",
-        help="Calls made at once count in the order of the log, as in the paper; else there is no "
-        "order between them.",
+        help="Order parallel calls as in the log, like the paper; otherwise they have no order.",
     )
     store: StorePath = with_default(RunOptions, "store", None)
     dry_run: bool = with_default(RunOptions, "dry_run", False)
@@ -154,21 +158,21 @@ class AgentKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class PlanTestOptions(AgentOptions, ExecutorOptions):
-    """How an agent is tested on a suite."""
+    """Options for testing an agent on a suite."""
 
-    trials: int = option(1, help="Attempts at each case.", min=1)
-    limit: int | None = option(None, help="Only the first cases.", min=1)
+    trials: int = option(1, help="Number of attempts per case.", min=1)
+    limit: int | None = option(None, help="Run only the first N cases.", min=1)
     minutes: float | None = option(
-        None, help="Begin no case after so many minutes, as in the paper's table 2 (60).", min=0.0
+        None, help="Start no case after this many minutes; the paper's table 2 uses 60.", min=0.0
     )
     lexicon: str | Path | None = option(
-        None, "--lexicon", type=Path | None, help="Word lists the suite was made with."
+        None, "--lexicon", type=Path | None, help="Word lists that the suite was created with."
     )
     gate: float | None = option(
-        None, help="Exit with 1 when a smaller share passes.", min=0.0, max=1.0
+        None, help="Exit with 1 if a smaller share passes.", min=0.0, max=1.0
     )
     max_unscored: float = option(
-        0.1, help="Exit with 3 above this share without verdict.", min=0, max=1
+        0.1, help="Exit with 3 if a larger share has no verdict.", min=0, max=1
     )
     retry_failed: bool = with_default(RunOptions, "retry_failed", False)
 
@@ -187,12 +191,14 @@ class PlanTestKeywords(AgentKeywords, ExecutorKeywords, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class DissectionOptions(AgentOptions):
-    """How the failures of an agent are dissected."""
+    """Options for dissecting the failures of an agent."""
 
-    tries: int = option(3, "-k", "--tries", help="Tries of a stage.", min=1)
-    full: bool = option(False, "--full", help="Run all stages, also after a success.")
-    literal: bool = option(False, "--paper-literal", help="The algorithm as printed.")
-    limit: int | None = option(100, help="Only so many of the failed cases.", min=1)
+    tries: int = option(3, "-k", "--tries", help="Number of tries per stage.", min=1)
+    full: bool = option(False, "--full", help="Run all stages, even after a success.")
+    literal: bool = option(
+        False, "--paper-literal", help="Run the algorithm exactly as printed in the paper."
+    )
+    limit: int | None = option(100, help="Dissect at most this many failed cases.", min=1)
     seed: int = with_default(CommonOptions, "seed", 0)
     lexicon: str | Path | None = with_default(PlanTestOptions, "lexicon", None)
 
@@ -210,18 +216,18 @@ class DissectionKeywords(AgentKeywords, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class CapabilityOptions(AgentOptions, ExecutorOptions):
-    """How the capability bound of an agent is searched for."""
+    """Options for finding the capability bound of an agent."""
 
     n: Range = option(
-        "2-9", "--n", type=str, help="Actions, FROM-TO; it stops where the agent does."
+        "2-9", "--n", type=str, help="Numbers of actions, FROM-TO; stops when the agent fails."
     )
     seed: int = with_default(CommonOptions, "seed", 0)
     cases: int | None = option(
         None,
-        help="Cases at each number of actions. Default: min(300, 20·n(n-1)/2), as published.",
+        help="Cases per number of actions. Default: min(300, 20·n(n-1)/2), as published.",
         min=1,
     )
-    threshold: float = option(0.2, help="Success rate below which it ends.", min=0.0, max=1.0)
+    threshold: float = option(0.2, help="Stop below this success rate.", min=0.0, max=1.0)
     extended: bool = with_default(SuiteOptions, "extended", False)
     topics: Sequence[str] = with_default(SuiteOptions, "topics", ())
     trials: int = with_default(PlanTestOptions, "trials", 1)

@@ -96,7 +96,7 @@ class ParameterError(Record):
 
 
 class PlanStep(Record):
-    """One step of a plan; `start` is an hour, None in a base case."""
+    """One step of a plan; `start` is an hour, or None in a base case."""
 
     tool: str
     start: int | None = None
@@ -194,7 +194,7 @@ def _call(case: Case, event: ToolEvent, number: int, rules: CheckRules) -> _Call
 
 
 def _violations(case: Case, by_action: Sequence[Sequence[_Call]]) -> list[Violation]:
-    """All violated constraints whose actions were all carried out."""
+    """Return all violated constraints whose actions were all executed."""
     # from the first call of each action until the last
     places = [_extent([(c.place, c.place + 1) for c in calls]) for calls in by_action]
     hours = [_extent([c.hours for c in calls if c.hours]) for calls in by_action]

@@ -56,16 +56,16 @@ _LEAD = (
     "request; no judge is involved."
 )
 _RATES = (
-    "A rate is the share of right plans among trials with a verdict, in brackets its 95% interval. "
-    "Trials without a verdict are counted separately and are in no rate."
+    "A rate is the share of correct plans among trials with a verdict, with its 95% interval in "
+    "brackets. Trials without a verdict are counted separately and excluded from rates."
 )
 _WRONG = (
-    "Systems take turns, smallest cases first. Violated clauses are marked with their number in "
+    "Systems alternate, smallest cases first. Violated clauses are marked with their number in "
     "the request."
 )
 _LOST = (
-    "The endpoint or the adapter failed, so nothing is known about the agent: counted here and in "
-    "no rate."
+    "The endpoint or the adapter failed, so these trials say nothing about the agent. They are "
+    "counted here and excluded from rates."
 )
 
 
@@ -83,7 +83,9 @@ def planning_page(
     """
     trials, labelled = by_kind(tuple(attempts), tuple(causes))
     systems = list(dict.fromkeys(a.system for a in trials))
-    answer = Answer("Planning of", listed(systems, 5), headlines(trials) or ["There is no trial."])
+    answer = Answer(
+        "Planning of", listed(systems, 5), headlines(trials) or ["There are no trials."]
+    )
     tables = [table for table in planning_tables(trials, labelled) if table.rows]
     wrong = wrong_plans(trials)
     items = [plan_item(a, lexicon or built_in()) for a in wrong[:MAX_WRONG]]
@@ -95,7 +97,7 @@ def planning_page(
     sections = [
         summary(answer, _tiles(trials, labelled)),
         figures(_figures(trials, labelled)),
-        PageSection("tables", "Tables", tables or [Text("There is nothing to count.")], _RATES),
+        PageSection("tables", "Tables", tables or [Text("There are no errors to count.")], _RATES),
         foldouts("wrong", "Wrong plans", items, len(wrong), "wrong plan{s}", _WRONG),
         lost_section({"trial{s} without a verdict": lost}, _LOST),
     ]
@@ -114,7 +116,7 @@ def headlines(attempts: Sequence[Attempt]) -> list[str]:
             continue
         cases = plural(row.cases, "case")
         trials = cases if row.trials == row.cases else f"{plural(row.trials, 'trial')} of {cases}"
-        parts = [f"{row.system} plans right in {rate_words(row.success)} of {trials}"]
+        parts = [f"{row.system} plans correctly in {rate_words(row.success)} of {trials}"]
         if row.guess is not None:
             parts.append(f"random orders would in {shown(row.guess, 'share')}")
         parts.append(bound_of[row.system])
@@ -123,7 +125,7 @@ def headlines(attempts: Sequence[Attempt]) -> list[str]:
             kind = most.label.replace("_", " ")
             parts.append(f"{most.count:,} of {most.total:,} errors are of type {kind}")
         if without:
-            parts.append(f"{without}, in no rate")
+            parts.append(f"{without}, excluded from rates")
         lines.append("; ".join(parts) + ".")
     return lines
 
@@ -147,7 +149,7 @@ def _figures(attempts: Sequence[Attempt], causes: Sequence[CaseLabel]) -> Plan:
     drawn_causes = (
         "Causes",
         "What made the same constraints solvable: chance, other words, another topic, another "
-        "structure, or nothing.",
+        "structure, or none of these.",
         lambda: share_bars(
             _counts(rates.cause_shares(causes)), "Causes by system", "dissected case"
         ),
@@ -155,8 +157,8 @@ def _figures(attempts: Sequence[Attempt], causes: Sequence[CaseLabel]) -> Plan:
     return [
         (
             "Success by number of actions",
-            "The more actions, the harder. The capability bound is the last number of actions with "
-            "a success of 20% or more.",
+            "More actions are harder. The capability bound is the last number of actions with a "
+            "success rate of at least 20%.",
             lambda: plots.success_by_actions(by_actions, bounds(by_actions)),
         ),
         (
@@ -169,7 +171,7 @@ def _figures(attempts: Sequence[Attempt], causes: Sequence[CaseLabel]) -> Plan:
         *([drawn_causes] if causes else ()),
         (
             "Topics",
-            "Topics should not matter for planning; intervals of few cases are wide.",
+            "The topic should not matter for planning. Intervals from few cases are wide.",
             lambda: plots.success_by_topic(rates.success_rates(attempts, rates.FEATURES["topic"])),
         ),
     ]
@@ -202,8 +204,8 @@ def plan_item(attempt: Attempt, lexicon: Lexicon) -> Foldout:
     blocks: list[Block] = [
         Text(marked_request(case, violated, lexicon), "pre"),
         Lines(bounded(_sentences(attempt, verdict), _MAX_LINES)),
-        Lines(bounded(steps, _MAX_STEPS), "The agent's plan", "steps", "No call was carried out."),
-        *([Text(cut(output, _MAX_OUTPUT), "pre", "Its last words")] if output else []),
+        Lines(bounded(steps, _MAX_STEPS), "The agent's plan", "steps", "No call was executed."),
+        *([Text(cut(output, _MAX_OUTPUT), "pre", "Its final message")] if output else []),
     ]
     return Foldout(
         f"plan-{content_hash([case.id, attempt.system, attempt.trial])[:12]}",
@@ -216,14 +218,14 @@ def plan_item(attempt: Attempt, lexicon: Lexicon) -> Foldout:
 
 
 def _sentences(attempt: Attempt, verdict: Verdict) -> list[str]:
-    """All errors as sentences; those that decided the outcome are among them."""
+    """Return all errors as sentences, including those that decided the outcome."""
     lines = []
     if isinstance(attempt.log, AgentLog) and attempt.log.ending != "finished":
         limit = "time" if attempt.log.ending == "timeout" else "turns"
         lines.append(f"stopped at the limit of {limit}")
     lines += [f"call {s.call} of {s.name!r}: {s.why}" for s in verdict.slips]
     if verdict.lost:
-        lines.append(f"never carried out: {', '.join(verdict.lost)}")
+        lines.append(f"never executed: {', '.join(verdict.lost)}")
     for e in verdict.parameter_errors:
         earliest = clock(e.earliest)
         possible = (

@@ -83,7 +83,7 @@ def success_by_topic(rates: Sequence[SuccessRate]) -> Figure:
     topics, hidden = ordered[:_MAX_TOPICS], len(ordered) - _MAX_TOPICS
     notes = [f"each mark: {n_label([r.success for r in graded if r.group in topics], 'trial')}"]
     if hidden > 0:
-        notes.append(f"not shown: {plural(hidden, 'topic')} with more success")
+        notes.append(f"not shown: {plural(hidden, 'topic')} with higher success")
     series = []
     for system, rows in by_system(graded).items():
         by_group = {r.group: r.success for r in rows}
@@ -93,12 +93,12 @@ def success_by_topic(rates: Sequence[SuccessRate]) -> Figure:
         {"": series},
         title="Success by topic",
         notes=notes,
-        x="share of plans that are right; whiskers: 95%",
+        x="share of correct plans; whiskers: 95%",
     )
 
 
 def _graded(rates: Sequence[SuccessRate]) -> list[SuccessRate]:
     graded = [r for r in rates if r.success.mean is not None]
     if not graded:
-        raise InputError("there is no verdict to draw")
+        raise InputError("there are no verdicts to draw")
     return graded

@@ -51,14 +51,16 @@ class SuccessRate:
 
     system: str = column("system")
     success: Interval = column(
-        "success", "share", "share of right plans among trials with a verdict"
+        "success", "share", "share of correct plans among trials with a verdict"
     )
-    right: int = column("right", "count", "trials whose plan is right")
+    right: int = column("right", "count", "trials with a correct plan")
     trials: int = column("trials", "count", "trials with a verdict")
-    cases: int = column("cases", "count", "different cases among them: the units of the interval")
-    failures: int = column("no verdict", "count", "the endpoint or adapter failed: in no rate")
+    cases: int = column("cases", "count", "distinct cases among them (the units of the interval)")
+    failures: int = column(
+        "no verdict", "count", "the endpoint or adapter failed; excluded from rates"
+    )
     guess: float | None = column(
-        "random\norders", "share", "right plans among random orders of all tools"
+        "random\norders", "share", "share of correct plans among random orders of all tools"
     )
     group: str = "all"
     place: float = 0.0  # the value where groups are numbers, such as the number of actions
@@ -92,14 +94,12 @@ class Effort:
     plans: float | None = column(
         "plans", "number", "attempts at a plan: 1 + restarts; mean per trial"
     )
-    tokens: float | None = column(
-        "tokens", "count", "mean per trial, where the endpoint states them"
-    )
-    stated: int = column("stated\nfor", "count", "trials whose tokens are known")
+    tokens: float | None = column("tokens", "count", "mean per trial, if reported by the endpoint")
+    stated: int = column("stated\nfor", "count", "trials with known tokens")
     trials: int = column("trials", "count")
     requests: int = column("requests", "count", "in all")
     total_seconds: float = column("seconds\nin all", "seconds")
-    cost: float | None = column("cost\nin all", "money", "in the currency of the prices given")
+    cost: float | None = column("cost\nin all", "money", "in the currency of the prices")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class RepeatedTrials:
     k: int = column("k", "count")
     all_right: Interval = column("all k right,\npass^k", "share")
     one_right: Interval = column("one of k right,\npass@k", "share")
-    cases: int = column("cases", "count", "with k trials or more")
+    cases: int = column("cases", "count", "with at least k trials")
     left_out: int = column("left out", "count", "cases with fewer than k trials with a verdict")
 
 

@@ -79,11 +79,11 @@ def wrong(case: Case, dice: Dice) -> list[PlanStep]:
     if not violable or case.hours is None:
         return perfect(case, dice)
     limit = dice.choice(violable)
-    others = [i for i in range(case.n) if i != limit.action]
+    remaining = [i for i in range(case.n) if i != limit.action]
     if limit.side == "after":
-        return in_order(case, [limit.action, *others])
+        return in_order(case, [limit.action, *remaining])
     last = in_order(case, [limit.action], DAY - case.hours[limit.action])
-    return in_order(case, others) + last
+    return in_order(case, remaining) + last
 
 
 def _chance(p: float) -> Script:

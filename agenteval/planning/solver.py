@@ -69,7 +69,8 @@ class Graph:
         return bool(self.after[order.first] >> order.second & 1)
 
     def add(self, constraints: Sequence[Constraint]) -> None:
-        """Add the orders. ValueError at a cycle or an unknown action; then nothing is added."""
+        """Add the orders. Raises ValueError for a cycle or an unknown action, without adding
+        anything."""
         self.after, self.before = self._closure(constraints)
 
     def reduction(self) -> list[Before]:
@@ -216,7 +217,8 @@ class Timed:
         return not self._satisfiable([z3.Not(formula)])
 
     def add(self, constraints: Sequence[Constraint]) -> None:
-        """Add them. Raises ValueError if the set became unsatisfiable; then nothing is added."""
+        """Add the constraints. Raises ValueError if they became unsatisfiable, without adding
+        anything."""
         if not self.allows(constraints):
             raise ValueError(f"{', '.join(map(str, constraints))}: contradicts what was there")
         self._graph.add(orders(constraints))

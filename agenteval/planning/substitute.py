@@ -119,10 +119,12 @@ def _substitute(
     if variant == "topic":
         topics = built_in_topics() if choices.topics is None else choices.topics
         role = case.topic.casefold()
-        others = [t for t in topics if t.role.casefold() != role and len(t.activities) >= case.n]
-        if not others:
+        candidates = [
+            t for t in topics if t.role.casefold() != role and len(t.activities) >= case.n
+        ]
+        if not candidates:
             raise InputError(f"no other topic has {case.n} activities", "--topic")
-        topic = dice.choice(others)
+        topic = dice.choice(candidates)
         phrases = placed(dice.shuffled(topic.activities), case.n, tree)
         base.lexicon.check_activities(phrases)
         return rebuilt(base, name, tree, topic.role, [action(phrase) for phrase in phrases])

@@ -52,13 +52,13 @@ class SuiteReport(Report):
 async def aplan_suite(count: int = 100, **options: Unpack[SuiteKeywords]) -> SuiteReport:
     """Generate planning tests. The same seed and shape give the same suite, byte by byte.
 
-    `n` actions, distinct `constraints` (by default n - 1 to 2n), `words` and clauses with a point
-    of time (`times`, with `extended`) are numbers or ranges: 4, "3-5" or (3, 5). `topics` are
+    `n` actions, distinct `constraints` (by default n - 1 to 2n), `words` and clauses with a time
+    limit (`times`, with `extended`) are numbers or ranges: 4, "3-5" or (3, 5). `topics` are
     professions. `lexicon` is a file of words and topics; `invent` first asks `model` for this many
-    new professions and writes them there, with its replies kept in `store`.
+    new professions and writes them to that file, with its replies kept in `store`.
 
-    Raises InputError for a shape that no case can have, and ModelError when none of the invented
-    professions can be used.
+    Returns the suite, to be saved or passed to `plan_test`. Raises InputError for a shape that no
+    case can have, and ModelError when none of the invented professions is usable.
     """
     settings = read_options(SuiteOptions, options, aplan_suite)
     shape = Shape(
@@ -76,7 +76,9 @@ async def aplan_suite(count: int = 100, **options: Unpack[SuiteKeywords]) -> Sui
         try:
             invention = await _invent(settings, settings.invent, choice, watch)
         except asyncio.CancelledError:
-            line = "interrupted: the replies that came are stored; the same command goes on"
+            line = (
+                "interrupted: replies received so far are stored; run the same command to continue"
+            )
             raise Stopped(
                 SuiteReport(title="Planning tests", tables=(), unfinished=(line,), exit_code=130)
             ) from None
@@ -156,10 +158,8 @@ def _inventor(settings: SuiteOptions, *, need_key: bool) -> tuple[Path, ModelCho
 async def _invent(
     settings: SuiteOptions, count: int, choice: ModelChoice, watch: Watch
 ) -> Invention:
-    """Ask the model for professions; its replies are stored, so nothing is asked twice.
-
-    Raises ModelError when none can be used.
-    """
+    """Ask the model for professions; its replies are stored and never requested twice. Raises
+    ModelError when none is usable."""
     requests = requests_for(count)
     watch.note(f"{choice.name}: {requests} requests, at most {2 * requests} with repairs")
     with opened(settings.store) as store:
@@ -177,8 +177,8 @@ async def _invent(
 
 
 def _invention_notes(invention: Invention, requested: int, path: Path) -> Iterator[str]:
-    named = ", ".join(f"{topic.role} ({len(topic.activities)})" for topic in invention.topics)
-    yield f"new professions (activities): {named}"
+    topics = ", ".join(f"{topic.role} ({len(topic.activities)})" for topic in invention.topics)
+    yield f"new professions (activities): {topics}"
     if len(invention.topics) < requested:
         yield f"{len(invention.topics)} of {requested} professions can be used"
     yield from _refused_lines(invention)

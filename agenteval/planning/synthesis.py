@@ -329,10 +329,10 @@ def placed(activities: Sequence[str], n: int, paragraph: Paragraph) -> list[str]
     for place in sorted(places):
         if not ends_in_phrase(phrases[place]):
             continue
-        for others, candidates in ((phrases, free), (spare, range(len(spare)))):
-            other = next((i for i in candidates if not ends_in_phrase(others[i])), None)
+        for pool, candidates in ((phrases, free), (spare, range(len(spare)))):
+            other = next((i for i in candidates if not ends_in_phrase(pool[i])), None)
             if other is not None:
-                phrases[place], others[other] = others[other], phrases[place]
+                phrases[place], pool[other] = pool[other], phrases[place]
                 break
     return phrases
 
@@ -430,7 +430,7 @@ class Generator:
     def _skeleton(
         self, dice: Dice, n: int, durations: Sequence[int] | None, style: Style | None
     ) -> Paragraph | None:
-        """One attempt at a paragraph without words; None if it got stuck."""
+        """Return one attempt at a paragraph without words, or None for a dead end."""
         least, most = self.shape.goal(n)
         times = dice.between(*self.shape.times) if self.shape.extended else 0
         goal = GrowthGoal(dice.between(least, most), most, max(7, n + 2), times)

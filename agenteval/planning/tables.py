@@ -67,7 +67,7 @@ def planning_tables(
         table_of(
             rates.Effort,
             "effort",
-            "What the trials took",
+            "Cost of the trials",
             rates.effort(trials),
             notes=[_EFFORT],
             detail=True,

@@ -43,6 +43,7 @@ def adapt(judge: Any) -> Scorer:
 
 
 def _quiet(measure: Any) -> dict[str, bool]:
-    """What keeps deepeval's own metrics from drawing; people's metrics need not know of it."""
-    known = "_show_indicator" in inspect.signature(measure).parameters
-    return {"_show_indicator": False} if known else {}
+    """Return the option that hides the progress indicator of deepeval's metrics, if the metric has
+    it."""
+    accepts = "_show_indicator" in inspect.signature(measure).parameters
+    return {"_show_indicator": False} if accepts else {}

@@ -30,19 +30,21 @@ def quantify(limits: dict[str, Any] | None = None, **settings: Any) -> Scorer:
     async def judge() -> None:
         runs = list(waiting.values())
         report = await aquantify(runs, limits=Limits(**limits or {}), **settings)
-        said = {(s.key.run, s.criterion_id, s.key.repeat): s.explanation for s in report.scores}
+        explanations = {
+            (s.key.run, s.criterion_id, s.key.repeat): s.explanation for s in report.scores
+        }
         for run in runs:
             ratings = [r for r in report.ratings if r.run_id == run.id]
             values: dict[str, list[float]] = {c.id: [] for c in report.criteria}
-            whole = len(ratings) == len(values) * settings.get("repeats", 1)
-            told = [] if whole else list(report.unfinished)
+            complete = len(ratings) == len(values) * settings.get("repeats", 1)
+            lines = [] if complete else list(report.unfinished)
             for r in ratings:
                 values[r.criterion_id] += [] if r.value is None else [r.value]
-                why = r.message or said.get((r.run_key, r.criterion_id, r.repeat)) or ""
-                told.append(f"{r.criterion_id}: {r.label or r.status}. {why}")
-            failed = not whole or any(":" in r.status for r in ratings)
-            more = {"explanation": "\n".join(told), "reason": "grader_failed" if failed else None}
-            means = {name: fmean(given or [nan]) for name, given in values.items()}
+                why = r.message or explanations.get((r.run_key, r.criterion_id, r.repeat)) or ""
+                lines.append(f"{r.criterion_id}: {r.label or r.status}. {why}")
+            failed = not complete or any(":" in r.status for r in ratings)
+            more = {"explanation": "\n".join(lines), "reason": "grader_failed" if failed else None}
+            means = {name: fmean(scores or [nan]) for name, scores in values.items()}
             scored = any(values.values())
             judged[run.id] = Score(value=means, **more) if scored else Score.unscored(**more)
             del waiting[run.id]

@@ -26,7 +26,10 @@ def adapt(judge: Any) -> Scorer:
         returned = await asyncio.to_thread(
             judge.run, inputs={"input": run.input}, outputs=run.output, expectations=expectations
         )
-        return [_grade(one) for one in (returned if isinstance(returned, list) else [returned])]
+        return [
+            _grade(feedback)
+            for feedback in (returned if isinstance(returned, list) else [returned])
+        ]
 
     try:
         settings = judge.model_dump()

@@ -17,16 +17,18 @@ def adapt(judge: Any) -> Scorer:
         refuse(judge, "evaluator of openevals, a function of outputs")
 
     async def score(run: Run) -> list[ScorerGrade]:
-        given = {"outputs": run.output}
+        arguments = {"outputs": run.output}
         if "inputs" in names:
-            given["inputs"] = run.input
+            arguments["inputs"] = run.input
         if run.reference is not None:
-            given["reference_outputs"] = run.reference
+            arguments["reference_outputs"] = run.reference
         if inspect.iscoroutinefunction(judge):
-            returned = await judge(**given)
+            returned = await judge(**arguments)
         else:
-            returned = await asyncio.to_thread(judge, **given)
+            returned = await asyncio.to_thread(judge, **arguments)
         results = returned if isinstance(returned, list) else [returned]
-        return [ScorerGrade(one["score"], one.get("comment"), one["key"]) for one in results]
+        return [
+            ScorerGrade(result["score"], result.get("comment"), result["key"]) for result in results
+        ]
 
     return Scorer(judge.__qualname__.partition(".")[0], "openevals", score, judge, {})

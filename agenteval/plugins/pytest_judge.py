@@ -1,4 +1,4 @@
-"""What the fixture `judge` of `pytest_plugin` does: each call judges one run into the store."""
+"""The fixture `judge` of `pytest_plugin`: each call judges one run and stores the result."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class JudgeFailed(AgentevalError):
 
 @dataclass(frozen=True)
 class Judged:
-    """What the judge said of one run.
+    """The judge's ratings of one run.
 
-    `values` has by id of the criterion the mean of its repeats, 0 the worst level and 1 the best;
-    None where it does not apply or its levels have no order. `scores` and `failures` are the single
+    `values` has the mean over repeats by id of the criterion (0 the worst level, 1 the best), or
+    None if it does not apply or its levels have no order. `scores` and `failures` are the single
     results, with label and explanation, or status and message.
     """
 
@@ -56,12 +56,12 @@ class Judged:
 
 
 class Judge:
-    """The fixture: call it with what an agent was asked and what it answered or did.
+    """The fixture. Call it with the input of an agent and its answer or trajectory.
 
-    Its arguments are those of the marker. `threshold` is what every criterion must reach, or a
-    mapping from some of them, by id or name; None demands nothing. Paths, and names of tasks, are
-    those of the folder that pytest was started in, wherever the test has gone meanwhile. `told`
-    is what the summary needs of each call, in plain values; `trouble` why the test is an error.
+    Its arguments are those of the marker. `threshold` is the minimum of every criterion, or a
+    mapping for some of them by id or name; None sets no minimum. Paths and names of tasks are
+    relative to the folder in which pytest was started, even if the test changes the folder. `told`
+    has plain values of each call for the summary, and `trouble` the reason for an error.
     """
 
     def __init__(  # noqa: PLR0913  what a marker may say
@@ -132,7 +132,7 @@ class Judge:
         return judged
 
     def _judged(self, run: Run) -> tuple[Judged, list[str]]:
-        """What the judge says, and the lines of an assertion when a threshold is missed."""
+        """Return the ratings, and the lines of an assertion when a threshold is missed."""
         option = self._config.option
         options = JudgeOptions(
             **self._asked,
@@ -151,23 +151,23 @@ class Judge:
         values: dict[str, float | None] = {}
         lines, missing, below = [], [], False
         for criterion in judging.criteria:
-            own = [score for score in scores if score.criterion_id == criterion.id]
+            criterion_scores = [score for score in scores if score.criterion_id == criterion.id]
             failed = next((f for f in failures if f.criterion_id == criterion.id), None)
-            valued = [score.value for score in own if score.value is not None]
+            valued = [score.value for score in criterion_scores if score.value is not None]
             value = values[criterion.id] = fmean(valued) if valued else None
             least = thresholds.get(criterion.id)
             line = f"{criterion.name}: "
-            if failed is not None or len(own) < judging.repeats:
+            if failed is not None or len(criterion_scores) < judging.repeats:
                 why = f"{failed.status}: {failed.message}" if failed else stopped or "not judged"
                 if least is not None or not isinstance(self._threshold, Mapping):
                     missing.append(visible_line(line + why))
             elif least is not None:
-                line += ", ".join(dict.fromkeys(s.label or s.status for s in own))
+                line += ", ".join(dict.fromkeys(s.label or s.status for s in criterion_scores))
                 if value is not None:
                     less = value < least - _ROUNDING
                     below = below or less
                     line += f" ({value:.2f}), {'below' if less else 'not below'} {least:g}"
-                why = next((f": {s.explanation}" for s in own if s.explanation), "")
+                why = next((f": {s.explanation}" for s in criterion_scores if s.explanation), "")
                 lines.append(visible_line(line + why))
         if missing:
             raise JudgeFailed("\n  ".join(("the judge gave no score", *missing)))
@@ -176,23 +176,23 @@ class Judge:
         return Judged(values, scores, failures), lines if below else []
 
     def _thresholds(self, criteria: Sequence[Criterion]) -> dict[str, float]:
-        """What must be reached, by id of the criterion."""
-        wanted, known = self._threshold, {k: c for c in criteria for k in (c.id, c.name)}
-        if wanted is None:
+        """Return the minimum by id of the criterion."""
+        thresholds, by_name = self._threshold, {k: c for c in criteria for k in (c.id, c.name)}
+        if thresholds is None:
             return {}
-        if not isinstance(wanted, Mapping):
-            wanted = {c.id: wanted for c in criteria if c.ordered}
-        for name, least in wanted.items():
-            if name not in known or not known[name].ordered:
+        if not isinstance(thresholds, Mapping):
+            thresholds = {c.id: thresholds for c in criteria if c.ordered}
+        for name, least in thresholds.items():
+            if name not in by_name or not by_name[name].ordered:
                 ordered = ", ".join(c.id for c in criteria if c.ordered)
                 raise InputError(
                     f"no criterion {name!r} with an order; there are {ordered}", "threshold"
                 )
             if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1:
                 raise InputError(f"{least!r} is no number from 0 to 1", "threshold")
-        if not wanted:
+        if not thresholds:
             raise InputError("no criterion has an order: the test could not fail", "threshold")
-        return {known[name].id: float(least) for name, least in wanted.items()}
+        return {by_name[name].id: float(least) for name, least in thresholds.items()}
 
     def _skip(self, judging: Judging) -> None:
         """Note what would be asked, and skip the test."""
@@ -203,8 +203,8 @@ class Judge:
         pytest.skip(f"dry run: {least} to {estimate.most.requests} requests")
 
     def _results(self, judging: Judging) -> tuple[list[Score | Failure], str | None]:
-        """All results, asked for where the store lacks them, and why not all were asked for. Every
-        run has a lock of its own: workers of one suite judge side by side."""
+        """Return all results, judging those that the store lacks, and the reason for missing ones.
+        Every run has its own lock, so that workers of one suite can judge at the same time."""
         ((_, view),) = judging.items
         with opened(self._config.option.agenteval_store) as store:
             evaluator, client = judging.evaluator(store)
@@ -244,40 +244,40 @@ def limits_of(option: Any) -> Limits:
 
 
 def summary(told: Sequence[Mapping[str, Any]], option: Any, width: int) -> str:
-    """For every judge and set of criteria what was judged in this session, as `quantify` tells it;
-    after a dry run the estimate."""
+    """Print the results of this session for every judge and set of criteria, as `quantify` does, or
+    the estimate after a dry run."""
     console = Console(file=(text := io.StringIO()), width=width, highlight=False, emoji=False)
-    for note in dict.fromkeys(note for one in told for note in one["notes"]):
+    for note in dict.fromkeys(note for record in told for note in record["notes"]):
         console.print(visible_line(note), markup=False, soft_wrap=True)
     groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
-    for one in told:
-        groups.setdefault(tuple(one["of"]), []).append(one)
+    for record in told:
+        groups.setdefault(tuple(record["of"]), []).append(record)
     for (source, *keys), group in groups.items():
         if option.agenteval_dry_run:
             print_estimate(_estimate(group, limits_of(option)), console)
             continue
         with Store(option.agenteval_store, create=False) as store:
-            judge, known = dict(store.sources())[source], store.criteria_of(source)
+            judge, criteria_by_key = dict(store.sources())[source], store.criteria_of(source)
             ratings = load_ratings(
                 store,
                 source,
-                run_keys=[one["run"] for one in group],
+                run_keys=[record["run"] for record in group],
                 criterion_keys=keys,
-                repeats=max(one["repeats"] for one in group),
+                repeats=max(record["repeats"] for record in group),
             )
-        usage = sum((Usage.model_validate(one["usage"]) for one in group), Usage())
+        usage = sum((Usage.model_validate(record["usage"]) for record in group), Usage())
         foot = (
             "intervals treat the case as the unit: tests of one input are one case",
             f"asked now: {spent(usage)}; store: {store.shown}",
         )
-        criteria = [known[key] for key in keys if key in known]
+        criteria = [criteria_by_key[key] for key in keys if key in criteria_by_key]
         console.print(visible_line(score_title(judge, criteria, ratings)), markup=False)
         print_table(score_tables(ratings, criteria, foot=foot)[0], console)
     return re.sub(r"--(?=price-|max-)", "--agenteval-", text.getvalue().strip())
 
 
 def _estimate(group: Sequence[Mapping[str, Any]], limits: Limits) -> CostEstimate:
-    """What the skipped tests would ask of one judge, together."""
+    """Return the estimate of all skipped tests for one judge."""
     estimates: list[CostEstimate] = [test["estimate"] for test in group]
     about = f"{plural(len(group), 'test')} skipped; judge: {group[0]['judge']}"
     budget = limits.budget(estimates[0].budget.spent)

@@ -33,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             {"default": place, "metavar": "PATH"},
         ),
         "dry-run": (
-            "Ask nobody: skip what would be judged, and say what it would cost.",
+            "Send no requests: skip tests that need the judge, and print their cost.",
             {"action": "store_true"},
         ),
         "retry-failed": (
@@ -68,8 +68,8 @@ def judge(request: pytest.FixtureRequest) -> Judge:
     mark = pytest.mark.agenteval.mark
     for other in request.node.iter_markers("agenteval"):  # the closest first, which wins
         mark = other.combined_with(mark)
-    made = request.node.stash[_judge] = Judge(request.node, *mark.args, **mark.kwargs)
-    return made
+    fixture = request.node.stash[_judge] = Judge(request.node, *mark.args, **mark.kwargs)
+    return fixture
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -91,7 +91,7 @@ def pytest_runtest_makereport(
 
 
 class _Summary:
-    """What was judged, by this process and by the workers of xdist, and told at the end."""
+    """Collects the results of this process and of xdist workers, and prints them at the end."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config

@@ -38,7 +38,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What an agent was asked, its instructions (system message), and its last answer; or ""."""
+    """The request to an agent, its instructions (system message), and its final answer, or ""."""
 
     task: Passage = Passage()
     instructions: Passage = Passage()
@@ -56,10 +56,10 @@ def assignment(run: Run) -> Assignment:
     else the last words of its own model calls or its tool for answers, else those of agents below.
     """
     by_spans = of_spans(run.spans)
-    asked = next((m.content for m in run.messages if m.role == "user" and m.content), "")
+    first_request = next((m.content for m in run.messages if m.role == "user" and m.content), "")
     rules = next((m.content for m in run.messages if m.role == "system"), "")
     return Assignment(
-        _preferred(run.input, by_spans.task, asked),
+        _preferred(run.input, by_spans.task, first_request),
         by_spans.instructions if by_spans.instructions.text else Passage(rules),
         _preferred(run.output, by_spans.ending, ""),
     )
@@ -160,7 +160,7 @@ def _requests(ordered: Sequence[Span], tree: Tree) -> Iterator[tuple[Span, str]]
 
 
 def _asked(span: Span) -> str:
-    """What an agent or a model was asked: the first words of a user, a task, or its input."""
+    """Return the request to an agent or model: the first user message, a task, or its input."""
     users = (m.content for m in span.messages if m.role == "user")
     held = (v for k, v in span.attributes.items() if k.rpartition(".")[2] == "task")
     texts = chain(users, [request_in(span.input)], (v for v in held if isinstance(v, str)))
@@ -173,7 +173,7 @@ def _rules(spans: Iterable[Span]) -> Passage:
 
 
 def _answers(span: Span) -> Iterator[str]:
-    """What a span answered: its replies, the last first, else its output."""
+    """Return the answers of a span: its replies, the last first, otherwise its output."""
     texts = [m.content for m in reversed(span.reply)] or [answer_in(span.output)]
     return (text for text in texts if is_answer(text))
 

@@ -49,6 +49,13 @@ _EXACT = frozenset({"llm", "tool", "agent", "chain"})  # the kind says all of it
 
 # Names of attributes by what they say; the first that is there counts.
 _KIND = words("openinference.span.kind gen_ai.operation.name traceloop.span.kind llm.request.type")
+_PROVIDER = words("gen_ai.system gen_ai.provider.name")
+# How OpenTelemetry and Google ADK call the spans of agents and tools.
+_NAMED: dict[str, SpanKind] = {
+    "invoke_agent": "agent",
+    "agent_run": "agent",
+    "execute_tool": "tool",
+}
 _VENDOR_KIND = words("""
     mlflow.spanType ai.operationId operation.name langfuse.observation.type langsmith.span.kind
     span.type agentops.span.kind genkit:metadata:subtype
@@ -171,9 +178,11 @@ class _SpanReader:
         events = self._read_exchange()
         tools = self._tools()
         if kind is None:  # by what only one kind has
-            talks = self.sent or self.answered or self._name_of(*_MODEL, *PROMPT, *COMPLETION)
+            named = self._name_of(*_MODEL, *PROMPT, *COMPLETION, *_PROVIDER)
+            talks = self.sent or self.answered or named
             is_agent = self._name_of("agent_name") and self._name_of("final_result")
-            kind = "agent" if is_agent else "llm" if talks else "chain"
+            by_name = _NAMED.get(self.raw.name.partition(" ")[0])
+            kind = by_name or ("agent" if is_agent else "llm" if talks else "chain")
             kind = "tool" if self._name_of(*_TOOL) else kind
         fields: dict[str, Any] = {"kind": kind, "events": tuple(events)}
         if kind == "tool" and not tools:  # some write arguments and result as messages
@@ -332,7 +341,7 @@ class _SpanReader:
         """Read `sent` and `answered`; returns the events that say nothing of them."""
         if not self.trees and not any(e.name.startswith("gen_ai.") for e in self.events):
             return self.events
-        others = [event for event in self.events if not self._read_event(event)]
+        unread = [event for event in self.events if not self._read_event(event)]
         instructions = self._messages_of(_INSTRUCTIONS, "system")
         for name in _SENT:
             self.sent = self.sent or self._messages_of(name, "user")
@@ -344,7 +353,7 @@ class _SpanReader:
         finish = next((reason for reason in reasons if isinstance(reason, str) and reason), None)
         if finish is not None and self._peek(*_FINISH) is None:
             self.single[_FINISH[0]] = finish
-        return others
+        return unread
 
     def _messages_of(self, name: str, role: Role) -> list[Message]:
         """Return the messages of an attribute, and remove it when there are some."""
@@ -359,7 +368,7 @@ class _SpanReader:
         return messages
 
     def _read_event(self, event: SpanEvent) -> bool:
-        """Read what an event says was sent or answered; returns whether it says so."""
+        """Read the messages in an event; return whether it has any."""
         body = _body(event) if event.name.startswith("gen_ai.") else None
         if body is None:
             return False
@@ -389,7 +398,8 @@ class _SpanReader:
             value = json_or_none(value)
         rows = value if isinstance(value, list) else [value]
         if not any(isinstance(item, dict) for item in rows):
-            return []
+            texts = [text for text in rows if isinstance(text, str) and isinstance(value, list)]
+            return [self.pool.intern(Message(role=default, content=text)) for text in texts]
         messages: list[Message] = []
         for item in rows:
             if isinstance(item, dict):

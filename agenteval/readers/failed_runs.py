@@ -1,4 +1,4 @@
-"""Runs whose system failed: what `error` and `status` of a record say about its answer."""
+"""Runs whose system failed, according to `error` and `status` of a record."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ Candidates = dict[str, Rows]
 
 @dataclass(frozen=True)
 class Context:
-    """Where a value is (for messages of errors) and where warnings go."""
+    """The location of a value (for error messages) and the target of warnings."""
 
     place: str
     notes: Notes
@@ -153,16 +153,16 @@ def has_field(record: dict[str, Any], *fields: str) -> bool:
 def split(record: dict[str, Any]) -> tuple[Candidates, dict[str, Any]]:
     """Return the keys of a record by field, best name first, and all other keys."""
     ranked: dict[str, list[tuple[bool, int, str, Any]]] = {}
-    others: dict[str, Any] = {}
+    unmatched: dict[str, Any] = {}
     for key, value in record.items():
         hit = field_of(key) if len(key) <= _LONGEST_KEY else None
         if hit is None:
-            others[key] = value
+            unmatched[key] = value
         else:
             ranked.setdefault(hit[0], []).append((value is None, hit[1], key, value))
     for rows in ranked.values():
         rows.sort(key=lambda row: row[:2])
-    return {name: [row[2:] for row in rows] for name, rows in ranked.items()}, others
+    return {name: [row[2:] for row in rows] for name, rows in ranked.items()}, unmatched
 
 
 def is_missing(value: Any) -> bool:
@@ -286,7 +286,7 @@ def refuse_other_verdicts(rows: Rows, success: bool | None, context: Context) ->
 
 
 def refuse_other_references(rows: Rows, context: Context) -> None:
-    """Raise InputError when two rows hold different answers; warn where they may differ."""
+    """Raise InputError when two rows have different answers; warn when they may differ."""
     exact = [row for row in rows if row[1] is not None and snake(row[0]) not in _WORKED | _LOOSE]
     for row in exact[1:]:
         if _comparable(row[1]) != _comparable(exact[0][1]):

@@ -166,7 +166,7 @@ class _RecordReader:
 
     def __init__(self, record: dict[str, Any], context: Context) -> None:
         self.context = context
-        self.fields, others = split(record)
+        self.fields, unmatched = split(record)
         self.draft = RunDraft()
         self.gold = GoldFilter()
         for key, item in self._rows("metadata"):
@@ -174,12 +174,12 @@ class _RecordReader:
                 self.draft.metadata.update(item)
             elif item is not None:
                 self.draft.keep(key, item)
-        self._keep(list(others.items()))
+        self._keep(list(unmatched.items()))
         self._read_texts()
         self._read_identity()
         self._read_verdict_and_reference()
         self._read_spans()
-        self.draft.failure = failure_of(others, self.draft.output.strip(), context)
+        self.draft.failure = failure_of(unmatched, self.draft.output.strip(), context)
 
     def _rows(self, field: str) -> Rows:
         return self.fields.get(field, [])
@@ -211,21 +211,21 @@ class _RecordReader:
     def _conversation(self) -> Conversation:
         """Return the messages; a transcript in one text becomes the output."""
         conversation = Conversation()
-        taken: tuple[str, Any] | None = None
+        chosen: tuple[str, Any] | None = None
         for key, value in self._rows("messages"):
             if value is None:
                 continue
-            if taken:
+            if chosen:
                 self.draft.keep(key, value)
-                if value != taken[1]:
-                    note_unread(taken[0], key, self.context)
+                if value != chosen[1]:
+                    note_unread(chosen[0], key, self.context)
             elif isinstance(value, str) and value and not self._rows("output"):
                 self.fields["output"] = [(key, value)]
             elif isinstance(value, str):
                 self.draft.keep(key, value)
             elif isinstance(value, list):
                 parse = parse_events if is_event_list(value) else parse_messages
-                conversation, taken = parse(value, key, self.context.place), (key, value)
+                conversation, chosen = parse(value, key, self.context.place), (key, value)
             else:
                 problem = f"{key!r} is neither a list of messages nor a text"
                 raise InputError(problem, self.context.place)
@@ -242,14 +242,14 @@ class _RecordReader:
             if isinstance(value, dict) and len(value) == 1:
                 value = next(iter(value.values()))
             text = plain_text(value)
-        texts, others = [text], list[tuple[str, Any]]()
+        texts, unused = [text], list[tuple[str, Any]]()
         for other, item in rows[1:]:
             if snake(key) == "input" and snake(other) == "instruction" and isinstance(item, str):
                 texts.insert(0, item)
             elif item is not None:
-                others.append((other, item))
-        self._keep(others)
-        note_other_texts([rows[0], *others], text, self.context)
+                unused.append((other, item))
+        self._keep(unused)
+        note_other_texts([rows[0], *unused], text, self.context)
         return "\n\n".join(text for text in texts if text)
 
     def _output(self, rows: Rows) -> str:

@@ -106,7 +106,7 @@ _Rule = Callable[[Any, str], Any]  # a method of GoldFilter: value and path
 
 
 def is_verdict(key: str) -> bool:
-    """Return whether the name stands for a verdict; otherwise it stands for a gold answer."""
+    """Return whether the name denotes a verdict; otherwise it denotes a gold answer."""
     return snake(key) in _VERDICTS
 
 
@@ -175,10 +175,8 @@ class GoldFilter:
         return self._clean(value, GOLD_IN_INPUT, frozenset(), path)
 
     def clean_output(self, value: Any, path: str) -> Any:
-        """Return `value` without what is surely gold or a verdict (see the module).
-
-        A text is returned as it is, unless it is a log in JSON.
-        """
+        """Return `value` without what is certainly gold or a verdict (see the module). A text is
+        returned unchanged unless it is a log in JSON."""
         if not isinstance(value, str):
             return self._clean(value, ONLY_GOLD, EVERYDAY, path)
         log = value_in(value)
@@ -292,8 +290,8 @@ class GoldFilter:
             if _NO_VALUE.fullmatch(inner):
                 continue
             mark = self._withhold(f"{path}.{key.name}", inner)
-            around = quote[0] if quote else key.quote
-            pieces += [text[at : key.end], around, mark, around]
+            delimiter = quote[0] if quote else key.quote
+            pieces += [text[at : key.end], delimiter, mark, delimiter]
             at = end
         return "".join([*pieces, text[at:]])
 

@@ -43,10 +43,10 @@ _GRADE = r"(?:[a-f]\b|\d|best|excellent|pass|top|perfect|highest)"
 
 
 def _any(*patterns: str) -> re.Pattern[str]:
-    r"""One pattern that finds any of them; `\b` is tried once for all that begin with it."""
+    r"""Return one pattern for any of them; `\b` is tried once for all that begin with it."""
     words = [p.removeprefix(r"\b") for p in patterns if p.startswith(r"\b")]
-    others = [p for p in patterns if not p.startswith(r"\b")]
-    return re.compile("|".join([*others, rf"\b(?:{'|'.join(words or ['(?!)'])})"]), re.M)
+    unbounded = [p for p in patterns if not p.startswith(r"\b")]
+    return re.compile("|".join([*unbounded, rf"\b(?:{'|'.join(words or ['(?!)'])})"]), re.M)
 
 
 def _either(words: str) -> tuple[str, ...]:
@@ -194,10 +194,10 @@ def find_signs(text: str) -> tuple[Sign, ...]:
     plain = _folded(text)
     lines = plain.split("\n")
     for name, (words, pattern) in PATTERNS.items():
-        there = [word for word in words if word in plain]
-        if not there:
+        present = [word for word in words if word in plain]
+        if not present:
             continue
-        worth = "\n".join(line for line in lines if any(word in line for word in there))
+        worth = "\n".join(line for line in lines if any(word in line for word in present))
         if name == "instruction to the judge":
             worth = worth.replace("_", " ")  # as file names have it
         if hit := pattern.search(worth):
@@ -236,8 +236,8 @@ def _characters(text: str) -> Iterable[Sign]:
     if not _SUSPECT.search(text):
         return
     for hit in _HIDDEN.finditer(text):
-        around = text[max(0, hit.start() - 1) : hit.end() + 1]
-        if neutralise(around) != around:  # not the joiner of an emoji or of a script
+        context = text[max(0, hit.start() - 1) : hit.end() + 1]
+        if neutralise(context) != context:  # not the joiner of an emoji or of a script
             yield Sign("invisible characters", _excerpt(text, hit.start()))
             break
     for name, pattern in (
@@ -262,7 +262,7 @@ def _folded(text: str) -> str:
 
 
 def _decoded(text: str) -> str:
-    """Return the first base64 text that holds words, decoded; "" when there is none."""
+    """Return the first base64 text that decodes to words, or ""."""
     for count, hit in enumerate(_BASE64.finditer(text)):
         if count == _MOST_ENCODED:
             break

@@ -143,7 +143,7 @@ class _Log:
         self._headline = str(headline.get("scorer")), headline.get("score", headline.get("name"))
 
     def check(self, samples: int, reduced: bool) -> None:
-        """Warn when samples are missing. Raises InputError where there is none."""
+        """Warn when samples are missing. Raises InputError when there are none."""
         if not samples and reduced:
             raise InputError(
                 "holds scores reduced over epochs only; each sample is needed (inspect eval "

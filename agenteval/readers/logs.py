@@ -1,4 +1,4 @@
-"""Which log of another tool a file is, and its samples: inspect, promptfoo, tables of mlflow."""
+"""Logs of other tools and their samples: inspect, promptfoo, tables of mlflow."""
 
 from __future__ import annotations
 
@@ -151,12 +151,12 @@ def promptfoo_samples(document: Any, name: str) -> Iterator[LoggedSample]:
         system = str(provider.get("label") or provider.get("id") or "unnamed")
         if len(prompts) > 1:
             system += f" · prompt {prompts.index(result.get('promptId')) + 1}"
-        asked = (result.get("prompt") or {}).get("raw")
+        prompt = (result.get("prompt") or {}).get("raw")
         output = (result.get("response") or {}).get("output")
         record: dict[str, Any] = {
             "sample_id": names[-1] if names.count(names[-1]) == 1 else f"{names[-1]}:{len(names)}",
-            "input": result.get("vars") or test.get("vars") or asked,
-            "messages": [{"role": "user", "content": asked or ""}],
+            "input": result.get("vars") or test.get("vars") or prompt,
+            "messages": [{"role": "user", "content": prompt or ""}],
             "output": output,
             **({"error": result.get("error")} if result.get("failureReason") == 2 else {}),
             "model": system,
@@ -178,14 +178,16 @@ def _assertions(result: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     parts = grading.get("componentResults") or ([grading] if "score" in grading else [])
     if not parts:
         why = str(result.get("error") or "it was not graded")
-        wanted = result["testCase"].get("assert") or ()
-        parts = [{"assertion": a, "reason": why, "metadata": {"graderError": True}} for a in wanted]
+        configured = result["testCase"].get("assert") or ()
+        parts = [
+            {"assertion": a, "reason": why, "metadata": {"graderError": True}} for a in configured
+        ]
     scores: dict[str, dict[str, Any]] = {}
     for part in parts:
         assertion = part.get("assertion") or {}
         kind, value = str(assertion.get("type") or "score"), assertion.get("value")
-        asked = _RUBRIC.search(kind) and isinstance(value, str)
-        plain = str(assertion.get("metric") or (f"{kind}: {value}" if asked else kind))
+        is_rubric = _RUBRIC.search(kind) and isinstance(value, str)
+        plain = str(assertion.get("metric") or (f"{kind}: {value}" if is_rubric else kind))
         name = next(
             n for n in chain([plain], (f"{plain} ({i})" for i in count(2))) if n not in scores
         )

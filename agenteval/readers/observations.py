@@ -63,10 +63,10 @@ def _langfuse_trace(value: _Object) -> _Object:
     root = _observation({**trace, "type": "SPAN", "traceId": id, "parentObservationId": None})
     root["startTime"] = trace.get("timestamp")
     rows = _rows(value["observations"])
-    known, spans = {str(row.get("id")) for row in rows}, [root]
+    row_ids, spans = {str(row.get("id")) for row in rows}, [root]
     for row in rows:
         spans.append(_observation({"traceId": id, **row}))
-        if str(spans[-1]["parentId"]) not in known:
+        if str(spans[-1]["parentId"]) not in row_ids:
             spans[-1]["parentId"] = id
     return {"spans": spans}
 
@@ -117,7 +117,7 @@ def _langsmith_bodies(value: _Object) -> _Object:
 
 def _langsmith(run: _Object) -> _Object:
     """Return a run as a span. LangSmith adds tokens and costs up to the root."""
-    asked, answered, extra = run.get("inputs"), run.get("outputs"), run.get("extra")
+    inputs, answered, extra = run.get("inputs"), run.get("outputs"), run.get("extra")
     kind = str(run.get("run_type") or "chain")
     metadata = first_of(extra, "metadata")
     used = run if run.get("prompt_tokens") is not None else _langchain_usage(answered)
@@ -132,10 +132,10 @@ def _langsmith(run: _Object) -> _Object:
         settings = first_of(extra, "invocation_params")
         model = first_of(settings, "model", "model_name") or first_of(metadata, "ls_model_name")
         attributes["gen_ai.request.model"] = model
-        attributes["gen_ai.input.messages"] = to_messages(asked, "user")
+        attributes["gen_ai.input.messages"] = to_messages(inputs, "user")
         attributes["gen_ai.output.messages"] = to_messages(answered, "assistant")
     else:
-        attributes |= {"input.value": _as_text(asked), "output.value": _as_text(answered)}
+        attributes |= {"input.value": _as_text(inputs), "output.value": _as_text(answered)}
     return {
         "traceId": first_of(run, "trace_id"),
         "spanId": run.get("id"),

@@ -90,7 +90,7 @@ def _turn(role: str, value: Any) -> dict[str, Any]:
 
 
 def _conversation(messages: list[dict[str, Any]]) -> str:
-    """What was asked: the only turn, or all turns under their speakers."""
+    """Return the input: the only turn, or all turns with their speakers."""
     if len(messages) == 1:
         return str(messages[0]["content"])
     return "\n\n".join(f"{m['role'].upper()}: {m['content']}" for m in messages)
@@ -128,14 +128,14 @@ def _mt_bench(rows: Rows, path: Path, notes: Notes) -> Rows:
         if len(choices) > 1:
             notes.add(f"the first of {len(choices)} choices is read", item.place)
         question = questions.get(str(row.get("question_id")), {})
-        asked = question.get("turns") or []
+        prompts = question.get("turns") or []
         messages: list[dict[str, Any]] = []
         for i, turn in enumerate(turns):
-            messages += [_turn("user", asked[i])] if i < len(asked) else []
+            messages += [_turn("user", prompts[i])] if i < len(prompts) else []
             messages.append(_turn("assistant", turn))
         row |= {
             "messages": messages,
-            "input": _conversation([_turn("user", turn) for turn in asked]),
+            "input": _conversation([_turn("user", turn) for turn in prompts]),
             "output": _text(turns[-1]) if turns else None,
             "reference": question.get("reference"),
         }
@@ -155,11 +155,13 @@ def _questions(path: Path) -> dict[str, dict[str, Any]]:
 def _wild_bench(row: dict[str, Any], _place: str) -> dict[str, Any]:
     """Answers (`chat_history`, `output`) and evaluated ones (`model_output`, `model_test`), whose
     `prompt` is the judge's."""
-    asked = row.get("chat_history") or row.get("conversation_input") or []
-    if isinstance(asked, list) and all(isinstance(turn, str) for turn in asked):
-        turns = [_turn("assistant" if i % 2 else "user", turn) for i, turn in enumerate(asked)]
+    conversation = row.get("chat_history") or row.get("conversation_input") or []
+    if isinstance(conversation, list) and all(isinstance(turn, str) for turn in conversation):
+        turns = [
+            _turn("assistant" if i % 2 else "user", turn) for i, turn in enumerate(conversation)
+        ]
     else:
-        turns = [_turn(m["role"], m) for m in asked]
+        turns = [_turn(m["role"], m) for m in conversation]
     record = {k: v for k, v in row.items() if k not in _OF_JUDGE and snake(k) not in MESSAGES}
     record["metadata"] = {k: row[k] for k in _OF_JUDGE if k in row}
     history = plain_text(row.get("history"))

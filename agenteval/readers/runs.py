@@ -53,26 +53,26 @@ _PIPE = Path("-")
 def read_runs(
     source: str | Path, *, task: str = "", mapping: Mapping[str, str] | None = None
 ) -> ReadResult:
-    """Read all runs of a file, a folder (with its folders), a pattern, or "-" (standard input).
+    """Return all runs in a file, a folder (recursively), a pattern, or "-" (standard input).
 
-    Files hold JSON or JSON lines in UTF-8, or a table (CSV, TSV, Parquet, Arrow); the content of
-    each record decides its form (see `formats`). A file of traces gives one run for each trace
-    (see `traces`), a log of another tool one for each sample (see `logs`).
-    `task` is given to runs that name none. `mapping` says which column (or key) is which field;
-    by default the task says so (`map` in its task.yaml, also beside the file).
+    Files contain JSON or JSON Lines in UTF-8, or a table (CSV, TSV, Parquet, Arrow); the content of
+    each record determines its format (see `formats`). A file of traces gives one run per trace (see
+    `traces`), a log of another tool one per sample (see `logs`). `task` is assigned to runs that do
+    not name one. `mapping` assigns columns (or keys) to fields; by default the `map` in task.yaml,
+    which may also be in the folder of the file.
 
-    The id of a run is its own (`id`, `run_id`, ...). Otherwise it is made from the place: the path
-    relative to the folder, without suffix (the stem for a single file), with ":" and the number of
-    the line or array element where the file holds several runs. A case id (`task_id`, ...) replaces
-    that number where all runs of the file have one and no two are equal.
+    The id of a run is its own (`id`, `run_id`, ...). Otherwise it is the path relative to the
+    folder without suffix (the stem for a single file), followed by ":" and the number of the line
+    or array element if the file has several runs. A case id (`task_id`, ...) replaces that number
+    if all runs of the file have different ones.
 
-    Runs of one input are one case. Inputs that differ only in the white space around them are two
+    Runs with the same input are one case. Inputs that differ only in surrounding whitespace are two
     cases, with a warning.
 
-    Raises InputError, naming file and line, for files that cannot be read, for two runs with one
-    id, for a line of a recording of replies, and when there is no run at all. In a folder or
-    pattern, files of other kinds are listed in `skipped` instead, and so are files whose first
-    value is not a run and logs without a readable sample; broken files and recordings are errors.
+    Raises InputError with file and line for files that cannot be read, two runs with the same id, a
+    line from a recording of replies, and input without any run. In a folder or pattern, files of
+    other kinds are listed in `skipped` instead, as are files whose first value is not a run and
+    logs without a readable sample; broken files and recordings are errors.
     """
     piped = SourceFiles([SourceFile(_PIPE, "stdin")], [], single=True)
     sources = piped if str(source) == "-" else find(source)
@@ -200,8 +200,8 @@ class _RunReader:
             form = recognise(item.value)
             if form is None:
                 forms = f"known forms: {', '.join(f.name for f in FORMATS)}"
-                wanted = NEEDS if isinstance(item.value, dict) else forms
-                problem = f"no known form of a run: {described(item.value)}; {wanted}"
+                expected = NEEDS if isinstance(item.value, dict) else forms
+                problem = f"no known form of a run: {described(item.value)}; {expected}"
                 if self.single or batch:
                     raise InputError(problem, item.place)
                 return problem
@@ -280,10 +280,8 @@ def _numbered(items: Iterator[Item]) -> Rows:
 
 
 def first_records(file: SourceFile, most: int = 200) -> list[dict[str, Any]]:
-    """Return the first records of a file as they are; none where it holds no objects.
-
-    Raises InputError.
-    """
+    """Return the first records of a file unchanged, or none if it has no objects. Raises
+    InputError."""
     notes = Notes()
     items = logged_records(file.path, notes) or file_items(file.path, notes)
     rows = public_records(_numbered(items), file.path, notes)

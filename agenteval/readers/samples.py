@@ -20,10 +20,10 @@ _INFINITE = ("Infinity", "-Infinity", math.inf, -math.inf)
 class LoggedSample:
     """One recorded execution of a system.
 
-    `record` holds the run under names that `fields` knows. `run` and `repeat` say which rating this
-    is. `scores` are fields of ratings by criterion (`rating`, `failed`). `why` is the reason why a
-    criterion that other samples have is missing, None where the sample was not scored on it. `note`
-    is for readers of the run, `extra` has further fields of its ratings.
+    `record` has the run under names known to `fields`. `run` and `repeat` identify the rating.
+    `scores` are fields of ratings by criterion (`rating`, `failed`). `why` is the reason for a
+    missing criterion that other samples have, or None if the sample was not scored on it. `note` is
+    for readers of the run, and `extra` has further fields of its ratings.
     """
 
     place: str

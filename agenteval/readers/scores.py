@@ -1,4 +1,4 @@
-"""Ratings made elsewhere, by people or other tools: files of them, and logs, to a ScoreTable."""
+"""Existing ratings, by people or other tools: from files and logs to a ScoreTable."""
 
 from __future__ import annotations
 
@@ -152,8 +152,10 @@ def score_rows(
         items = chain([first], items)
         fields = set(_columns(tuple(first.value)).fields.values())
         if "criterion" not in fields:
-            wanted = {snake(name): c.id for c in (by_id or {}).values() for name in (c.name, c.id)}
-            samples = scored_rows(items, wanted, file.stem)
+            id_of_name = {
+                snake(name): c.id for c in (by_id or {}).values() for name in (c.name, c.id)
+            }
+            samples = scored_rows(items, id_of_name, file.stem)
         missing = " and ".join(sorted({"run", "criterion"} - fields))
         if missing and samples is None:
             problem = f"there is no column {missing}; known columns: {', '.join(_COLUMNS)}"
@@ -212,7 +214,7 @@ def _fields_of(item: Item) -> dict[str, Any]:
 def _usable(
     rows: list[tuple[str, dict[str, Any]]], by_id: Mapping[str, Criterion], notes: Notes, name: str
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the rows of a log that a table can hold. Raises InputError where there is none."""
+    """Yield the rows of a log that fit in a table. Raises InputError when there are none."""
     unusable: dict[str, str] = {}
     for _, row in rows:
         criterion, label = row["criterion"], row.get("label")
@@ -275,7 +277,7 @@ def _columns(names: tuple[str, ...]) -> _Columns:
 
 @dataclass(frozen=True)
 class _Rating:
-    """One row of a ScoreTable; `contradiction` says how its value contradicts its label."""
+    """One row of a ScoreTable; `contradiction` describes how its value contradicts its label."""
 
     texts: dict[str, str | None]
     repeat: int

@@ -1,7 +1,7 @@
-"""Which spans are model calls, and the tokens and cost of a trace, each counted once.
+"""Model calls among spans, and the tokens and cost of a trace, each counted once.
 
-Frameworks repeat the usage of a model call at the spans around it: at the agent, at the run, at a
-client inside a wrapper. Of spans that contain each other the innermost that states a figure counts.
+Frameworks repeat the usage of a model call at enclosing spans: at the agent, at the run, at a
+client inside a wrapper. Among nested spans, the innermost one with a figure counts.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from agenteval.readers.fields import words
 from agenteval.records import Run, Span
+from agenteval.text import plural
 
 PROMPT = words("""
     llm.token_count.prompt gen_ai.usage.input_tokens gen_ai.usage.prompt_tokens
@@ -83,13 +84,13 @@ def counted_once(
     Parents must come before their children.
     """
     figures: dict[str, _Number] = {}
-    around: set[str] = set()
+    enclosing: set[str] = set()
     for span in reversed(spans):
         figure = stated(span)
-        if figure is not None and span.id not in around:
+        if figure is not None and span.id not in enclosing:
             figures[span.id] = figure
-        if (figure is not None or span.id in around) and span.parent_id is not None:
-            around.add(span.parent_id)
+        if (figure is not None or span.id in enclosing) and span.parent_id is not None:
+            enclosing.add(span.parent_id)
     return figures
 
 
@@ -99,12 +100,12 @@ def models_inside_are_agents(spans: Iterable[Span]) -> list[Span]:
     Parents must come before their children.
     """
     ordered = list(spans)
-    around: set[str] = set()
+    enclosing: set[str] = set()
     for i, span in reversed(list(enumerate(ordered))):
-        if span.kind == "llm" and span.id in around:
+        if span.kind == "llm" and span.id in enclosing:
             ordered[i] = span.model_copy(update={"kind": "agent"})
-        if (span.kind == "llm" or span.id in around) and span.parent_id is not None:
-            around.add(span.parent_id)
+        if (span.kind == "llm" or span.id in enclosing) and span.parent_id is not None:
+            enclosing.add(span.parent_id)
     return ordered
 
 
@@ -114,7 +115,7 @@ def kinds_line(spans: Sequence[Span]) -> str:
     attributes = Counter(name for span in unknown for name in span.attributes)
     names = sorted(attributes, key=lambda name: (-attributes[name], name))
     seen = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
-    counts = f"{len(spans):,} spans, {len(unknown):,} of an unknown kind or chains"
+    counts = f"{plural(len(spans), 'span')}, {len(unknown):,} of an unknown kind or chains"
     return f"{counts}; attributes seen: {seen or 'none'}"
 
 

@@ -429,21 +429,21 @@ class Walker:
         """Yield spans in the order of the file, parents first, however deep they are nested."""
         stack: list[tuple[Any, _Around]] = [(value, _Around())]
         while stack:
-            item, around = stack.pop()
+            item, enclosing = stack.pop()
             if isinstance(item, list):
-                stack.extend((inner, around) for inner in reversed(item))
+                stack.extend((inner, enclosing) for inner in reversed(item))
                 continue
             item = translated(item) if isinstance(item, dict) else item
             names = _plain_keys(item) if isinstance(item, dict) else {}
-            inside = _inside(names, around)
+            inside = _inside(names, enclosing)
             if not inside and names and not _is_span(names) and _is_named(item):
                 inside = [(rows, _Around(id_of(name), spans=True)) for name, rows in item.items()]
             if inside:
                 stack.extend(reversed(inside))
-            elif names and (around.spans or _is_span(names)):
-                span = self._span(item, names, around, context)
+            elif names and (enclosing.spans or _is_span(names)):
+                span = self._span(item, names, enclosing, context)
                 yield span
-                inner = _Around(span.trace, span.id, span.resource, around.scope, True)
+                inner = _Around(span.trace, span.id, span.resource, enclosing.scope, True)
                 stack.extend((names[k], inner) for k in reversed(_CHILDREN) if names.get(k))
             else:
                 kind = "an object" if names else "a value"

@@ -207,10 +207,8 @@ def decode_arguments(text: str) -> Any:
 
 @dataclass(frozen=True)
 class Item:
-    """One JSON value and its place.
-
-    `line` is None for a whole document. `cut_off` says that cells are missing at the end of a row.
-    """
+    """One JSON value and its location. `line` is None for a whole document. `cut_off` means that
+    cells are missing at the end of a row."""
 
     value: Any
     place: str

@@ -196,7 +196,7 @@ def _typed_items(stream: BinaryIO, name: str) -> Iterator[Item]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value that JSON can hold."""
+    """Return the value in a form that JSON supports."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -228,8 +228,8 @@ def mapped(record: Any, mapping: Mapping[str, str]) -> Any:
     if not mapping or not isinstance(record, dict):
         return record
     columns = {column: name for name, column in mapping.items()}
-    taken = {key: f"{key} (unmapped)" for key in record if key in mapping and key not in columns}
-    return {columns.get(key) or taken.get(key, key): value for key, value in record.items()}
+    renamed = {key: f"{key} (unmapped)" for key in record if key in mapping and key not in columns}
+    return {columns.get(key) or renamed.get(key, key): value for key, value in record.items()}
 
 
 def check_mapping(

@@ -39,10 +39,10 @@ def data_folders(kind: str) -> list[Path]:
     package, and the checkout when run from one.
     """
     package = Path(str(files("agenteval")))
-    named = os.environ.get(f"AGENTEVAL_{kind.upper()}")
+    configured = os.environ.get(f"AGENTEVAL_{kind.upper()}")
     candidates = [
         Path(kind),
-        *([Path(named).expanduser()] if named else []),
+        *([Path(configured).expanduser()] if configured else []),
         package / "_data" / kind,
         package.parent / kind,
     ]
@@ -79,15 +79,13 @@ def mapping_of(task: str, runs: Path) -> dict[str, str]:
     """Return the column of each field, from the task or the task.yaml beside the runs."""
     if task and ((Path(task) / TASK_FILE).is_file() or Path(task).name in task_names()):
         return dict(find_task(task).task.map)
-    beside = (runs if runs.is_dir() else runs.parent) / TASK_FILE
-    return dict(load_task(beside).map) if beside.is_file() else {}
+    task_file = (runs if runs.is_dir() else runs.parent) / TASK_FILE
+    return dict(load_task(task_file).map) if task_file.is_file() else {}
 
 
 def recording_of(task: str, kind: str) -> Path:
-    """Return the file of recorded replies that comes with a task, of the `judge` or the `critic`.
-
-    Raises InputError where there is none.
-    """
+    """Return the file of recorded replies of the `judge` or the `critic` that belongs to a task.
+    Raises InputError when there is none."""
     path = find_task(task).path / "recorded" / f"{kind}.jsonl"
     if path.is_file():
         return path

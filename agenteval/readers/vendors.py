@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from agenteval.readers.chat_forms import first_of, to_messages
+from agenteval.readers.fields import INPUT, OUTPUT, snake
 from agenteval.readers.loose_json import json_or_none
 from agenteval.records import SpanEvent
 
@@ -36,7 +37,26 @@ def unpacked(
     if "span.type" in single and any(e.name in _MONOCLE_EVENTS for e in events):
         _monocle(single, events, messages)
         events = [event for event in events if event.name not in _MONOCLE_EVENTS]
+    for event in events:
+        if not event.name.startswith(("gen_ai.", "exception")):
+            for key, names in _SPOKEN.items():
+                if (text := _spoken_in(event, names)) is not None:
+                    single.setdefault(key, text)
     return events, {key: rows for key, rows in messages.items() if rows}
+
+
+def _spoken_in(event: SpanEvent, names: frozenset[str]) -> Any:
+    """Return what an event says under one of the names, or as a whole where it is called so."""
+    held = event.attributes
+    by_key = (v for k, v in held.items() if snake(k.rpartition(".")[2]) in names and v)
+    named = snake(event.name.rpartition(".")[2]) in names and len(held) == 1
+    return next(by_key, next(iter(held.values())) if named else None)
+
+
+_SPOKEN = {
+    "data.input": frozenset({*INPUT, "request"}),
+    "data.output": frozenset(OUTPUT),
+}
 
 
 def _json(single: _Attributes, name: str) -> Any:
@@ -66,9 +86,9 @@ def _usage(single: _Attributes, usage: Any) -> None:
 
 
 def _vercel(single: _Attributes, messages: dict[str, list[_Attributes]]) -> None:
-    asked = next((n for n in ("ai.prompt.messages", "ai.prompt") if n in single), None)
-    if asked is not None:
-        messages[_SENT] = to_messages(single.pop(asked), "user")
+    prompt_key = next((n for n in ("ai.prompt.messages", "ai.prompt") if n in single), None)
+    if prompt_key is not None:
+        messages[_SENT] = to_messages(single.pop(prompt_key), "user")
     text = single.pop("ai.response.text", None) or single.pop("ai.response.object", None)
     calls = _json(single, "ai.response.toolCalls")
     content: list[Any] = [{"type": "text", "text": text}] if text else []
@@ -158,25 +178,25 @@ def _monocle(
             _usage(single, held)
             _state(single, [(_FINISH, first_of(held, "finish_reason"))])
         elif event.name in _MONOCLE_EVENTS:
-            asked = event.name == "data.input"
-            value = first_of(held, *(("input", "query") if asked else ("response", "output")))
-            error = None if asked else first_of(held, "error_code")
+            is_input = event.name == "data.input"
+            value = first_of(held, *(("input", "query") if is_input else ("response", "output")))
+            error = None if is_input else first_of(held, "error_code")
             if of_model:
-                key, role = (_SENT, "user") if asked else (_ANSWERED, "assistant")
+                key, role = (_SENT, "user") if is_input else (_ANSWERED, "assistant")
                 messages[key] = [row for item in _items(value) for row in _spoken(item, role)]
             else:
                 _state(single, [(event.name, "\n".join(map(str, _items(value))) or None)])
             _state(single, [("error.type", error)])
-    named = {
+    entity_names = {
         str(single.get(f"entity.{n}.type", "")).split(".")[0]: single.get(f"entity.{n}.name")
         for n in (3, 2, 1)
     }
     if of_model:
-        _state(single, [(_MODEL, named.get("model"))])
+        _state(single, [(_MODEL, entity_names.get("model"))])
     elif "tool" in str(single["span.type"]):
-        _state(single, [("gen_ai.tool.name", named.get("tool"))])
+        _state(single, [("gen_ai.tool.name", entity_names.get("tool"))])
     elif str(single["span.type"]) == "agentic.invocation":
-        _state(single, [("gen_ai.agent.name", named.get("agent"))])
+        _state(single, [("gen_ai.agent.name", entity_names.get("agent"))])
 
 
 def _items(value: Any) -> list[Any]:

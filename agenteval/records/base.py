@@ -1,4 +1,4 @@
-"""What all records share: frozen, strict about unknown fields, no NaN, a content hash."""
+"""Base of all records: frozen, no unknown fields, no NaN, a content hash."""
 
 from __future__ import annotations
 
@@ -33,10 +33,8 @@ _canonical = json.JSONEncoder(
 
 
 def canonical_json(value: Any) -> str:
-    """One text per value: sorted keys, no spaces, no NaN.
-
-    Raises ValueError for NaN or infinity and TypeError for values JSON does not know.
-    """
+    """Return a canonical JSON text: sorted keys, no spaces. Raises ValueError for NaN or infinity,
+    and TypeError for values that JSON does not support."""
     return _canonical(value)
 
 

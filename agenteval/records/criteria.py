@@ -50,7 +50,7 @@ def runs_against_nature(values: tuple[str, ...]) -> bool:
 
 
 class Provenance(Record):
-    """Where a criterion comes from."""
+    """Origin of a criterion."""
 
     origin: str = "user"  # critic, bank, reviewed, user
     seeds: tuple[int, ...] = ()  # seeds that proposed it or a paraphrase of it
@@ -62,12 +62,13 @@ class Provenance(Record):
 
 
 class Criterion(Record):
-    """One dimension of utility.
+    """One dimension on which runs are scored.
 
-    `accepted_values` run from worst to best when `order` says so; their rank over levels - 1 is
-    the value of a score. A nominal criterion has no order and is never averaged. A criterion with
-    `sub_criteria` is scored through them and aggregated by `aggregation`. With a `judge` it is
-    computed from the run's reference, see `agenteval.utility.computed`; no model is asked.
+    `accepted_values` run from worst to best if `order` says so; the value of a score is the rank
+    divided by the number of levels - 1. A nominal criterion has no order and is never averaged. A
+    criterion with `sub_criteria` is scored through them and combined by `aggregation`. With a
+    `judge` it is computed from the run's reference without a model, see
+    `agenteval.utility.computed`.
     """
 
     id: str = ""
@@ -118,12 +119,13 @@ class Criterion(Record):
 
     @cached_property
     def sha256(self) -> str:
-        """Content hash (hex) of what changes a judgement: texts, levels, numeric range, parts.
+        """Content hash (hex) of everything that affects a judgement: texts, levels, numeric range,
+        parts.
 
-        Provenance, verification and expected directions are left out: they do not reach the judge.
-        So is the order of the levels, since a label means the same wherever it stands: a corrected
-        order relabels what is stored. It enters only where bare numbers or letters were shown as
-        running against their natural order: "worst to best: 5, 4, 3, 2, 1".
+        Provenance, verification and expected directions are excluded because the judge does not see
+        them. The order of the levels is excluded too, since the meaning of a label does not depend
+        on it: a corrected order relabels stored results. It is included only if bare numbers or
+        letters were shown against their natural order: "worst to best: 5, 4, 3, 2, 1".
         """
         return content_hash(self._judged())
 
@@ -146,20 +148,20 @@ class Criterion(Record):
 
     @property
     def ordered(self) -> bool:
-        """True when its levels have a known order, so that values may be averaged."""
+        """Whether the levels have a known order, so that values can be averaged."""
         return self.scale != "nominal" and self.order != "unclear"
 
     def leaves(self, prefix: str = "") -> list[tuple[str, Criterion]]:
-        """(path, leaf): the criterion itself, or its parts with paths `parent/child`."""
+        """Return (path, leaf) of the criterion itself or its parts, with paths `parent/child`."""
         path = prefix + self.id
         if not self.sub_criteria:
             return [(path, self)]
         return [leaf for part in self.sub_criteria for leaf in part.leaves(f"{path}/")]
 
     def value_of(self, label: str) -> float | None:
-        """Value in [0, 1] of an accepted value (rank over levels - 1); None without an order.
+        """Return the value of a level in [0, 1] (rank / (levels - 1)), or None without an order.
 
-        On a numeric scale the label is a number, and its value its place between the bounds.
+        On a numeric scale the label is a number, and its value is the position between the bounds.
         Raises ValueError when `label` is not an accepted value.
         """
         if self.numeric_range is not None:
@@ -172,9 +174,9 @@ class Criterion(Record):
         return rank / (len(self.accepted_values) - 1)
 
     def expected_value(self, probabilities: Mapping[str, float]) -> float | None:
-        """Sum of probability times value over the accepted values; None without an order.
+        """Return the probability-weighted mean value of the levels, or None without an order.
 
-        G-Eval (arXiv 2303.16634, section 2) without its rescaling. Raises as `value_of`.
+        This is G-Eval (arXiv 2303.16634, section 2) without its rescaling. Raises as `value_of`.
         """
         values = {label: self.value_of(label) for label in probabilities}
         total = fsum(probabilities.values())

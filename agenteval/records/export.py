@@ -134,9 +134,9 @@ def _parquet(path: Path, rows: Rows, columns: Mapping[str, type]) -> None:
         str: pyarrow.string(),
     }
     schema = pyarrow.schema([(name, kinds[kind]) for name, kind in columns.items()])
-    left = iter(rows)
+    remaining = iter(rows)
     with pyarrow.parquet.ParquetWriter(path, schema) as writer:
-        while chunk := list(islice(left, _CHUNK)):
+        while chunk := list(islice(remaining, _CHUNK)):
             lists = {n: [_cell(row[n], kind) for row in chunk] for n, kind in columns.items()}
             writer.write_table(pyarrow.table(lists, schema=schema))
 

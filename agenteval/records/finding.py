@@ -14,11 +14,11 @@ GRADES = ("reliability", "security", "instruction_adherence", "plan_opt")
 
 
 class Finding(Record):
-    """One error: where, of which kind, and what shows it.
+    """One error: its location, category and evidence.
 
-    `span` is the id of a span of the run. `category` is a leaf of a taxonomy. `evidence` is quoted
-    from the span. `confidence` lies in [0, 1]. `source` names the finder, as "detector:rate-limit"
-    or "locator".
+    `span` is the id of a span of the run, and `category` a leaf of a taxonomy. `evidence` is quoted
+    from the span. `confidence` is in [0, 1]. `source` names the finder, such as
+    "detector:rate-limit" or "locator".
     """
 
     span: str
@@ -38,17 +38,18 @@ class Grade(Record):
 
 
 class Rejected(Record):
-    """What a finder said and what was not taken: a span that does not exist, words not there."""
+    """A rejected entry of a finder: its span does not exist, or does not contain the
+    quoted words."""
 
     why: str
     said: JsonValue = None
 
 
 class Findings(Record):
-    """What one finder said of one run.
+    """Findings of one finder on one run.
 
-    `grades` by the names in GRADES, and "overall". `status` is None where the finder did its work
-    (with or without findings), else why nothing is known; then there are no findings.
+    `grades` are by the names in GRADES, and "overall". `status` is None if the finder did its work
+    (with or without findings); otherwise it is the reason for missing findings.
     """
 
     trace: str

@@ -54,7 +54,7 @@ class Message(Record):
 
 
 class ToolSpec(Record):
-    """A tool as it was offered to a model; `parameters` is a JSON schema, None if not told."""
+    """A tool as offered to a model; `parameters` is a JSON schema, or None if unknown."""
 
     name: str
     description: str = ""
@@ -72,11 +72,11 @@ class SpanEvent(Record):
 class Span(Record):
     """One node of a run's trace; times are seconds since the epoch.
 
-    What the conventions of tracing say in many ways stands here once: `input` and `output` as
-    text; of an LLM span `messages` (what it was sent), `reply` (what it answered), `tools` (what
-    it was offered), `model`, `usage`, `finish` (why it stopped) and `limit` (of tokens, as asked
-    for); `tool` is the name of the tool that a tool span ran. `attributes` holds the rest, in the
-    words of the trace. Readers may let many spans share one Message.
+    Values that tracing conventions state in different ways are normalized: `input` and `output` as
+    text; for an LLM span `messages` (sent), `reply` (received), `tools` (offered), `model`,
+    `usage`, `finish` (finish reason) and `limit` (requested maximum tokens); `tool` is the name of
+    the tool that a tool span ran. `attributes` has the rest under the names in the trace. Readers
+    may share one Message among spans.
     """
 
     id: str
@@ -109,7 +109,7 @@ class RunFailure(Record):
 
 
 def no_answers(runs_by_kind: Mapping[str, Sequence[str]]) -> str:
-    """As in "3 runs have no answer: 2 errors, 1 cut-off row"; "" without any."""
+    """Return a text such as "3 runs have no answer: 2 errors, 1 cut-off row", or ""."""
     nouns = {"cancelled": "cancelled run", "cut_off": "cut-off row"}
     kinds = [plural(len(runs), nouns.get(k, k)) for k, runs in sorted(runs_by_kind.items())]
     total = sum(map(len, runs_by_kind.values()))
@@ -118,11 +118,11 @@ def no_answers(runs_by_kind: Mapping[str, Sequence[str]]) -> str:
 
 
 class Run(Record):
-    """One execution of one system on one input.
+    """One execution of a system on one input.
 
-    A run with a `failure` has no answer and is not judged.
-    `success` and `reference` are gold: they are withheld from every judge unless asked for.
-    `input` is the case: runs of several systems on the same input are compared as pairs.
+    A run with a `failure` has no answer and is not judged. `success` and `reference` are gold
+    labels, which judges do not see unless asked for. `input` defines the case: runs of several
+    systems on the same input are compared in pairs.
     """
 
     id: str = Field(min_length=1)
@@ -146,16 +146,14 @@ class Run(Record):
 
 
 class View(Record):
-    """What a judge sees of a run, and nothing else.
+    """Everything that a judge sees of a run.
 
-    `problem` is the input, `trajectory` the rendered work of the system, `reference` is set only
-    when the user asked to show it. `computed_from` is the hash of the reference where criteria are
-    computed from it. `origin` is the sha256 of the view that this one was made from by a
-    perturbation. `owner` is the task and the system of the run. `failed_as` says what a run whose
-    system failed counts as. None of the three is shown to a judge.
-
-    `sha256` identifies the run: it covers task, system, run id and everything shown. The same view
-    is never judged twice by the same source.
+    `problem` is the input, `trajectory` the rendered work of the system, and `reference` is set
+    only if the user asked to show it. `computed_from` is the hash of the reference if criteria are
+    computed from it. `origin` is the sha256 of the view from which a perturbation made this one.
+    `owner` is the task and the system of the run. `failed_as` is how a run whose system failed is
+    counted. None of these three is shown to a judge. `sha256` identifies the run: it covers task,
+    system, run id and everything shown. A source never judges the same view twice.
     """
 
     run_id: str

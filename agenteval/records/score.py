@@ -33,7 +33,8 @@ INFRASTRUCTURE: frozenset[str] = frozenset(
 
 
 class Source(Record):
-    """Everything about the judge that can change its answer; its hash is part of every cell."""
+    """Everything about a judge that can change its answers. Its hash is part of the key of every
+    result."""
 
     evaluator: str
     version: int
@@ -61,9 +62,9 @@ class CellKey(Record):
 class Score(Record):
     """One judgement.
 
-    `value` lies in [0, 1] for `scored`, `degenerate` and `failed_run`; it is None for
-    `not_applicable` and for nominal labels. `rung` is the step of the reply ladder that was needed;
-    `match` tells whether the label was exact or had to be read tolerantly.
+    `value` is in [0, 1] for `scored`, `degenerate` and `failed_run`, and None for `not_applicable`
+    and nominal labels. `rung` is the step of the reply ladder that was needed, and `match` whether
+    the label was matched exactly or tolerantly.
     """
 
     key: CellKey
@@ -79,7 +80,7 @@ class Score(Record):
 
 
 class Failure(Record):
-    """A judgement that could not be made. It has no value and never gets one."""
+    """A judgement that failed. It never has a value."""
 
     key: CellKey
     criterion_id: str
@@ -89,12 +90,12 @@ class Failure(Record):
 
     @property
     def retry_on_resume(self) -> bool:
-        """True for failures of the infrastructure, which a later attempt can heal."""
+        """Whether a later attempt may succeed (failures of the infrastructure)."""
         return self.status in INFRASTRUCTURE
 
 
 class CallRecord(Record):
-    """One call: which criteria were shown in which order, what came back, what it took."""
+    """One call: the criteria shown and their order, the reply, and the usage."""
 
     shown: tuple[str, ...] = ()  # criterion ids in the order shown
     replies: tuple[str, ...] = ()  # keys of the stored replies

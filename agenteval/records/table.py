@@ -111,7 +111,8 @@ class Table:
 
     @property
     def shown_columns(self) -> tuple[Column, ...]:
-        """What people see: neither hidden ones nor the one whose values stand above the rows."""
+        """Visible columns: neither hidden ones nor the one whose values are headings above the
+        rows."""
         return tuple(c for c in self.columns if c.key != self.group and not c.hidden)
 
     def grouped(self) -> Iterator[tuple[str, Sequence[Mapping[str, Cell]]]]:
@@ -138,21 +139,21 @@ class Table:
         estimated = {
             k for row in self.rows for k, cell in row.items() if isinstance(cell, Estimate)
         }
-        made = []
+        records = []
         for row in self.rows:
             flat: dict[str, str | int | float | bool | None] = {}
             for column in self.columns:
                 cell = row.get(column.key)
                 if column.key in estimated:
-                    whole = cell if isinstance(cell, Estimate) else Estimate(None)
-                    flat[column.key] = whole.value
-                    flat[f"{column.key}_low"] = whole.low
-                    flat[f"{column.key}_high"] = whole.high
-                    flat[f"{column.key}_n"] = whole.n
+                    estimate = cell if isinstance(cell, Estimate) else Estimate(None)
+                    flat[column.key] = estimate.value
+                    flat[f"{column.key}_low"] = estimate.low
+                    flat[f"{column.key}_high"] = estimate.high
+                    flat[f"{column.key}_n"] = estimate.n
                 elif not isinstance(cell, Estimate):
                     flat[column.key] = cell
-            made.append(flat)
-        return made
+            records.append(flat)
+        return records
 
 
 def column(
@@ -201,15 +202,15 @@ def table_of(  # noqa: PLR0913  the parts of a table
     Columns in `drop_empty` are left out when no row has a value.
     """
     columns = (*columns_of(kind), *more)
-    made = []
+    cell_rows = []
     for row in rows:
         value, cells_before = row if type(row) is tuple else (row, {})
         if isinstance(value, Mapping):
             value, cells_before = None, value
-        made.append(cells_of(value, columns, **cells_before))
-    empty = {k for k in drop_empty if all(row.get(k) is None for row in made)}
+        cell_rows.append(cells_of(value, columns, **cells_before))
+    empty = {k for k in drop_empty if all(row.get(k) is None for row in cell_rows)}
     columns = tuple(c for c in columns if c.key not in empty)
-    cells = tuple({k: cell for k, cell in row.items() if k not in empty} for row in made)
+    cells = tuple({k: cell for k, cell in row.items() if k not in empty} for row in cell_rows)
     return Table(key, title, columns, cells, tuple(notes), group, detail)
 
 
@@ -222,8 +223,8 @@ def cells_of(value: object, columns: Iterable[Column], **more: Any) -> dict[str,
 
 
 def shown(cell: Cell, form: Form = "text") -> str:
-    """The cell as people read it; a dash for what is not known. An interval without width is no
-    certainty and is left out."""
+    """Return the text of a cell, or a dash for an unknown value. An interval without width is
+    omitted, because it does not express certainty."""
     if isinstance(cell, Estimate):
         if cell.value is None:
             return MISSING + MARKS[cell.mark]
@@ -241,7 +242,7 @@ def shown(cell: Cell, form: Form = "text") -> str:
 
 
 def sort_key(cell: Cell) -> float | str | None:
-    """What a column is sorted by; None goes last."""
+    """Return the sort key of a cell; None goes last."""
     return cell.value if isinstance(cell, Estimate) else cell
 
 

@@ -8,7 +8,7 @@ from agenteval.records.base import Record
 
 
 class Example(Record):
-    """One solved input shown to the critic."""
+    """One solved input for the critic."""
 
     input: str = ""
     output: str = Field(min_length=1)
@@ -25,8 +25,8 @@ class Examples(Record):
 
 
 class Task(Record):
-    """Name, description and examples of the job that is evaluated. `map` says which column of its
-    runs is which field, where the names do not tell."""
+    """Name, description and examples of the job to be evaluated. `map` assigns columns of its runs
+    to fields where the names do not match."""
 
     name: str = Field(min_length=1)
     description: str = Field(min_length=1)

@@ -47,10 +47,11 @@ class TrialSystem(Record):
 class Trial(Record):
     """One attempt of one system at one case.
 
-    `status` is "done" when the agent's work came to an end that can be judged (also a bad one), or
-    says why there is none. `outcome`, a word such as "pass", and `verdict` are those of the checker
-    `check_key`; a failure has none. `started` and `ended` are seconds since 1970, None when
-    unknown, as is `usage`. As read, `usage` and `tries` cover failed attempts before as well.
+    `status` is "done" when the agent's work ended in a state that can be judged, good or bad;
+    otherwise it is the reason for a missing result. `outcome` (a word such as "pass") and `verdict`
+    are those of the checker `check_key`; a failure has neither. `started` and `ended` are seconds
+    since 1970, or None if unknown, as is `usage`. When read, `usage` and `tries` include earlier
+    failed attempts.
     """
 
     evaluator: Name

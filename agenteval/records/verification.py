@@ -50,12 +50,12 @@ class SystemFigure(Record):
 
 
 class Effect(Record):
-    """What one perturbation did to one criterion.
+    """Effect of one perturbation on one criterion.
 
-    `estimate` is the mean over cases of original minus copy, in [-1, 1]: positive where the copy
+    `estimate` is the mean over cases of original minus copy, in [-1, 1]: positive if the copy
     scores lower. `expected` was fixed before scoring. `fell`, `rose` and `tied` count cases;
-    `shorter` is the share of copies with a shorter text, which is what length alone would say.
-    `systems` has the change of each system where there are several and a direction was expected.
+    `shorter` is the share of copies with a shorter text, which length alone would predict.
+    `systems` has the change of each system if there are several and a direction was expected.
     """
 
     variant: str
@@ -109,10 +109,10 @@ class Verification(Record):
 
 
 class JudgeEvidence(Record):
-    """One kind of evidence on a judge: what is claimed, and whether the data show it.
+    """One kind of evidence on a judge: a claim, and whether the data support it.
 
-    `name` is the claim in words. "not checked" means that there was nothing to check it with.
-    `estimate`, `low` and `high` are in the unit that `unit` names, where one figure says it all.
+    `name` is the claim in words. "not checked" means that there were no data to check it.
+    `estimate`, `low` and `high` are in the unit `unit`, if one figure is sufficient.
     """
 
     name: str
@@ -128,13 +128,12 @@ class JudgeEvidence(Record):
 
 
 class JudgeVerdict(Record):
-    """What holds of the judge as a whole, on these criteria and runs, and what to do now.
+    """The verdict on the judge as a whole for these criteria and runs, with the next step.
 
     `verdict` is "trustworthy", "not trustworthy" or "not enough data", or "trustworthy" with its
-    limits in words: "trustworthy except accuracy", "trustworthy for differences within a case",
-    "trustworthy as one score". Equal to "trustworthy" it has no limits. `refuted` names the
-    criteria that are excepted, `one_score` those that cannot be told apart; `within_case` says that
-    nothing is known about success.
+    limits: "trustworthy except accuracy", "trustworthy for differences within a case", "trustworthy
+    as one score". `refuted` has the excepted criteria, `one_score` those that cannot be
+    distinguished, and `within_case` is whether success is unknown.
     """
 
     verdict: str
@@ -152,7 +151,7 @@ class JudgeVerdict(Record):
         return self.verdict.startswith("trustworthy")
 
     def of(self, name: str) -> JudgeEvidence | None:
-        """The evidence of this name, or None where there is none."""
+        """Return the evidence with this name, or None."""
         return next((e for e in self.evidence if e.name == name), None)
 
     def exit_code(self, allowed: Collection[str] = ()) -> int:

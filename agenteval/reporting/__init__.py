@@ -1,1 +1,2 @@
-"""What people read: tables on a terminal, charts, and one self-contained HTML page per subject."""
+"""Output for readers: tables on a terminal, charts, and one self-contained HTML page per
+subject."""

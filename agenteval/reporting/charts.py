@@ -98,8 +98,8 @@ def _arrays(values: Sequence[Value]) -> Floats:
 def _whiskers(
     ax: Axes, at: Floats, values: Sequence[Value], colour: str, cap: float, *, upright: bool = False
 ) -> None:
-    known = np.column_stack([at, *_arrays(values)])
-    at, mean, low, high = known[~np.isnan(known).any(axis=1)].T
+    complete = np.column_stack([at, *_arrays(values)])
+    at, mean, low, high = complete[~np.isnan(complete).any(axis=1)].T
     ends = np.maximum([mean - low, high - mean], 0)
     style: dict[str, Any] = {"fmt": "none", "ecolor": colour, "elinewidth": 0.9, "capsize": cap}
     if upright:
@@ -113,9 +113,9 @@ def _marks(
 ) -> None:
     """Draw marks of rows, hollow ones for means without an interval."""
     mean, low, _ = _arrays(values)
-    whole = ~np.isnan(low)
+    complete = ~np.isnan(low)
     style: dict[str, Any] = {"linestyle": "none", "marker": look.marker, "color": look.colour}
-    ax.plot(mean[whole], at[whole], markersize=size, **style)
+    ax.plot(mean[complete], at[complete], markersize=size, **style)
     _hollow(ax, at, values, look, size)
 
 
@@ -463,7 +463,7 @@ def _value_axis(ax: Axes, values: Sequence[Value], limits: tuple[float, float] |
 
 
 def _surface(look: SeriesStyle, *, pale: bool) -> dict[str, Any]:
-    """How a bar is filled; its edge has the colour of the hatch."""
+    """Return the fill of a bar; its edge has the colour of the hatch."""
     edge = look.colour if pale else "white"
     return {"facecolor": look.light() if pale else look.colour, "edgecolor": edge, "linewidth": 0.6}
 
@@ -474,9 +474,9 @@ def _box_surface(look: SeriesStyle) -> dict[str, Any]:
 
 def _bars(ax: Axes, at: Floats, width: float, entry: Series, look: SeriesStyle) -> None:
     mean, low, _ = _arrays(entry.values)
-    whole = ~np.isnan(low)
+    complete = ~np.isnan(low)
     surface = _surface(look, pale=entry.pale) | {"hatch": look.hatch}
-    ax.barh(at[whole], mean[whole], width * 0.94, label=entry.words, **surface)
+    ax.barh(at[complete], mean[complete], width * 0.94, label=entry.words, **surface)
     _whiskers(ax, at, entry.values, INK, min(2.2, 9 * width))
     _hollow(ax, at, entry.values, look)
     for spot in at[np.isnan(mean)]:
@@ -612,8 +612,8 @@ def _panels(
 
 
 def share_bars(rows: Mapping[str, Mapping[str, int]], title: str, each: str) -> Axes:
-    """Shares of exclusive labels by system, one bar per system; `each` names what is counted
-    ("error"). Raises InputError where nothing is counted."""
+    """Draw shares of exclusive labels by system, one bar per system; `each` names what is counted
+    ("error"). Raises InputError when there is nothing to count."""
     if not any(sum(row.values()) for row in rows.values()):
         raise InputError(f"there are no {each}s to draw")
     words = f"share of a system's {each}s; at the end: their number"

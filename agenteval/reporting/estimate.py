@@ -33,8 +33,8 @@ def print_estimate(estimate: CostEstimate, console: Console) -> None:
         console.print(Text(visible_line(text)))
     if lines:
         print_table(_table(estimate, lines), console)
-    asked = (f"{line.who}: {', '.join(sorted(line.where))}" for line in lines if line.where)
-    for text in (*asked, *_caps(estimate), *estimate.notes):
+    recipients = (f"{line.who}: {', '.join(sorted(line.where))}" for line in lines if line.where)
+    for text in (*recipients, *_caps(estimate), *estimate.notes):
         console.print(Text(visible_line(text)))
     if lines:
         console.print(Text(_MEANING, "dim"))
@@ -83,8 +83,8 @@ def _caps(estimate: CostEstimate) -> Iterator[str]:
 
 def _exceeds_cap(estimate: CostEstimate) -> bool:
     """Whether more money may be needed than the cap leaves."""
-    most, left = estimate.uncapped_cost, estimate.money_left
-    return left is not None and (most is None or most > left)
+    most, money_left = estimate.uncapped_cost, estimate.money_left
+    return money_left is not None and (most is None or most > money_left)
 
 
 def _money(value: float | None) -> str:

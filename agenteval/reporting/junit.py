@@ -1,4 +1,4 @@
-"""JUnit XML of gates, as CI systems read it: the testcases say what the exit code says."""
+"""JUnit XML of gates for CI systems; the test cases agree with the exit code."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def junit_xml(
     *,
     undecided_passes: bool = False,
 ) -> str:
-    """The document: one suite, a testcase per gate; the same gates give the same bytes.
+    """Return the document: one suite, one test case per gate; the same gates give the same bytes.
 
-    `properties` stand at the suite, where every reader of the format allows them; `figures`, by
-    criterion, go to the output of its testcases. There is no time stamp and no host name. A missed
-    gate is a failure, an undecided one an error, or passes with a note; nothing is skipped, which
-    many CI systems show as green.
+    `properties` belong to the suite, where every reader of the format allows them; `figures`, by
+    criterion, go to the output of its test cases. There is no time stamp and no host name. A missed
+    gate is a failure; an undecided one is an error, or passes with a note. Nothing is skipped,
+    because many CI systems show skipped tests as green.
     """
     counts = {
         "tests": len(gates),

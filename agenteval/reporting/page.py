@@ -249,7 +249,7 @@ def report_page(
 
 
 def summary(answer: Answer, tiles: Sequence[Tile], flags: Flags = _NO_FLAGS) -> PageSection:
-    """Return the head of a page; `flags` name the runs whose text seems to talk to the judge."""
+    """Return the head of a page; `flags` name the runs whose text seems to address the judge."""
     warning = [Text(flags.line, "warning")] if flags.line else []
     numbers = Tiles([*tiles, *([flags.tile] if flags.examined else ())])
     return PageSection("summary", "Summary", [answer, numbers, *warning])
@@ -296,14 +296,15 @@ def lost_section(trials: Mapping[str, Sequence[Lost]], lead: str) -> PageSection
     for name, lost in trials.items():
         if not lost:
             continue
-        kinds = Counter((one.system, one.status) for one in lost)
+        kinds = Counter((trial.system, trial.status) for trial in lost)
         by_kind = "; ".join(f"{system}, {status}: {n:,}" for (system, status), n in kinds.items())
         lines: list[Words] = [
             [
-                Fragment(f"{one.trial} · {one.system}", "strong"),
-                f": {one.status}" + (f": {cut(one.message, _MOST_WORDS)}" if one.message else ""),
+                Fragment(f"{trial.trial} · {trial.system}", "strong"),
+                f": {trial.status}"
+                + (f": {cut(trial.message, _MOST_WORDS)}" if trial.message else ""),
             ]
-            for one in lost[:_MOST_MESSAGES]
+            for trial in lost[:_MOST_MESSAGES]
         ]
         blocks += [Text(f"{count_of(len(lines), len(lost), name)} {by_kind}."), Lines(lines)]
     return PageSection("without", "Without a verdict", blocks, lead)
@@ -376,8 +377,8 @@ def _rows(block: Table | Listing) -> list[tuple[str, list[list[_TableCell]]]]:
 def _drawable(table: Table, column: Column) -> bool:
     """Return whether a column holds estimates, all of them in [0, 1]."""
     cells = [row.get(column.key) for row in table.rows]
-    known = [c for c in cells if isinstance(c, Estimate) and c.value is not None]
-    ends = [e for c in known for e in (c.value, c.low, c.high) if e is not None]
+    estimates = [c for c in cells if isinstance(c, Estimate) and c.value is not None]
+    ends = [e for c in estimates for e in (c.value, c.low, c.high) if e is not None]
     return column.form in ("number", "share") and bool(ends) and 0 <= min(ends) <= max(ends) <= 1
 
 
@@ -395,8 +396,8 @@ def _cell(cell: Cell, column: Column, drawn: bool, links: Mapping[str, str]) -> 
     kind = {"passed": "pass", "failed": "fail"}.get(cell.mark, "" if number is not None else "none")
     span = None
     if drawn and cell.value is not None:
-        known = cell.low is not None and cell.high is not None
-        ends = (100 * (cell.low or 0), 100 * (cell.high or 0)) if known else (None, None)
+        has_bounds = cell.low is not None and cell.high is not None
+        ends = (100 * (cell.low or 0), 100 * (cell.high or 0)) if has_bounds else (None, None)
         span = (3.5 + 93 * cell.value, *ends)
     return _TableCell(text, kind, number, cell.reason, span=span)
 
@@ -438,7 +439,7 @@ def environment(*packages: str) -> Any:
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     loaders = [PackageLoader(name, "") for name in ("agenteval.reporting", *packages)]
-    made = Environment(
+    templates = Environment(
         loader=ChoiceLoader(loaders),
         autoescape=True,
         undefined=StrictUndefined,
@@ -446,8 +447,8 @@ def environment(*packages: str) -> Any:
         lstrip_blocks=True,
         finalize=lambda value: visible(value) if type(value) is str else value,
     )
-    made.filters["kind_of"] = lambda block: type(block).__name__.lower()
-    made.filters["rows"] = _rows
-    made.filters["number"] = lambda n: n if isinstance(n, str) else f"{n:,}"
-    made.globals |= {"FOLDED": _FOLDED, "version": version("agenteval")}
-    return made
+    templates.filters["kind_of"] = lambda block: type(block).__name__.lower()
+    templates.filters["rows"] = _rows
+    templates.filters["number"] = lambda n: n if isinstance(n, str) else f"{n:,}"
+    templates.globals |= {"FOLDED": _FOLDED, "version": version("agenteval")}
+    return templates

@@ -72,24 +72,24 @@ def originals(table: ScoreTable) -> ScoreTable:
 
 def with_names(table: ScoreTable, names: Mapping[str, str]) -> ScoreTable:
     """The table with criteria under their names by id, as far as these differ."""
-    named = tuple(names.get(i, i) for i in table.criterion.names)
-    if len(set(named)) < len(named):
+    criterion_names = tuple(names.get(i, i) for i in table.criterion.names)
+    if len(set(criterion_names)) < len(criterion_names):
         return table
-    return replace(table, criterion=CodedColumn(table.criterion.codes, named))
+    return replace(table, criterion=CodedColumn(table.criterion.codes, criterion_names))
 
 
 def systems(table: ScoreTable) -> dict[str, ScoreTable]:
     """The rows of every system, by name, so that a system has one colour in all figures; runs
     without a system come last."""
-    named = {name: table.of(system=name) for name in sorted(table.present("system"))}
+    tables = {name: table.of(system=name) for name in sorted(table.present("system"))}
     nameless = table.where(table.system.codes < 0)
-    return {**named, UNNAMED: nameless} if len(nameless) else named
+    return {**tables, UNNAMED: nameless} if len(nameless) else tables
 
 
 def interval(table: ScoreTable) -> Interval:
     """Mean of all values with its 95% interval, cases as clusters (`stats.mean_interval`).
 
-    No mean where all of them are those of empty replies, which nobody rated.
+    There is no mean if all of them come from empty replies, which were not rated.
     """
     part = table.where(~np.isnan(table.value))
     if len(part) and part.present("status") == ["degenerate"]:
@@ -131,8 +131,8 @@ def success_bars(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
     series = []
     for system, rows in systems(part).items():
         for group in _by_success(part):
-            own = _by_success(rows).get(group, rows.where(rows.success > 1))
-            cells = [interval(own.of(criterion=c)) for c in criteria]
+            group_rows = _by_success(rows).get(group, rows.where(rows.success > 1))
+            cells = [interval(group_rows.of(criterion=c)) for c in criteria]
             label = f"{system}, {group} ({n_label(cells)})"
             if any(cell.n for cell in cells):
                 series.append(Series(label, cells, pale=group == "failed", look=style[system]))
@@ -173,8 +173,10 @@ def repeat_boxes(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
     series = []
     for group, rows in _by_success(part).items():
         by_criterion = [rows.of(criterion=c) for c in criteria]
-        cells = [interval(own) for own in by_criterion]
-        spread = [[c.mean for c in _per_repeat(own) if c.mean is not None] for own in by_criterion]
+        cells = [interval(ratings) for ratings in by_criterion]
+        spread = [
+            [c.mean for c in _per_repeat(ratings) if c.mean is not None] for ratings in by_criterion
+        ]
         if not any(spread):
             notes.append(f"{group}: no cases")
             continue
@@ -261,11 +263,11 @@ def coverage_bars(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
     rows, rated = {}, {}
     present = [*_STATUS, *sorted(set(table.present("status")) - set(_STATUS))]
     for name in table.present("criterion"):
-        own = table.of(criterion=name)
-        counts = own.statuses()
+        ratings = table.of(criterion=name)
+        counts = ratings.statuses()
         rows[name] = {status: counts.get(status, 0) for status in present}
-        scored = (own.status.codes == own.status.code("scored")).astype(float)
-        rated[name] = mean_interval(scored.tolist(), clusters(own).tolist(), bounds=(0.0, 1.0))
+        scored = (ratings.status.codes == ratings.status.code("scored")).astype(float)
+        rated[name] = mean_interval(scored.tolist(), clusters(ratings).tolist(), bounds=(0.0, 1.0))
     words = {
         k: f"{_STATUS.get(k, (k,))[0]} ({sum(row[k] for row in rows.values()):,})" for k in present
     }
@@ -294,8 +296,8 @@ def judge_points(judges: Mapping[str, Sequence[Verification]], names: Mapping[st
     def marks(check: str) -> list[Series]:
         series = []
         for judge, verified in judges.items():
-            known = {v.criterion_id: v.check(check) for v in verified}
-            values = [known.get(i) for i in ids]
+            check_of = {v.criterion_id: v.check(check) for v in verified}
+            values = [check_of.get(i) for i in ids]
             estimates = [Estimate(c.estimate, c.low, c.high) if c else None for c in values]
             series.append(Series(judge, estimates))
         return series
@@ -315,8 +317,8 @@ def judge_points(judges: Mapping[str, Sequence[Verification]], names: Mapping[st
 
 
 def effect_forest(judges: Mapping[str, Sequence[Verification]], names: Mapping[str, str]) -> Figure:
-    """Original minus copy by criterion and perturbation of which an effect is expected: a panel for
-    each judge, a mark for each system. Copies whose original had no room to fall are left out."""
+    """Draw original minus copy by criterion and perturbation with an expected effect: one panel per
+    judge, one mark per system. Copies whose original had no room to fall are excluded."""
     effects = {
         judge: {
             (v.criterion_id, e.operator): e
@@ -347,7 +349,7 @@ def effect_forest(judges: Mapping[str, Sequence[Verification]], names: Mapping[s
     return charts.rows(
         rows,
         panels,
-        title="What damage costs, by system",
+        title="Effect of damage by system",
         level=0.0,
         x="original − copy",
         limits=(-0.25, 1.0),
@@ -439,7 +441,11 @@ def reliability_lines(
     criterion. On the dotted line the value is what people say."""
     panels = {
         names.get(c.criterion_id, c.criterion_id): [
-            Series("labels", [one.label for one in c.bins], at=[one.judge for one in c.bins])
+            Series(
+                "labels",
+                [level_bin.label for level_bin in c.bins],
+                at=[level_bin.judge for level_bin in c.bins],
+            )
         ]
         for c in calibrations
         if len(c.bins) > 1
@@ -509,14 +515,14 @@ def drawn_criteria(table: ScoreTable, least: int = 1) -> tuple[list[str], list[s
 
 
 def _by_success(table: ScoreTable) -> dict[str, ScoreTable]:
-    """Rows of successful and of failed runs, of both also when empty; where nobody knows of any
-    run, one group "success unknown"."""
-    wanted = (1, 0) if (table.success >= 0).any() else (-1,)
-    return {_GROUPS[code]: table.where(table.success == code) for code in wanted}
+    """Return rows of successful and of failed runs, including empty groups; if success is never
+    known, one group "success unknown"."""
+    codes = (1, 0) if (table.success >= 0).any() else (-1,)
+    return {_GROUPS[code]: table.where(table.success == code) for code in codes}
 
 
 def _unlabelled(table: ScoreTable) -> list[str]:
-    """That runs of unknown success are in no group, where there are known ones."""
+    """Return a note that runs with unknown success are in no group, if others are known."""
     if not (table.success >= 0).any():
         return []
     missing = len(np.unique(table.run.codes[table.success < 0]))
@@ -532,10 +538,10 @@ def _repeated(table: ScoreTable) -> tuple[ScoreTable, list[str], list[str]]:
     mask = np.zeros(len(part), dtype=np.bool_)
     for code in np.unique(part.criterion.codes):
         for success in np.unique(part.success):
-            own = (part.criterion.codes == code) & (part.success == success)
-            counts = np.bincount(part.run.codes[own], minlength=len(part.run.names))
-            repeats = len(np.unique(part.repeat[own]))
-            mask |= own & (counts[part.run.codes] >= repeats)
+            selected = (part.criterion.codes == code) & (part.success == success)
+            counts = np.bincount(part.run.codes[selected], minlength=len(part.run.names))
+            repeats = len(np.unique(part.repeat[selected]))
+            mask |= selected & (counts[part.run.codes] >= repeats)
     absent = len(np.unique(part.run.codes)) - len(np.unique(part.run.codes[mask]))
     if absent:
         notes.append(f"not shown: {plural(absent, 'run')} not rated at every repeat")
@@ -557,9 +563,9 @@ def clusters(table: ScoreTable) -> NDArray[np.int64]:
 
 def run_means(table: ScoreTable) -> NDArray[np.float64]:
     """Mean value of every run, by run code; NaN without a value."""
-    known, size = ~np.isnan(table.value), len(table.run.names)
-    count = np.bincount(table.run.codes[known], minlength=size)
-    total = np.bincount(table.run.codes[known], weights=table.value[known], minlength=size)
+    rated, size = ~np.isnan(table.value), len(table.run.names)
+    count = np.bincount(table.run.codes[rated], minlength=size)
+    total = np.bincount(table.run.codes[rated], weights=table.value[rated], minlength=size)
     mean = np.full(size, np.nan)
     np.divide(total, count, out=mean, where=count > 0)
     return mean

@@ -1,4 +1,4 @@
-"""What an experiment, or a question to the store, has brought: tables and what belongs to them."""
+"""Reports of experiments and store queries: tables with notes, gates and exit codes."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from agenteval.text import plural, replace_unencodable, visible_line
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Tables, the first of which answers the question, and what belongs to them.
+    """Tables with notes, gates and an exit code. The first table answers the question.
 
-    `title` says in one line who judged what. `notes` are sentences without which the figures
-    would be misread, `unfinished` those about work that was broken off or is under way; each is
-    told once. `data` is what JSON holds beside the tables. `gates` are demands on the figures
-    (see `gated`). `exit_code` is that of the command: 0 fine, 1 a gate was not met,
-    3 infrastructure or too many unscored, 4 not enough data, 5 the judge is not trustworthy.
-    `estimate` says what would be asked, after a dry run: then there are no tables.
+    `title` is a one-line description. `notes` are needed to read the figures correctly, and
+    `unfinished` describes interrupted or running work; each is printed once. `data` is added to the
+    tables in JSON. `gates` are requirements on the figures (see `gated`). `exit_code` is that of
+    the command: 0 success, 1 a gate was missed, 3 infrastructure or too many unscored, 4 not enough
+    data, 5 the judge is not trustworthy. After a dry run there are no tables, and `estimate` has
+    the planned requests.
     """
 
     title: str
@@ -66,8 +66,8 @@ class Report:
         return console.export_html(inline_styles=True, code_format=shown)
 
     def gated(self, *gates: Gate, undecided_passes: bool = False) -> Self:
-        """The report with these gates and the exit code that follows from them; the code of work
-        that was broken off stays."""
+        """Return the report with these gates and the resulting exit code. The code of interrupted
+        work has precedence."""
         code = self.exit_code or exit_code(gates, undecided_passes=undecided_passes)
         return replace(self, gates=(*self.gates, *gates), exit_code=code)
 
@@ -79,8 +79,8 @@ class Report:
         raise KeyError(f"no table {key!r}; there are {', '.join(t.key for t in self.tables)}")
 
     def print(self, *, all: bool = False, console: Console | None = None) -> None:
-        """Title, notes and tables on standard output or `console`; `all` adds the detail tables.
-        After a dry run the estimate."""
+        """Print title, notes and tables to standard output or `console`, with `all` also the detail
+        tables. After a dry run, print the estimate."""
         if console is None:
             replace_unencodable(sys.stdout)
             console = Console(highlight=False, emoji=False)
@@ -91,20 +91,20 @@ class Report:
             console.print(Text(visible_line(self.title), "bold"))
         for line in dict.fromkeys((*self.unfinished, *self.notes)):
             console.print(Text(visible_line(line), "yellow"), soft_wrap=True)
-        left = 0
+        omitted = 0
         for table in self.tables:
             if table.detail and not all:
-                left += 1
+                omitted += 1
             elif table.rows or table.notes:
                 print_table(table, console)
         for line in gate_lines(self.gates):
             console.print(Text(visible_line(line)))
-        if left:
-            console.print(Text(f"{plural(left, 'table')} more with --all", "dim"))
+        if omitted:
+            console.print(Text(f"{plural(omitted, 'table')} more with --all", "dim"))
 
     def to_json(self) -> dict[str, Any]:
-        """Everything as plain values: `tables` by key (see `Table.to_json`), notes, gates, exit
-        code, and `data`; after a dry run the estimate alone."""
+        """Return plain values: `tables` by key (see `Table.to_json`), notes, gates, exit code and
+        `data`, or the estimate after a dry run."""
         if self.estimate is not None:
             return self.estimate.to_json()
         return {
@@ -118,13 +118,13 @@ class Report:
         }
 
     def records(self) -> list[dict[str, Any]]:
-        """Flat rows of an export: those of the first table, unless a kind of report has finer ones
-        (a row per rating)."""
+        """Return flat rows for an export: those of the first table, or finer ones for some kinds of
+        reports (one row per rating)."""
         return [dict(row) for row in self.tables[0].records()] if self.tables else []
 
     def to_frame(self, table: str | None = None) -> Any:
-        """A pandas DataFrame of `records`, or of one table by its key. Raises InputError without
-        pandas."""
+        """Return `records`, or one table by its key, as a pandas DataFrame. Raises InputError
+        without pandas."""
         try:
             import pandas
         except ImportError as error:
@@ -132,13 +132,14 @@ class Report:
         return pandas.DataFrame(self.records() if table is None else self[table].records())
 
     def page(self) -> str:
-        """Everything as one self-contained HTML page."""
+        """Return the report as one self-contained HTML page."""
         return report_page(self.title, self.tables, self.notes, self.unfinished)
 
     def save(self, path: str | Path) -> Path:
-        """Write .html (`page`), .json (everything), .csv, .jsonl or .parquet (`records`).
+        """Write .html (`page`), .json (everything), .csv, .jsonl or .parquet (`records`) and return
+        the path.
 
-        Returns the path. The file is replaced in one step. Raises InputError for another suffix.
+        The file is replaced atomically. Raises InputError for another suffix.
         """
         path = Path(path)
         if path.suffix.lower() == ".html":
@@ -150,6 +151,6 @@ class Report:
             rows = self.records()
             write_rows(path, rows, column_types(rows))
         else:
-            known = ", ".join((".html", ".json", *SUFFIXES))
-            raise InputError(f"the name must end in {known}", str(path))
+            suffixes = ", ".join((".html", ".json", *SUFFIXES))
+            raise InputError(f"the name must end in {suffixes}", str(path))
         return path

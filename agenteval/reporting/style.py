@@ -1,4 +1,4 @@
-"""How every chart looks, the words in it, and its file: the same data give the same bytes."""
+"""Style, labels and files of all charts: the same data give the same bytes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _METADATA: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class SeriesStyle:
-    """What tells one series from another: colour, and line, marker and hatch for grey print."""
+    """Distinguishes series: colour, and line, marker and hatch for greyscale prints."""
 
     colour: str
     line: Any
@@ -91,7 +91,7 @@ LOOKS = (
 
 
 def looks(names: Sequence[str], what: str) -> dict[str, SeriesStyle]:
-    """A look per name, in order. Raises InputError for more names than can be told apart."""
+    """Return a style per name, in order. Raises InputError for more names than there are styles."""
     if len(names) > len(LOOKS):
         raise InputError(
             f"{len(names)} {what} in one figure: at most {len(LOOKS)} can be told apart; draw fewer"
@@ -182,14 +182,12 @@ def legend(
 
 
 def plain(name: str) -> str:
-    """A name as it is meant: control characters shown as such, `$` never read as a formula.
-
-    Of a name above 100 characters the first 98 and an ellipsis: outlines of a name of 100,000
-    letters take matplotlib half a minute.
-    """
+    """Return a name that is drawn literally: control characters are shown as codes, and `$` is
+    never a formula. Names above 100 characters are cut to 98 and an ellipsis, because outlines of
+    100,000 letters take matplotlib half a minute."""
     some = name[: 4 * _LONGEST]
-    kept = "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in some)
-    text = " ".join(kept.split())
+    printable = "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in some)
+    text = " ".join(printable.split())
     if len(text) > _LONGEST or len(some) < len(name):
         text = f"{text[: _LONGEST - 2].rstrip()} …".lstrip()
     return text.replace("$", r"\$")
@@ -202,7 +200,7 @@ def wrapped(name: str, width: int, *, lines: int = 3) -> str:
 
 
 def span(numbers: Iterable[int], word: str) -> str:
-    """As in "12 cases" when all are 12, "10 to 12 cases" otherwise, "no cases" without any."""
+    """Return "12 cases" if all are 12, otherwise "10 to 12 cases", or "no cases" without any."""
     different = sorted(set(numbers))
     if not different or different == [0]:
         return f"no {word}s"
@@ -211,11 +209,8 @@ def span(numbers: Iterable[int], word: str) -> str:
 
 
 def n_label(intervals: Sequence[Interval], each: str = "rating") -> str:
-    """As in "n = 12 cases"; with the values too (`each` names one) where a case has more than one.
-
-    A range where the intervals differ. Intervals without values are left out: they are said to be
-    empty elsewhere.
-    """
+    """Return a label such as "n = 12 cases", with the values too (`each` names one) if a case has
+    several. Differing intervals give a range; intervals without values are ignored."""
     filled = [i for i in intervals if i.n]
     cases = span((i.n_clusters or i.n for i in filled), "case")
     if all(i.n == (i.n_clusters or i.n) for i in filled):

@@ -56,14 +56,14 @@ def _least(table: Table, column: Column) -> int:
 def _rich(
     table: Table, columns: Sequence[Column], least: dict[str, int], console: Console
 ) -> RichTable:
-    made = RichTable(
+    grid = RichTable(
         box=_RULE_ASCII if console.options.ascii_only else _RULE,
         pad_edge=False,
         show_edge=False,
         padding=(0, _GAP - 1, 0, 0),
     )
     for column in columns:
-        made.add_column(
+        grid.add_column(
             Text(visible(column.head), "bold"),
             justify="right" if column.number else "left",
             no_wrap=column.number,
@@ -72,7 +72,7 @@ def _rich(
         )
     for name, rows in table.grouped():
         if name:
-            made.add_row(Text(visible_line(name), "bold"))
+            grid.add_row(Text(visible_line(name), "bold"))
         for row in rows:
             texts = [Text(_text(row.get(column.key), column)) for column in columns]
             for text, column in zip(texts, columns, strict=True):
@@ -80,8 +80,8 @@ def _rich(
                     text.stylize(_COLOURS[text.plain[-1]], len(text) - 1)
             if name:
                 texts[0].pad_left(2)
-            made.add_row(*texts)
-    return made
+            grid.add_row(*texts)
+    return grid
 
 
 def _text(cell: Cell, column: Column) -> str:

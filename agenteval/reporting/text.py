@@ -19,25 +19,25 @@ _MOST_WORDS = 90_000
 
 
 def cut(text: object, most: int) -> str:
-    """At most `most` characters of the text; what was left out is counted in words."""
-    whole = str(text)
-    if len(whole) <= most:
-        return whole
-    return f"{whole[:most]} [… cut: {most:,} of {len(whole):,} characters]"
+    """Return at most `most` characters of the text, followed by a note on how many were cut."""
+    full = str(text)
+    if len(full) <= most:
+        return full
+    return f"{full[:most]} [… cut: {most:,} of {len(full):,} characters]"
 
 
 def listed(names: Sequence[str], most: int = 3) -> str:
     """Return names as in "a, b and c"; beyond `most` of them "a, b, c and 4 more"."""
-    rest = len(names) - most
-    if rest > 0:
-        return f"{', '.join(names[:most])} and {rest:,} more"
+    omitted = len(names) - most
+    if omitted > 0:
+        return f"{', '.join(names[:most])} and {omitted:,} more"
     return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
 def variant_label(name: str, among: Iterable[str] = ()) -> str:
     """`drop sentences 25%` for `drop_sentences:0.25:7`; the seed too where only it differs."""
-    operator, _, rest = name.partition(":")
-    share, _, seed = rest.partition(":")
+    operator, _, parameters = name.partition(":")
+    share, _, seed = parameters.partition(":")
     try:
         dose = "" if share in ("", "-") else f" {float(share) * 100:.3g}%"
     except ValueError:
@@ -48,19 +48,19 @@ def variant_label(name: str, among: Iterable[str] = ()) -> str:
 
 
 def edits(original: str, copy: str) -> list[Edit]:
-    """What is kept, taken out and put in, in order.
+    """Return kept, deleted and inserted passages in order.
 
-    Sentences are compared first, and words within sentences that changed (Ratcliff & Obershelp,
-    in Python's difflib). Where there is too much to compare a passage counts as rewritten.
+    Sentences are compared first, then words within changed sentences (Ratcliff & Obershelp, in
+    Python's difflib). If there is too much to compare, a passage counts as rewritten.
     """
-    made: list[Edit] = []
+    changes: list[Edit] = []
     for same, before, after in _compared(_SENTENCE, original, copy, _MOST_SENTENCES):
         parts = [(same, before, after)]
         if not same and before and after:
             parts = list(_compared(_WORD, before, after, _MOST_WORDS))
         for equal, old, new in parts:
-            made += [("", old)] if equal else [("del", old), ("ins", new)]
-    written = (edit for edit in made if edit[1])
+            changes += [("", old)] if equal else [("del", old), ("ins", new)]
+    written = (edit for edit in changes if edit[1])
     return [(kind, "".join(t for _, t in some)) for kind, some in groupby(written, lambda e: e[0])]
 
 

@@ -46,7 +46,7 @@ def alt_test(
     labelled, each of the two is scored by the share of the others with the same label. The judge
     wins an item when its score is >= j's, j when j's is >= the judge's (both on equality). The
     t test is one-sided on (j wins - judge wins) < epsilon; `epsilon` (.1 to .3) is what a person
-    costs more. None marks a missing label: a judge's reply that nobody could read must be given
+    costs more. None marks a missing label: a judge's unreadable reply must be given
     as a label of its own if it shall count against the judge, as None if it shall be left out.
 
     Needs at least three annotators, else the result is None with the reason. An annotator with
@@ -73,12 +73,12 @@ def alt_test(
         advantages.append(float((ours >= theirs).mean()) if tested else None)
         p_values.append(_p(ours, theirs, epsilon) if tested else None)
     adjusted = adjust(p_values, "by").adjusted
-    known = [p for p in adjusted if p is not None]
-    short = k - len(known)
+    valid = [p for p in adjusted if p is not None]
+    short = k - len(valid)
     note = f"{short} of {k} annotators share fewer than {SMALLEST} items" if short else None
-    if not known:
+    if not valid:
         return AltTest(None, None, None, empty, empty, empty, tuple(items), note)
-    winning = sum(p <= alpha for p in known) / len(known)
+    winning = sum(p <= alpha for p in valid) / len(valid)
     defined = [value for value in advantages if value is not None]
     return AltTest(
         winning,
@@ -97,13 +97,13 @@ def _scores(
 ) -> tuple[Floats, Floats]:
     """Agreement of the judge and of the one left out with the others, per comparable item."""
     ours, theirs = [], []
-    for item, (verdict, own) in enumerate(zip(judge, annotators[left_out], strict=True)):
-        others = [a[item] for j, a in enumerate(annotators) if j != left_out]
-        given = [label for label in others if label is not None]
-        if verdict is None or own is None or not given:
+    for item, (verdict, annotation) in enumerate(zip(judge, annotators[left_out], strict=True)):
+        remaining = [a[item] for j, a in enumerate(annotators) if j != left_out]
+        labels = [label for label in remaining if label is not None]
+        if verdict is None or annotation is None or not labels:
             continue
-        ours.append(sum(label == verdict for label in given) / len(given))
-        theirs.append(sum(label == own for label in given) / len(given))
+        ours.append(sum(label == verdict for label in labels) / len(labels))
+        theirs.append(sum(label == annotation for label in labels) / len(labels))
     return np.array(ours), np.array(theirs)
 
 

@@ -164,8 +164,8 @@ def _ratio(totals: Floats) -> Floats:
 
 
 def _blocks(total: int, block: int) -> list[int]:
-    full, rest = divmod(total, block)
-    return [block] * full + ([rest] if rest else [])
+    full, remainder = divmod(total, block)
+    return [block] * full + ([remainder] if remainder else [])
 
 
 def _sums_by_case(parts: Floats, clusters: Clusters | None) -> Floats:

@@ -1,4 +1,4 @@
-"""Expected calibration error, with an interval that holds where there is no error."""
+"""Expected calibration error, with an interval that is valid when there is no error."""
 
 from __future__ import annotations
 

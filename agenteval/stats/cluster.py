@@ -59,8 +59,8 @@ def similar_pieces(vectors: Floats, most: int) -> list[list[int]]:
     are small enough, neighbours in the tree put together while they fit."""
     n = len(vectors)
     branches: list[list[list[int]]] = [[[row]] for row in range(n)]
-    for left, right, _, _ in average_tree(lambda rows: vectors[rows] @ vectors.T, n):
-        pieces = branches[int(left)] + branches[int(right)]
+    for a, b, _, _ in average_tree(lambda rows: vectors[rows] @ vectors.T, n):
+        pieces = branches[int(a)] + branches[int(b)]
         # what is too large for one piece stays in pieces; the two smallest join while they fit
         pieces.sort(key=lambda piece: (len(piece), piece))
         while len(pieces) > 1 and len(pieces[0]) + len(pieces[1]) <= most:

@@ -11,11 +11,11 @@ from agenteval.stats.vectors import check_level, normal_quantile
 
 @dataclass(frozen=True)
 class Corrected:
-    """The share of truly good cases, estimated through an imperfect judge.
+    """The share of truly good cases, estimated with an imperfect judge.
 
-    `rate` is the corrected share in [0, 1] with its interval; `apparent` what the judge says.
-    `specificity` (q0) and `sensitivity` (q1) are the judge's on labelled cases, None if there are
-    none. `rate.reason` says why there is no estimate, or that it was clipped.
+    `rate` is the corrected share in [0, 1] with its interval, and `apparent` the judge's share.
+    `specificity` (q0) and `sensitivity` (q1) are those of the judge on labelled cases, or None
+    without any. `rate.reason` explains a missing or clipped estimate.
     """
 
     rate: Interval

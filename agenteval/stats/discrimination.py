@@ -30,11 +30,11 @@ _BANDS: tuple[tuple[float, Magnitude], ...] = (
 
 @dataclass(frozen=True)
 class Discrimination:
-    """How well one number per case tells `n_success` successes from `n_failed` failures.
+    """How well one number per case separates `n_success` successes from `n_failed` failures.
 
-    `auc` is P(success > failed) + P(equal) / 2 in [0, 1], `delta` is 2 auc - 1 in [-1, 1];
-    `magnitude` names the size of |delta|; None where nothing can be said, with the reason in
-    `auc.reason`. `test` is the Mann-Whitney test of auc = 1/2.
+    `auc` is P(success > failed) + P(equal) / 2 in [0, 1], and `delta` is 2 auc - 1 in [-1, 1];
+    `magnitude` names the size of |delta|. They are None if they cannot be computed, with the reason
+    in `auc.reason`. `test` is the Mann-Whitney test of auc = 1/2.
     """
 
     auc: Interval
@@ -105,16 +105,18 @@ def _auc(good: Floats, bad: Floats, level: float) -> Interval:
     if min(m, n) < 2:
         reason = "one case in a group: no interval"
         return Interval(area, None, None, None, m + n, None, "none", reason)
-    own = float(np.var(above / (2 * n), ddof=1)) / m
-    other = float(np.var(_doubled_wins(bad, good) / (2 * m), ddof=1)) / n
-    se = math.sqrt(own + other)
+    variance_good = float(np.var(above / (2 * n), ddof=1)) / m
+    variance_bad = float(np.var(_doubled_wins(bad, good) / (2 * m), ddof=1)) / n
+    se = math.sqrt(variance_good + variance_bad)
     low, high = _newcombe(area, m, n, level)
     if area in (0, 1) or se == 0:
         reason = "the groups do not overlap: the standard error is zero, the interval is not"
         return Interval(area, low, high, se, m + n, None, "Newcombe method 5", reason)
     from scipy.special import expit, logit, stdtrit
 
-    df = (own + other) ** 2 / (own**2 / (m - 1) + other**2 / (n - 1))
+    df = (variance_good + variance_bad) ** 2 / (
+        variance_good**2 / (m - 1) + variance_bad**2 / (n - 1)
+    )
     half = float(stdtrit(df, (1 + level) / 2)) * se / (area * (1 - area))
     low = min(low, float(expit(logit(area) - half)))
     high = max(high, float(expit(logit(area) + half)))

@@ -139,9 +139,9 @@ def gwet_ac2(
 
 def _losses(classes: int, weights: Weights) -> Floats:
     """Disagreement of two classes, 0 for equal ones and 1 for the two ends (q, q)."""
-    apart = np.abs(np.subtract.outer(np.arange(classes), np.arange(classes))).astype(np.float64)
+    distance = np.abs(np.subtract.outer(np.arange(classes), np.arange(classes))).astype(np.float64)
     power = {"none": 0, "linear": 1, "quadratic": 2}[weights]
-    return np.asarray(np.where(apart > 0, apart**power, 0.0) / max(classes - 1, 1) ** power)
+    return np.asarray(np.where(distance > 0, distance**power, 0.0) / max(classes - 1, 1) ** power)
 
 
 @dataclass(frozen=True)

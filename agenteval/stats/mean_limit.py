@@ -1,4 +1,4 @@
-"""How high a mean may be, given few bounded values of which nearly all may be alike."""
+"""Upper limits of a mean, given few bounded values that may be nearly all alike."""
 
 from __future__ import annotations
 
@@ -83,23 +83,23 @@ def upper_limit_unobserved(rooms: Sequence[float] | Floats, *, level: float = 0.
     check_level(level)
     if not len(data) or data[-1] < 0:
         raise ValueError("there must be rooms, none of them negative")
-    rest, n = math.log(1 - level), len(data)
+    log_tail, n = math.log(1 - level), len(data)
     with np.errstate(divide="ignore"):
         sums = np.cumsum(np.log(data))
     # t if exactly the first m rooms exceed it; the m for which that is true is the one
-    levels = np.exp((sums + rest) / np.arange(1, n + 1))
+    levels = np.exp((sums + log_tail) / np.arange(1, n + 1))
     following = np.append(data[1:], 0.0)
     m = int(np.argmax(levels >= following))
     mean = float((data[: m + 1] - levels[m]).sum()) / n
-    return min(mean / (1 - math.exp(rest / n)), float(data[0]))
+    return min(mean / (1 - math.exp(log_tail / n)), float(data[0]))
 
 
 def n_for_zero_events(limit: float, room: float, *, level: float = 0.975) -> int:
-    """How many cases must be seen, none of them rising, until the mean rise is below `limit`.
+    """Return the number of cases without an increase needed for a mean increase below `limit`.
 
-    The smallest n with room (1 - (1 - level)^(1/n)) <= limit (Clopper and Pearson at 0 of n; at
-    95% the rule of three, Hanley & Lippman-Hand, JAMA 249, 1983). 1 where the room is no larger
-    than the limit. Raises ValueError unless `limit` is positive and `level` in (0, 1).
+    This is the smallest n with room (1 - (1 - level)^(1/n)) <= limit (Clopper and Pearson at 0 of
+    n; at 95% the rule of three, Hanley & Lippman-Hand, JAMA 249, 1983), or 1 if the room is at most
+    the limit. Raises ValueError unless `limit` is positive and `level` in (0, 1).
     """
     check_level(level)
     if not limit > 0:

@@ -40,11 +40,11 @@ def adjust(p_values: Sequence[float | None], method: Correction = "holm") -> Adj
     if method not in ("holm", "bh", "by"):
         raise ValueError(f"method {method!r} is not holm, bh or by")
     tested = [i for i, p in enumerate(p_values) if p is not None]
-    given = np.array([p for p in p_values if p is not None], dtype=np.float64)
-    if not ((given >= 0) & (given <= 1)).all():
+    defined = np.array([p for p in p_values if p is not None], dtype=np.float64)
+    if not ((defined >= 0) & (defined <= 1)).all():
         raise ValueError("p-values must lie in [0, 1]; use None where nothing was tested")
-    order = np.argsort(given, kind="stable")
-    stepped = _step_down(given[order]) if method == "holm" else _step_up(given[order], method)
+    order = np.argsort(defined, kind="stable")
+    stepped = _step_down(defined[order]) if method == "holm" else _step_up(defined[order], method)
     result: list[float | None] = [None] * len(p_values)
     for rank, index in enumerate(order):
         result[tested[int(index)]] = float(stepped[rank])

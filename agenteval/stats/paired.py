@@ -112,7 +112,7 @@ def sign_flip_test(
 def _random_hits(
     untied: Floats, draws: int, rng: np.random.Generator, slack: float, alternative: Alternative
 ) -> int:
-    """How many random sums are <= the observed, >= it, or at least as far from zero."""
+    """Count the random sums that are <= the observed, >= it, or at least as far from zero."""
     observed = float(untied.sum())
     hits = 0
     rows = max(1, _CHUNK // len(untied))

@@ -40,8 +40,8 @@ def ppi_mean(
     bounds: tuple[float, float] = (0.0, 1.0),
     level: float = 0.95,
 ) -> PPIMean:
-    """Prediction-powered mean of the runs that `ratings` (N,) are of; `labels` (N,) are NaN where
-    nobody labelled.
+    """Prediction-powered mean of the runs that `ratings` (N,) are of; `labels` (N,) are NaN without
+    a label.
 
     With f the ratings and y the labels the estimate is power * mean(f) + mean over the labelled of
     (y - power * f): unbiased for any judge where labels were drawn at random (PPI++: Angelopoulos,
@@ -62,34 +62,34 @@ def ppi_mean(
     """
     check_level(level)
     rated = finite_vector(ratings, "ratings")
-    told = np.asarray(labels, dtype=np.float64)
-    if told.shape != rated.shape or np.isinf(told).any():
+    observed = np.asarray(labels, dtype=np.float64)
+    if observed.shape != rated.shape or np.isinf(observed).any():
         raise ValueError("labels must be finite or NaN, one for each rating")
     n = len(rated)
     codes = cluster_codes(clusters, n)
-    known = ~np.isnan(told)
+    has_label = ~np.isnan(observed)
     weight = np.ones(n) if weights is None else finite_vector(weights, "weights")
     if len(weight) != n or not (weight > 0).all():
         raise ValueError("weights must be positive, one for each rating")
-    if not all(bounds[0] <= v <= bounds[1] for v in (*rated, *told[known])):
+    if not all(bounds[0] <= v <= bounds[1] for v in (*rated, *observed[has_label])):
         raise ValueError(f"a value lies outside the bounds {bounds}")
     where = bounds, level
     judge = mean_interval(rated.tolist(), codes.tolist(), level=level, bounds=bounds)
-    if not known.any():
+    if not has_label.any():
         nothing = Interval(None, None, None, None, 0, 0, "none", "no labels")
         return PPIMean(judge, nothing, nothing, 0.0, None)
-    share = np.where(known, weight, 0.0) / weight[known].sum()
-    of_people = float(share @ np.where(known, told, 0.0))
+    share = np.where(has_label, weight, 0.0) / weight[has_label].sum()
+    of_people = float(share @ np.where(has_label, observed, 0.0))
     of_judge = float(share @ rated)  # on the labelled runs
-    a = _summed(codes, share * (np.where(known, told, 0.0) - of_people))
-    whole = float(rated.mean())
-    b = _summed(codes, (rated - whole) / n - share * (rated - of_judge))
+    a = _summed(codes, share * (np.where(has_label, observed, 0.0) - of_people))
+    mean_rating = float(rated.mean())
+    b = _summed(codes, (rated - mean_rating) / n - share * (rated - of_judge))
     useful = float(b @ b) > 1e-18
     power = float(np.clip(-(a @ b) / (b @ b), 0.0, 1.0)) if useful else 0.0
-    labelled = int(known.sum()), len(np.unique(codes[known]))
+    labelled = int(has_label.sum()), len(np.unique(codes[has_label]))
     people = _interval(of_people, a, *labelled, where)
     corrected = _interval(
-        of_people + power * (whole - of_judge),
+        of_people + power * (mean_rating - of_judge),
         a + power * b,
         *labelled,
         where,

@@ -23,14 +23,14 @@ def split_variant(variant: str) -> tuple[str, str]:
 
     The share is "" where the name has none, as `whitespace:-:7` or `mine`.
     """
-    operator, _, rest = variant.partition(":")
-    written = rest.partition(":")[0]
+    operator, _, parameters = variant.partition(":")
+    written = parameters.partition(":")[0]
     return operator, "" if written == "-" else written
 
 
 @dataclass(frozen=True)
 class CodedColumn:
-    """Texts by code: row i holds `names[codes[i]]`; code -1 holds nothing."""
+    """Texts by code: row i has `names[codes[i]]`; code -1 means no text."""
 
     codes: Codes
     names: tuple[str, ...]
@@ -58,12 +58,12 @@ class RunEntry:
 
 @dataclass(frozen=True)
 class ScoreTable:
-    """One row per rating: n rows in every column.
+    """One row per rating: every column has n rows.
 
-    `value` is in [0, 1] where the rating counts in a mean, NaN where it does not (a failure, not
-    applicable, a nominal label). `success` is 1, 0, or -1 where nobody knows. `status` is that of
-    the Score or Failure; a failure has a colon in it. `repeat` counts from 0. `probabilities` of
-    the levels are JSON text, nothing where the judge gives none or nobody asked for them.
+    `value` is in [0, 1] if the rating counts in a mean, NaN otherwise (a failure, not applicable, a
+    nominal label). `success` is 1, 0, or -1 if unknown. `status` is that of the Score or Failure; a
+    failure has a colon in it. `repeat` counts from 0. `probabilities` of the levels are JSON text,
+    or empty if the judge returns none or they were not requested.
     """
 
     run: CodedColumn
@@ -83,9 +83,9 @@ class ScoreTable:
 
     def where(self, mask: Mask) -> ScoreTable:
         """The rows of a mask (n,), in their order."""
-        named = {name: getattr(self, name).take(mask) for name in NAMED}
+        columns = {name: getattr(self, name).take(mask) for name in NAMED}
         return ScoreTable(
-            **named,
+            **columns,
             repeat=self.repeat[mask],
             success=self.success[mask],
             value=self.value[mask],
@@ -112,23 +112,25 @@ class ScoreTable:
         return bad[self.status.codes]
 
     def statuses(self) -> dict[str, int]:
-        """How many ratings have which status, by name."""
+        """Return the number of ratings by status."""
         counts = np.bincount(self.status.codes, minlength=len(self.status.names))
         return {n: int(c) for n, c in sorted(zip(self.status.names, counts, strict=True)) if c}
 
     def runs_by_status(self, start: str) -> dict[str, list[str]]:
         """Names of the runs that have a status which starts so, by the rest of the status."""
-        found = {
+        codes_by_status = {
             status.removeprefix(start): np.unique(self.run.codes[self.status.codes == code])
             for code, status in enumerate(self.status.names)
             if status.startswith(start)
         }
         return {
-            k: sorted(self.run.names[c] for c in runs) for k, runs in found.items() if len(runs)
+            k: sorted(self.run.names[c] for c in runs)
+            for k, runs in codes_by_status.items()
+            if len(runs)
         }
 
     def entries(self) -> set[RunEntry]:
-        """Every run with its case and system."""
+        """Yield every run with its case and system."""
         codes = zip(self.run.codes, self.case.codes, self.system.codes, strict=True)
         return {
             RunEntry(
@@ -168,8 +170,8 @@ class ScoreTable:
 class Matrix:
     """Ratings of one criterion and variant.
 
-    `values` is (runs, repeats) with NaN where there is no value; `run`, `case` and `system` hold
-    codes of the table's columns, `success` 1, 0 or -1, one entry per row.
+    `values` is (runs, repeats) with NaN for missing values; `run`, `case` and `system` are codes of
+    the table's columns, and `success` is 1, 0 or -1, one entry per row.
     """
 
     values: Floats
@@ -181,9 +183,9 @@ class Matrix:
     @property
     def mean(self) -> Floats:
         """Mean over the repeats of each run (runs,), NaN for a run without any value."""
-        known = ~np.isnan(self.values)
-        total = np.where(known, self.values, 0).sum(axis=1)
-        count = known.sum(axis=1)
+        rated = ~np.isnan(self.values)
+        total = np.where(rated, self.values, 0).sum(axis=1)
+        count = rated.sum(axis=1)
         mean = np.full(len(total), np.nan)
         np.divide(total, count, out=mean, where=count > 0)
         return mean
@@ -207,8 +209,8 @@ class TableBuilder:
         success: bool | None,
         value: float | None,
     ) -> None:
-        """One rating; `texts` has an entry for every named column (probabilities may be left out),
-        None for nothing."""
+        """Add one rating; `texts` has an entry for every named column (probabilities are optional),
+        or None."""
         for column in NAMED:
             text = texts.get(column) if column == "probabilities" else texts[column]
             names = self._names[column]

@@ -1,7 +1,7 @@
-"""Looking at results while they come in: intervals and tests that hold however often one looks.
+"""Intervals and tests that are valid at every look while results arrive.
 
-Looking at an ordinary interval after every case and stopping when it says what one hoped for finds
-differences where there are none. What stands here keeps its error rate over all looks together.
+Checking an ordinary interval after every case and stopping when it looks good finds differences
+that do not exist. The methods here keep their error rate over all looks together.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ def confidence_sequence(
     level: float = 0.95,
     bounds: tuple[float, float] = (0.0, 1.0),
 ) -> Interval:
-    """Mean of independent bounded values, in their order, with an interval that holds at every n at
-    once: the true mean lies in all of these intervals with chance `level` at least.
+    """Return the mean of independent bounded values, in order, with an interval that is valid at
+    every n simultaneously: the true mean is in all of these intervals with probability at least
+    `level`.
 
-    By betting (Waudby-Smith & Ramdas, JRSS B 86, 2024, theorem 3): a mean m is left out once bets
-    against it, of which it would be fair to pay prod (1 + lambda_i (x_i - m)), have won 1 / alpha
-    (Ville's inequality). Bets on both sides hold half of the money each; lambda_i is their
-    predictable plug-in (eq. 26), cut at 1/2 of what could ruin. No model of the values is needed.
-    The ends are those over all n so far, on a grid of a thousandth of the scale, rounded outwards.
-
-    Raises ValueError for values outside `bounds` or not finite.
+    The method is betting (Waudby-Smith & Ramdas, JRSS B 86, 2024, theorem 3): a mean m is excluded
+    once fair bets against it, which pay prod (1 + lambda_i (x_i - m)), have won 1 / alpha (Ville's
+    inequality). Bets on both sides have half of the money each; lambda_i is their predictable
+    plug-in (eq. 26), capped at 1/2 of the ruinous bet. No model of the values is needed. The ends
+    are those over all n so far, on a grid of a thousandth of the scale, rounded outwards. Raises
+    ValueError for values outside `bounds` or not finite.
     """
     check_level(level)
     low, high = bounds
@@ -62,9 +62,13 @@ def confidence_sequence(
             paid = wins[side] + np.cumsum(np.log1p(sign * bets[part] * beyond), axis=0)
             wins[side] = paid[-1]
             possible &= (paid < math.log(2 / (1 - level))).all(axis=0)
-    left = np.flatnonzero(possible)
+    possible_points = np.flatnonzero(possible)
     average = float(data.mean())
-    ends = (left[0] - 1, left[-1] + 1) if len(left) else (average * _GRID, average * _GRID)
+    ends = (
+        (possible_points[0] - 1, possible_points[-1] + 1)
+        if len(possible_points)
+        else (average * _GRID, average * _GRID)
+    )
     first, last = (low + (high - low) * min(max(end / _GRID, 0.0), 1.0) for end in ends)
     method = "always valid, by betting"
     return Interval(low + (high - low) * average, first, last, None, n, None, method)
@@ -78,7 +82,7 @@ def look_level(n: int, planned: int, *, level: float = 0.95) -> float:
     planned cases: z = 2.5 sqrt(planned / n) (a constant boundary, as O'Brien & Fleming, Biometrics
     35, 1979). The last look has what the boundary leaves: with a Brownian path the error is
     2 P(Z > z) + 2 P(Z > 5 - z), by reflection. For `level` .95 that z is 1.99, hardly more than
-    1.96: whoever looks all the time gives away next to nothing. Raises ValueError for n outside
+    1.96: looking all the time costs almost nothing. Raises ValueError for n outside
     [1, planned] and for a `level` that the boundary does not keep (above .98).
     """
     check_level(level)

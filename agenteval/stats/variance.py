@@ -1,4 +1,4 @@
-"""Where the spread of ratings comes from: cases, systems, both together, repeats."""
+"""Variance components of ratings: cases, systems, their interaction, repeats."""
 
 from __future__ import annotations
 
@@ -128,5 +128,5 @@ def _coefficient(groups: Codes, levels: Codes) -> float:
 
 
 def _crossed(groups: Codes, levels: Codes) -> Codes:
-    """One number per pair of codes."""
+    """Return one number per pair of codes."""
     return np.asarray(groups * (int(levels.max()) + 1) + levels, dtype=np.intp)

@@ -1,4 +1,4 @@
-"""What the tests share: checked input, one-sided and two-sided p-values."""
+"""Shared parts of the tests: input validation, one-sided and two-sided p-values."""
 
 from __future__ import annotations
 

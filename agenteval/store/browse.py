@@ -116,9 +116,9 @@ def runs_with_text(store: Store, text: str) -> set[str]:
         _items.id,
         *(json_text(_items.body, k) for k in ("problem", "trajectory")),
     ]
-    found = [func.lower(column).like(pattern, escape="\\") for column in columns]
+    matches = [func.lower(column).like(pattern, escape="\\") for column in columns]
     query = select(_items.item_key).where(
-        _items.kind == "run", _items.origin.is_(None), found[0] | found[1] | found[2]
+        _items.kind == "run", _items.origin.is_(None), matches[0] | matches[1] | matches[2]
     )
     with reading(store.engine) as connection:
         return set(connection.execute(query).scalars())

@@ -31,7 +31,7 @@ _URL = re.compile(r"^[A-Za-z][A-Za-z0-9+.]+:/")
 
 
 class DatabaseDialect(Protocol):
-    """What differs between databases: the functions of the modules `sqlite` and `postgres`."""
+    """Differences between databases: the functions of the modules `sqlite` and `postgres`."""
 
     WRITING: dict[str, Any]
     PARAMETER: str
@@ -162,24 +162,24 @@ def writing(engine: Engine) -> Iterator[Connection]:
 
 
 def store_error(error: BaseException, engine: Engine, *, opening: bool = False) -> StoreError:
-    """What to raise for a database error, with one line for a person: StoreRefused where the file
-    itself is not as it must be, else StoreError. The cause is left to the caller."""
+    """Return the exception for a database error, with a one-line message: StoreRefused if the file
+    itself is invalid, else StoreError. The caller sets the cause."""
     return dialect_of(engine).translated(error, engine, opening=opening)
 
 
 def prepare(engine: Engine, *, create: bool = True) -> bytes:
-    """Create the tables, or check them; return the store's secret (32 bytes, for nonces).
+    """Create or check the tables; return the store's secret (32 bytes, for nonces).
 
-    Raises NoStoreYet without `create` when there is nothing yet, and StoreRefused for what is no
-    store, damaged, of another version, or with `create` not to be written: it is left as it is.
-    Raises an error of the driver, SQLAlchemy or the system when the machine is in the way.
+    Raises NoStoreYet without `create` when the store is empty, and StoreRefused for a file that is
+    not a store, is corrupt, has another version or, with `create`, is not writable; it is left
+    unchanged. Other errors of the driver, SQLAlchemy or the system are raised as they are.
     """
     dialect = dialect_of(engine)
-    there = dialect.is_prepared(engine, create=create)
-    if not there and not create:
+    exists = dialect.is_prepared(engine, create=create)
+    if not exists and not create:
         raise NoStoreYet(dialect.shown(engine.url))
     dialect.before_use(engine)
-    if not there:
+    if not exists:
         with writing(engine) as connection:
             # Asked again under the write lock: another process may have been faster.
             if not dialect.recognised(connection):

@@ -24,10 +24,10 @@ def counts(store: Store) -> dict[str, int]:
 def copy_store(
     source: Store, target: Store, told: Callable[[str, int], None] = lambda table, rows: None
 ) -> dict[str, int]:
-    """Copy every row; all of it is there at the end, or nothing. Returns rows by table.
+    """Copy all rows or none; return the number of rows by table.
 
-    `told` hears of every table when it is copied. Raises InputError for a target that holds
-    something already, StoreError for what cannot be read or written.
+    `told` is called after each table. Raises InputError for a target that is not empty, and
+    StoreError when reading or writing fails.
     """
     tables = [table for table in schema.metadata.sorted_tables if table is not schema.meta]
     copied: dict[str, int] = {}

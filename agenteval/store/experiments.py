@@ -1,8 +1,8 @@
-"""Experiments that were begun, and what of them is not all there yet.
+"""Experiments that were started, and their missing parts.
 
-An experiment stands in the store from before its first result; it is finished when everything
-planned is stored. Who finds an open one that nobody works on knows that it was broken off, and says
-so beside every result: half is not taken for whole.
+An experiment is stored before its first result, and is finished when everything planned is stored.
+An open experiment without a running process was interrupted, which is shown with every result:
+partial results are never reported as complete.
 """
 
 from __future__ import annotations
@@ -42,10 +42,8 @@ _FINISH = update(experiments).where(_IS).values(finished=bindparam("now"))
 
 @dataclass(frozen=True)
 class Grid:
-    """What is planned of one kind: every row, so often, on every criterion.
-
-    Rows are runs of a variant, or cases, which have no criteria; see `short`.
-    """
+    """A part of the plan: every row with this number of repeats on every criterion. Rows are runs
+    of a variant, or cases, which have no criteria; see `short`."""
 
     rows: tuple[str, ...]
     repeats: int
@@ -74,10 +72,10 @@ def short(keys: Iterable[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class StoredExperiment:
-    """One experiment: a source (its key, evaluator and name) and what it is to judge or do.
+    """One experiment: a source (its key, evaluator and name) and its plan.
 
-    `lock` is what its worker holds (`Store.lock`). `system` is the key of the agent under test or
-    finder whose trials are planned; "" where cells are, by a judge.
+    `lock` is held by its worker (`Store.lock`). `system` is the key of the agent under test or
+    finder whose trials are planned, or "" for cells of a judge.
     """
 
     source: str
@@ -89,7 +87,7 @@ class StoredExperiment:
 
     @property
     def plan(self) -> dict[str, Any]:
-        """What is planned, as a JSON value."""
+        """The plan as a JSON value."""
         return {"grids": [vars(grid) for grid in self.grids], "system": self.system}
 
     @property
@@ -107,7 +105,7 @@ class StoredExperiment:
         return all(any(mine.covers(grid) for mine in self.grids) for grid in other.grids)
 
     def stored(self, connection: Connection) -> int:
-        """How much of it need not be done again: results, and failures of the content."""
+        """Number of finished results, including content failures."""
         among = dialect_of(connection.engine).among
         r: Any = (calls if self.system else results).c
         total = 0
@@ -151,8 +149,8 @@ def begin(store: Store, experiment: StoredExperiment, *, idle: bool = False) -> 
 
 
 def finish(store: Store, source: str) -> None:
-    """Store that every open experiment of a source (key) is finished of which nothing is missing;
-    durable on return."""
+    """Mark every open experiment of a source (key) as finished if nothing is missing; durable on
+    return."""
     opened = open_experiments(store, [source])
     with reading(store.engine) as connection:
         done = [other.key for other in opened if other.stored(connection) >= other.planned]
@@ -170,7 +168,7 @@ def remark(store: Store, source: str, line: str) -> None:
 
 
 def remark_of(store: Store, source: str) -> str | None:
-    """The sentence kept of the latest experiment of a source (key); None where there is none."""
+    """Return the stored remark of the latest experiment of a source (key), or None."""
     return next((plan.get("remark") for _, plan in _plans(store, source)), None)
 
 
@@ -195,8 +193,8 @@ def _plans(store: Store, source: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def open_experiments(store: Store, sources: Iterable[str] | None = None) -> list[StoredExperiment]:
-    """Those that are not finished, of these sources (all unless told), ordered by key. Raises
-    StoreError for a damaged one."""
+    """Return the unfinished experiments of these sources (default: all), ordered by key. Raises
+    StoreError for a corrupt one."""
     c = experiments.c
     query = select(experiments).where(c.finished.is_(None)).order_by(c.experiment_key)
     if sources is not None:
@@ -224,10 +222,8 @@ def open_experiments(store: Store, sources: Iterable[str] | None = None) -> list
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """An experiment of which `stored` cells or trials need not be done again.
-
-    `at_work` names the process that works on it now, None where nobody does.
-    """
+    """An experiment with `stored` finished cells or trials. `at_work` describes the process that
+    works on it, or is None."""
 
     experiment: StoredExperiment
     stored: int
@@ -240,12 +236,12 @@ class Unfinished:
 
     @property
     def line(self) -> str:
-        """One sentence, with what is to be done."""
-        one, grids = self.experiment, self.experiment.grids
+        """A sentence with the next step."""
+        experiment, grids = self.experiment, self.experiment.grids
         repeats = max(grid.repeats for grid in grids)
         rows = sum(len(grid.rows) for grid in grids)
-        if one.system:
-            what = f"planned trials ({one.evaluator}) of {one.name}"
+        if experiment.system:
+            what = f"planned trials ({experiment.evaluator}) of {experiment.name}"
             extent = f"{plural(rows, 'case')} × {plural(repeats, 'trial')}"
         else:
             what = "planned cells"
@@ -300,10 +296,10 @@ def unfinished_trials(
 def _unfinished(
     store: Store, opened: Iterable[StoredExperiment], rows: Iterable[str] | None
 ) -> list[Unfinished]:
-    wanted = None if rows is None else set(short(rows))
+    row_keys = None if rows is None else set(short(rows))
     unfinished = []
     for experiment in opened:
-        if wanted is None or any(wanted.intersection(grid.rows) for grid in experiment.grids):
+        if row_keys is None or any(row_keys.intersection(grid.rows) for grid in experiment.grids):
             with reading(store.engine) as connection:
                 stored = experiment.stored(connection)
             # Killed between the last result and the end: nothing is missing.

@@ -1,4 +1,4 @@
-"""All results as one flat file: JSON lines, CSV or Parquet."""
+"""Export of all results as one flat file: JSON Lines, CSV or Parquet."""
 
 from __future__ import annotations
 
@@ -27,16 +27,13 @@ def export_cells(
     probes: bool = True,
     copies: bool = False,
 ) -> int:
-    """Write the results on the runs as they are, with run and judge, to a file; returns the number
-    of rows.
+    """Write the results on original runs, with run and judge, to a file; return the number of rows.
 
-    With `copies`, those on perturbed copies too: `variant` tells them apart. `source_key` takes one
-    judge; without `probes` the judges are left out that were asked to be examined (see `is_probe`).
-    `way` says how a judge was asked (see `way_of`).
-
-    The form follows the suffix (see `write_rows`). Rows are ordered by judge, run, variant,
-    criterion and repeat. Raises InputError for another suffix, for Parquet without pyarrow, or when
-    the file cannot be written.
+    With `copies`, results on perturbed copies are included, distinguished by `variant`.
+    `source_key` selects one judge; without `probes`, sources of probes are excluded (see
+    `is_probe`). `way` is how a judge was prompted (see `way_of`). The format follows the suffix
+    (see `write_rows`). Rows are ordered by judge, run, variant, criterion and repeat. Raises
+    InputError for another suffix, for Parquet without pyarrow, or when the file cannot be written.
     """
     keys = None if source_key is None else {source_key}
     if keys is None and not probes:
@@ -46,7 +43,7 @@ def export_cells(
 
 
 def results_on_copies(store: Store, source_keys: Iterable[str]) -> int:
-    """How many results of these judges are on perturbed copies."""
+    """Return the number of results of these judges on perturbed copies."""
     c = schema.results.c
     query = (
         select(func.count())

@@ -32,11 +32,11 @@ CLAIMED = 900.0  # seconds for which an item is kept for the rater to whom it is
 
 
 class HumanLabel(Record):
-    """What a rater says of an item on a criterion.
+    """A rater's label of an item on a criterion.
 
-    `criterion_key` is "" for findings on a whole trace. `value` is 0 (worst) to 1 (best), None
-    without an order or a label. `seconds` passed from showing the item to saving, `saved` is in
-    seconds since 1970. `findings` are in TRAIL's layout.
+    `criterion_key` is "" for findings on a whole trace. `value` is 0 (worst) to 1 (best), or None
+    without an order or a label. `seconds` is the time from showing the item to saving, and `saved`
+    is in seconds since 1970. `findings` are in TRAIL's layout.
     """
 
     rater: str
@@ -167,13 +167,13 @@ class Labels:
             fresh = and_(c.queue == queue.name, c.claimed > time.time() - CLAIMED)
             for item, other in connection.execute(select(c.item_key, c.rater).where(fresh)):
                 claims[item].add(other)
-            found = next(_open_items(queue, rater, done, claims, after), None)
-            if found is not None and queue.per_item is not None:
+            item_key = next(_open_items(queue, rater, done, claims, after), None)
+            if item_key is not None and queue.per_item is not None:
                 mine = and_(c.queue == queue.name, c.rater == rater)
                 connection.execute(delete(schema.claims).where(mine))
-                row = {"queue": queue.name, "item_key": found, "rater": rater}
+                row = {"queue": queue.name, "item_key": item_key, "rater": rater}
                 connection.execute(insert(schema.claims), {**row, "claimed": time.time()})
-        return found
+        return item_key
 
     def _done(self, connection: Connection, queue: LabelQueue) -> dict[str, dict[str, str]]:
         """State of every item by rater: "done" with all criteria, else "skipped" or "part"."""
@@ -186,15 +186,15 @@ class Labels:
         query = select(c.item_key, c.rater, c.criterion_key, c.status).where(
             c.label_id.in_(counting)
         )
-        given: dict[str, dict[str, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
+        by_item: dict[str, dict[str, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
         for item, rater, criterion, status in connection.execute(query):
-            given[item][rater][criterion] = status
+            by_item[item][rater][criterion] = status
         return {
             item: {
                 rater: _progress(statuses, queue.criteria or ("",))
                 for rater, statuses in by_rater.items()
             }
-            for item, by_rater in given.items()
+            for item, by_rater in by_item.items()
         }
 
     def progress(self, queue: LabelQueue) -> dict[str, dict[str, str]]:
@@ -239,10 +239,10 @@ def _has_labels(connection: Connection) -> bool:
 
 
 def _progress(statuses: Mapping[str, str], criteria: Sequence[str]) -> str:
-    given = [statuses.get(criterion, "withdrawn") for criterion in criteria]
-    if all(status in DONE for status in given):
+    item_statuses = [statuses.get(criterion, "withdrawn") for criterion in criteria]
+    if all(status in DONE for status in item_statuses):
         return "done"
-    return "skipped" if "skipped" in given else "part"
+    return "skipped" if "skipped" in item_statuses else "part"
 
 
 def _open_items(

@@ -69,12 +69,12 @@ def shown(url: URL) -> str:
 
 
 def without_password(address: str) -> str:
-    """The same of a URL as it was given."""
+    """Return the URL without its password."""
     return shown(make_url(address))
 
 
 def _shown_anyhow(address: str) -> str:
-    """What cannot be read may hold a password."""
+    """Return the URL with everything that may be a password hidden, even if it cannot be parsed."""
     return f"{address.partition('://')[0]}://…{address.rpartition('@')[2]}"
 
 
@@ -109,7 +109,7 @@ def is_prepared(engine: Engine, *, create: bool) -> bool:
 
 
 def before_use(engine: Engine) -> None:
-    """Nothing is to be set."""
+    """No settings are needed."""
 
 
 def recognised(connection: Connection) -> bool:
@@ -151,7 +151,7 @@ def read_alone(connection: Any) -> None:
 
 
 def json_text(column: ColumnElement[str], key: str) -> ColumnElement[str]:
-    """The text under a key of the JSON object in a column, NULL where there is none."""
+    """Return the text under a key of the JSON object in a column, or NULL."""
     extracted: ColumnElement[str] = cast(column, JSON)[key].as_string()
     return extracted
 
@@ -162,18 +162,18 @@ def among(column: ColumnElement[str], keys: Iterable[str]) -> ColumnElement[bool
 
 
 def translated(error: BaseException, engine: Engine, *, opening: bool = False) -> StoreError:
-    """What to raise for an error of the database, in one line: StoreRefused for one that cannot be
-    reached when it is opened. Later, that is an outage."""
+    """Return the exception for a database error in one line: StoreRefused if it cannot be reached
+    when opened, else StoreError."""
     cause = getattr(error, "orig", None) or error
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
-    told = lines[0] if lines else type(cause).__name__
-    reached = "connection" in told and ("failed" in told or "refused" in told)
+    message = lines[0] if lines else type(cause).__name__
+    reached = "connection" in message and ("failed" in message or "refused" in message)
     if opening and getattr(cause, "sqlstate", None) is None and reached:
-        why = told.rpartition(": ")[2].strip() if "FATAL" in told else told
+        why = message.rpartition(": ")[2].strip() if "FATAL" in message else message
         return StoreRefused(f"{shown(engine.url)}: cannot be opened ({why})")
     if getattr(cause, "sqlstate", None) == "55P03":  # lock_not_available
-        told = f"others have been writing for {_WAIT_SECONDS} s; try again later"
-    return StoreError(f"{shown(engine.url)}: {told}")
+        message = f"others have been writing for {_WAIT_SECONDS} s; try again later"
+    return StoreError(f"{shown(engine.url)}: {message}")
 
 
 # ---- one worker per experiment -------------------------------------------------------------------
@@ -204,7 +204,7 @@ def lock(engine: Engine, experiment: str) -> Iterator[None]:
 
 
 def holder(engine: Engine, experiment: str) -> str | None:
-    """Who works on the experiment at this moment, in words; None when nobody does."""
+    """Return a description of the process that holds the experiment, or None."""
     query = text(
         "SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid "
         "WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2 "

@@ -1,4 +1,4 @@
-"""What a corrected order changes in what is stored: values follow from labels, nobody is asked.
+"""Effect of a corrected order on stored results: values follow from labels, without new requests.
 
 A label means the same wherever it stands in the list of a criterion, so the list's order is no part
 of the criterion's hash, and the ratings of a list that ran the wrong way are those of the corrected
@@ -31,18 +31,18 @@ class Relabelled:
 
     @property
     def line(self) -> str:
-        """One line for a person."""
-        again = f"; {self.dropped} are to be judged again" if self.dropped else ""
-        return f"relabelled {self.ratings:,} ratings of {self.name}: {self.reason}{again}"
+        """A one-line description."""
+        rejudged = f"; {self.dropped} are to be judged again" if self.dropped else ""
+        return f"relabelled {self.ratings:,} ratings of {self.name}: {self.reason}{rejudged}"
 
 
 def same_order(a: Criterion, b: Criterion) -> bool:
     """Whether the levels of two criteria of one content hash run alike."""
-    one, other = (
+    orders, other = (
         [(p, leaf.ordered, leaf.accepted_values if leaf.ordered else ()) for p, leaf in c.leaves()]
         for c in (a, b)
     )
-    return one == other
+    return orders == other
 
 
 def relabel(connection: Connection, old: Criterion, new: Criterion, key: str) -> Relabelled:
@@ -61,12 +61,12 @@ def relabel(connection: Connection, old: Criterion, new: Criterion, key: str) ->
     for row in connection.execute(query).all():
         place = {f"of_{name}": getattr(row, name) for name in rows.CELL}
         try:
-            made = _remade(row, old, new)
+            relabelled = _remade(row, old, new)
         except (ValueError, TypeError, KeyError):
             dropped.append(place)
             continue
-        if made is not None:
-            changed.append({**place, "label": made[0], "value": made[1]})
+        if relabelled is not None:
+            changed.append({**place, "label": relabelled[0], "value": relabelled[1]})
     for statement, values in ((change, changed), (take_out, dropped)):
         for chunk in rows.batched(values):
             connection.execute(statement, chunk)
@@ -137,11 +137,11 @@ def corrected(
     connection: Connection, criteria: Iterable[Criterion]
 ) -> Sequence[tuple[Criterion, Criterion]]:
     """(stored, given) of the criteria that are stored with another order."""
-    wanted = {criterion.sha256: criterion for criterion in criteria}
+    by_key = {criterion.sha256: criterion for criterion in criteria}
     c = schema.items.c
-    query = select(c.item_key, c.body).where(c.item_key.in_(wanted))
+    query = select(c.item_key, c.body).where(c.item_key.in_(by_key))
     stored = [
-        (rows.valid(Criterion, record, f"the criterion {key[:12]}"), wanted[key])
+        (rows.valid(Criterion, record, f"the criterion {key[:12]}"), by_key[key])
         for key, record in connection.execute(query)
     ]
     return [(old, new) for old, new in stored if not same_order(old, new)]

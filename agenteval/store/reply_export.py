@@ -22,7 +22,7 @@ from agenteval.store.store import Store
 
 @dataclass
 class ExportedReplies:
-    """How many replies were written, and how many do not say what they answer."""
+    """Number of replies written, and of those without a request."""
 
     written: int = 0
     without_request: int = 0
@@ -48,12 +48,12 @@ def export_replies(store: Store, path: Path, model: str | None = None) -> Export
                 continue
             content = canonical_json([reply["text"], reply["tool_calls"]])
             digest = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
-            asked = f"{name} at {address}"
-            first, other = answered.setdefault(request["key"], (digest, asked))
-            if (first, other) != (digest, asked):
+            provider = f"{name} at {address}"
+            first, other = answered.setdefault(request["key"], (digest, provider))
+            if (first, other) != (digest, provider):
                 if first != digest:
                     advice = "choose one with --model" if model is None else "use separate stores"
-                    problem = f"{other} and {asked} replied differently to the same request"
+                    problem = f"{other} and {provider} replied differently to the same request"
                     raise InputError(f"{problem}; {advice}", "--replies")
                 continue
             stream.write(json.dumps({**request, "reply": reply}, ensure_ascii=True) + "\n")

@@ -44,8 +44,8 @@ encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", "
 
 def batched(values: Iterable[_T], size: int = 1000) -> Iterator[list[_T]]:
     """The values in lists of `size`: what is written in one transaction stays bounded."""
-    left = iter(values)
-    while chunk := list(islice(left, size)):
+    remaining = iter(values)
+    while chunk := list(islice(remaining, size)):
         yield chunk
 
 
@@ -165,7 +165,7 @@ def result_row(call_id: str, result: Result, attempt: int) -> dict[str, Any]:
     """Row of the table results."""
     key = result.key
     label, value = (result.label, result.value) if isinstance(result, Score) else (None, None)
-    own = vars(result)
+    fields = vars(result)
     return {
         "source_key": key.source,
         "item_key": key.run,
@@ -179,7 +179,7 @@ def result_row(call_id: str, result: Result, attempt: int) -> dict[str, Any]:
         "call_id": call_id,
         "its_call_id": call_id,
         "detail": encode(
-            {n: own[n] for n, default in _DETAIL.items() if own.get(n, default) != default}
+            {n: fields[n] for n, default in _DETAIL.items() if fields.get(n, default) != default}
         ),
     }
 
@@ -215,11 +215,11 @@ def cell_detail(cell: Sequence[Any]) -> tuple[Mapping[str, Any], str]:
     read = decode(detail, what := f"the result of run {run_key[:12]}")
     evidence, message = read.get("evidence", {}), read.get("message", "")
     if status in _SCORES:
-        whole = value is None or (isinstance(value, float) and 0 <= value <= 1)
-        whole = whole and (label is None or isinstance(label, str))
+        valid = value is None or (isinstance(value, float) and 0 <= value <= 1)
+        valid = valid and (label is None or isinstance(label, str))
     else:
-        whole = status in _FAILURES and value is None and label is None
-    if not (whole and isinstance(evidence, dict) and isinstance(message, str)):
+        valid = status in _FAILURES and value is None and label is None
+    if not (valid and isinstance(evidence, dict) and isinstance(message, str)):
         raise StoreError(f"{what} is damaged in the store")
     return evidence, message
 

@@ -33,10 +33,8 @@ PARAMETER = "?"
 
 
 def make_engine(path: Path, *, create: bool = True) -> Engine:
-    """Return an engine on the file, which SQLite makes with `create` alone.
-
-    Nothing is written to it before it is prepared.
-    """
+    """Return an engine on the file, which is created only with `create`. Nothing is written before
+    it is prepared."""
     url = URL.create("sqlite", database=str(path))
     engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS, "uri": True})
 
@@ -66,11 +64,11 @@ def shown(url: URL) -> str:
 
 
 def is_prepared(engine: Engine, *, create: bool) -> bool:
-    """Whether there is a store; False where there is no file yet, or nothing in it.
+    """Return whether there is a store; False for a missing or empty file.
 
-    Nothing is written, and no log of a killed process is brought into the file. Raises StoreRefused
-    for what is no store, damaged, of another version, or with `create` not to be written;
-    sqlite3.Error and OSError for what cannot be read.
+    Nothing is written, and the log of a killed process is not replayed. Raises StoreRefused for a
+    file that is not a store, is corrupt, has another version or, with `create`, is not writable;
+    sqlite3.Error and OSError when it cannot be read.
     """
     path = Path(str(engine.url.database))
     if create and path.is_file() and not os.access(path, os.W_OK):
@@ -84,13 +82,13 @@ def is_prepared(engine: Engine, *, create: bool) -> bool:
         return False
     logged = has_log(path)
     with looking(path, timeout=BUSY_SECONDS) as db:
-        there = _recognised(db, path)
+        recognised = _recognised(db, path)
         (page,) = db.execute("PRAGMA page_size").fetchone()
         # SQLite does not notice what is missing of the last page, and writes on.
-        if not logged and not has_log(path) and (rest := path.stat().st_size % page):
-            missing = f"{page - rest:,} bytes are missing at its end"
+        if not logged and not has_log(path) and (remainder := path.stat().st_size % page):
+            missing = f"{page - remainder:,} bytes are missing at its end"
             raise StoreRefused(f"{path}: damaged ({missing}); {REPLACE}")
-    return there
+    return recognised
 
 
 def recognised(connection: Connection) -> bool:
@@ -163,8 +161,8 @@ def before_use(engine: Engine) -> None:
 
 
 def translated(error: BaseException, engine: Engine, *, opening: bool = False) -> StoreError:
-    """What to raise for an error of the database, with one line for a person: StoreRefused where
-    the file itself is not as it must be, else StoreError."""
+    """Return the exception for a database error in one line: StoreRefused if the file itself is
+    invalid, else StoreError."""
     cause = getattr(error, "orig", None) or error
     text = " ".join(str(cause).split()) or type(cause).__name__
     place = engine.url.database or str(engine.url)
@@ -202,11 +200,11 @@ def has_snapshots(connection: Connection) -> bool:
 
 
 def read_alone(connection: Any) -> None:
-    """Each look of this driver's connection is a transaction of its own: as it is."""
+    """Return the connection unchanged: each read of this driver is its own transaction."""
 
 
 def json_text(column: ColumnElement[str], key: str) -> ColumnElement[str]:
-    """The text under a key of the JSON object in a column, NULL where there is none."""
+    """Return the text under a key of the JSON object in a column, or NULL."""
     extracted: ColumnElement[str] = func.json_extract(column, f"$.{key}")
     return extracted
 
@@ -255,10 +253,10 @@ def lock(engine: Engine, experiment: str) -> Iterator[None]:
 
 
 def holder(engine: Engine, experiment: str) -> str | None:
-    """Who works on the experiment at this moment, in words; None when nobody does.
+    """Return a description of the process that holds the experiment, or None.
 
-    The lock is tried and given back at once: whoever comes meanwhile waits. Where it cannot
-    be tried, as by a user who must not write here, the name beside it is believed.
+    The lock is acquired and released at once; a process that starts meanwhile waits. If the lock
+    cannot be tried, for example without write permission, the recorded name is used.
     """
     lock_file, owner_file = _files(Path(str(engine.url.database)), experiment)
     if not lock_file.exists():
@@ -280,7 +278,7 @@ def _files(store: Path, experiment: str) -> tuple[Path, Path]:
 
 
 def _owner(path: Path) -> str | None:
-    """Who holds the lock, or None while that is not known."""
+    """Return the holder of the lock, or None if unknown."""
     try:
         owner = json.loads(path.read_text(encoding="utf-8"))
         pid, host = int(owner["pid"]), str(owner["host"])

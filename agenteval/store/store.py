@@ -47,10 +47,8 @@ _TEXTS = 400  # long texts read at a time
 
 @dataclass(frozen=True, slots=True)
 class CellState:
-    """What the store knows of a cell: its status and how often it was tried.
-
-    `attempt` counts the content failures that were asked anew before this result.
-    """
+    """Status of a cell and the number of attempts. `attempt` counts the content failures that were
+    retried before this result."""
 
     status: str
     tries: int
@@ -70,7 +68,7 @@ class CellState:
 
 @dataclass(frozen=True, slots=True)
 class StoredVerdict:
-    """What `verify` said last of a judge on a task, and when (seconds since 1970)."""
+    """The latest verdict of `verify` on a judge for a task, and its time (seconds since 1970)."""
 
     task: str
     made: float
@@ -78,13 +76,15 @@ class StoredVerdict:
 
 
 class Store:
-    """Open with a path, or with postgresql://USER:PASSWORD@HOST/DATABASE (created when absent; the
-    database itself must be there). Close it, or use it as a context manager.
+    """The database of all results.
 
-    `shown` names it for people, `address` opens it again. Raises StoreRefused for a file that is no
-    store, damaged, of another version or (unless `create=False`) not to be written, StoreError when
-    it cannot be opened, InputError for another URL, NoStoreYet with `create=False` when there is
-    none, or nothing in it.
+    Open it with a path, or with postgresql://USER:PASSWORD@HOST/DATABASE (tables are created if
+    missing; the database itself must exist). Close it, or use it as a context manager. `shown` is
+    its name for messages, and `address` opens it again.
+
+    Raises StoreRefused for a file that is not a store, is corrupt, has another version or (unless
+    `create=False`) is not writable; StoreError when it cannot be opened; InputError for another
+    URL; and NoStoreYet with `create=False` when there is no store or it is empty.
     """
 
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
@@ -116,7 +116,7 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Commit what is queued and close; safe to call twice."""
+        """Commit queued rows and close. Can be called twice."""
         self._replies.flush()
         with self._gate:
             if self._closed:
@@ -132,29 +132,28 @@ class Store:
         return dialect_of(self.engine).lock(self.engine, experiment)
 
     def holder(self, experiment: str) -> str | None:
-        """Return who holds an experiment at this moment, in words; None when nobody does."""
+        """Return a description of the process that holds an experiment, or None."""
         return dialect_of(self.engine).holder(self.engine, experiment)
 
     @property
     def path(self) -> Path:
-        """The file. Raises StoreError for a store that is none."""
+        """Path of the file. Raises StoreError for a store that is not a file."""
         if isinstance(self.place, Path):
             return self.place
         raise StoreError(f"{self.shown}: this store is a database, no file")
 
     def snapshot(self) -> AbstractContextManager[None]:
-        """Until its end, this thread reads the store as it was at the start, whatever is written.
+        """Read the store in this thread as it is now, whatever is written meanwhile, until the
+        context ends.
 
-        What several reads find then fits together. Not for long work (the log of the database
-        cannot be emptied meanwhile), nor for reading what is written inside. Raises StoreError.
+        Several reads are then consistent with each other. Do not use it for long work (the database
+        log cannot be truncated meanwhile) or to read rows written inside. Raises StoreError.
         """
         return snapshot(self.engine)
 
     def submit(self, writes: Writes, waiter: Waiter | None = None) -> Future[None]:
-        """Queue rows that belong together; the future resolves when they are durable, or raises.
-
-        So does `waiter`, in its own event loop.
-        """
+        """Queue rows that belong together. The future (and `waiter`, in its own event loop)
+        resolves when they are durable, or raises."""
         with self._gate:
             self._check_usable()
             if self._writer is None:
@@ -172,10 +171,10 @@ class Store:
     # -- what is judged, on what, by whom -------------------------------------------------------
 
     def with_stored_keys(self, items: Iterable[tuple[Run, View]]) -> list[tuple[Run, View]]:
-        """Return the runs under the keys of this store.
+        """Return the runs with the keys of this store.
 
-        A store of an earlier version identifies a run by its id and text alone. Where it has such a
-        row of the same task and system, the run keeps that key, and its results are found.
+        A store of an earlier version identifies a run by id and text only. If it has such a row for
+        the same task and system, the run keeps that key, so that its results are found.
         """
         c, keyed = schema.items.c, []
         query = select(c.item_key, c.task, c.system).where(c.kind == "run")
@@ -192,23 +191,23 @@ class Store:
     def register(
         self, runs: Iterable[tuple[Run, View]], criteria: Iterable[Criterion], source: Source
     ) -> None:
-        """Make runs, criteria and source known; durable on return. `relabel` comes first where
-        the criteria may have another order than before."""
+        """Store runs, criteria and source; durable on return. Call `relabel` first if the order of
+        levels may have changed."""
         criteria = list(criteria)
         now = time.time()
-        known: Writes = [
+        writes: Writes = [
             (rows.ADD_ITEM, [rows.criterion_row(c, now) for c in criteria]),
             (rows.ADD_SOURCE, [rows.source_row(source, now)]),
         ]
-        self.submit(known).result()
+        self.submit(writes).result()
         for chunk in rows.batched(runs):
             self.submit([(rows.ADD_RUN, [rows.run_row(*run, now) for run in chunk])]).result()
 
     def relabel(self, criteria: Iterable[Criterion]) -> list[Relabelled]:
-        """Give stored ratings the values that follow from the order that the criteria have now.
+        """Update stored ratings to the current order of the criteria's levels, in one transaction.
 
-        One entry for each criterion that is stored with another order; all of it is one
-        transaction. Raises StoreError when it cannot be written.
+        Returns one entry for each criterion that is stored with another order. Raises StoreError
+        when it cannot be written.
         """
         self._check_usable()
         criteria = list(criteria)
@@ -228,9 +227,9 @@ class Store:
     def states(
         self, source_key: str, *, attempts: bool = False
     ) -> Iterator[tuple[tuple[str, str, str, int], CellState]]:
-        """Key (item, variant, criterion, repeat) and state of every result of a source, or with
-        `attempts` of every attempt of an agent, whose criterion is ""; in no order, and read piece
-        by piece."""
+        """Yield the key (item, variant, criterion, repeat) and state of every result of a source,
+        or with `attempts` of every attempt of an agent, whose criterion is "". They are unordered
+        and read in batches."""
         r, c = schema.results.c, schema.calls.c
         query: Select[Any]
         if attempts:
@@ -258,8 +257,8 @@ class Store:
         state = lru_cache(maxsize=1024)(CellState)  # few states are shared by all cells
         with reading(self.engine) as connection:
             rows = connection.execution_options(yield_per=10_000).execute(query)
-            for item, variant, criterion, repeat, *rest in rows:
-                yield (item, variant, criterion, repeat), state(*rest)
+            for item, variant, criterion, repeat, *fields in rows:
+                yield (item, variant, criterion, repeat), state(*fields)
 
     # -- results ---------------------------------------------------------------------------------
 
@@ -271,17 +270,17 @@ class Store:
         attempt: int = 0,
         verdict_only: bool = False,
     ) -> None:
-        """Store what came of one unit: a call with its results; returns when they are durable.
+        """Store the results of one unit, with its call; durable on return.
 
-        A call is that of a judge, of which `attempt` is that of the unit, or the trial of an agent.
-        A failure stored before is replaced with all its results; a Score and a trial that is done
-        stay, whatever is written later. With `verdict_only` the trial is stored already: its
-        outcome, verdict and results are replaced, its log and all else stay.
+        A call is either that of a judge, whose `attempt` is that of the unit, or the trial of an
+        agent. An earlier failure is replaced with all its results; a Score and a completed trial
+        are never replaced. With `verdict_only` the trial must be stored already: its outcome,
+        verdict and results are replaced, its log and the rest are kept. If the caller is cancelled,
+        queued rows are still written.
 
-        Whoever is cancelled while waiting here loses nothing: what was queued is written. Raises
-        StoreError, also for a source, item or criterion that is not registered, for a verdict on a
-        trial that is not stored as done, and when a reply queued earlier was refused; ValueError
-        for results that are not of this call, and for NaN or infinity in a log or verdict.
+        Raises StoreError, also for an unregistered source, item or criterion, for a verdict on a
+        trial that is not stored as done, and when a reply queued earlier was rejected; ValueError
+        for results that do not belong to this call, and for NaN or infinity in a log or verdict.
         """
         waiter: Waiter = asyncio.get_running_loop().create_future()
         self.save_soon(results, call, attempt=attempt, verdict_only=verdict_only, waiter=waiter)
@@ -296,8 +295,8 @@ class Store:
         verdict_only: bool = False,
         waiter: Waiter | None = None,
     ) -> Future[None]:
-        """Queue what came of one unit, as `save`; the future resolves when it is durable, as does
-        `waiter`, in its own event loop."""
+        """Queue the results of one unit as `save` does. The future (and `waiter`, in its own event
+        loop) resolves when they are durable."""
         if self._replies.lost is not None:
             raise self._replies.lost
         replies: tuple[str, ...]
@@ -337,11 +336,11 @@ class Store:
     def results(
         self, source_key: str, *, variant: str | None = None, item: str | None = None
     ) -> Iterator[Result]:
-        """Stored results of a source (of one variant or item, where named), ordered by item,
-        variant, criterion, repeat."""
+        """Yield the stored results of a source, optionally of one variant or item, ordered by item,
+        variant, criterion and repeat."""
         criteria = schema.items
-        named = criteria.c.item_key == schema.results.c.criterion_key
-        query = select(schema.results, criteria.c.id.label("criterion_id")).join(criteria, named)
+        same_key = criteria.c.item_key == schema.results.c.criterion_key
+        query = select(schema.results, criteria.c.id.label("criterion_id")).join(criteria, same_key)
         if item is not None:
             query = query.where(schema.results.c.item_key == item)
         with reading(self.engine) as connection:
@@ -349,9 +348,9 @@ class Store:
                 yield rows.to_result(row)
 
     def cells(self, source_key: str, *, variant: str | None = None) -> Iterator[tuple[Any, ...]]:
-        """Plain columns of every result of a source: item key, variant, criterion key, repeat,
-        status, label, value, detail (JSON text); `rows.cell_detail` checks and reads one. Ordered
-        by the first four; for large tables."""
+        """Yield plain columns of every result of a source: item key, variant, criterion key,
+        repeat, status, label, value, detail (JSON text), ordered by the first four. Use it for
+        large tables; `rows.cell_detail` validates and reads the detail."""
         c = schema.results.c
         query = select(
             c.item_key, c.variant, c.criterion_key, c.repeat, c.status, c.label, c.value, c.detail
@@ -362,8 +361,8 @@ class Store:
                 yield tuple(row)
 
     def sources(self, *, trials: bool = False) -> list[tuple[str, Source]]:
-        """(key, Source) of every judge, the one used last at the end; with `trials` of every agent
-        under test and finder as well, each under its evaluator."""
+        """Return (key, Source) of every judge, the most recently used last. With `trials`, also
+        every agent under test and finder, each under its evaluator."""
         c = schema.sources.c
         query = select(c.source_key, c.record).order_by(c.used, c.source_key)
         if not trials:
@@ -371,16 +370,15 @@ class Store:
         return [(k, rows.valid(Source, r, f"the source {k[:12]}")) for k, r in self._all(query)]
 
     def name_of(self, source_key: str) -> str:
-        """Name of a source: that of the judge's model, of the agent or finder; "" if unknown."""
+        """Return the name of a source (the judge's model, the agent or the finder), or "" if
+        unknown."""
         c = schema.sources.c
         query = select(c.name).where(c.source_key == source_key)
         return next((name for (name,) in self._all(query)), "")
 
     def criteria_of(self, source_key: str) -> dict[str, Criterion]:
-        """Criteria that a source has results on, by content hash, the ones used last at the end.
-
-        Those of a trial are the measures of its evaluator.
-        """
+        """Return the criteria that a source has results on, by content hash, the most recently used
+        last. For a trial these are the measures of its evaluator."""
         r, c = schema.results.c, schema.items.c
         used = select(r.criterion_key).where(r.source_key == source_key)
         query = (
@@ -394,19 +392,20 @@ class Store:
         }
 
     def runs(self) -> dict[str, dict[str, Any]]:
-        """Runs by key, used last at the end: run_id, task, system, case_key, success, origin."""
+        """Return runs by key, the most recently used last: run_id, task, system, case_key, success,
+        origin."""
         return self.items(("run",))
 
     def newest_criteria(self, source_key: str) -> dict[str, Criterion]:
-        """Of the criteria that a source has results on, the version used last of each id, by
-        content hash: old and new never mix."""
-        known = self.criteria_of(source_key)
-        newest = {criterion.id: key for key, criterion in known.items()}
-        return {key: c for key, c in known.items() if newest[c.id] == key}
+        """Return the most recently used version of each criterion that a source has results on, by
+        content hash. Old and new versions are never mixed."""
+        criteria = self.criteria_of(source_key)
+        newest = {criterion.id: key for key, criterion in criteria.items()}
+        return {key: c for key, c in criteria.items() if newest[c.id] == key}
 
     def items(self, kinds: Sequence[str] = ("run", "case")) -> dict[str, dict[str, Any]]:
-        """What results are about, as `runs`. Of a case run_id is its id, task is "", and system is
-        None: the source did the work."""
+        """Return the items that results are about, like `runs`. For a case, run_id is its id, task
+        is "" and system is None, because the source did the work."""
         c = schema.items.c
         query = (
             select(
@@ -418,7 +417,7 @@ class Store:
         return {row.item_key: dict(row._mapping) for row in self._all(query)}
 
     def judged(self, source_key: str, *, variant: str | None = None) -> set[str]:
-        """Keys of the items that a source has results on."""
+        """Return the keys of the items that a source has results on."""
         c = schema.results.c
         query = select(c.item_key).where(c.source_key == source_key).distinct()
         if variant is not None:
@@ -426,8 +425,8 @@ class Store:
         return {key for (key,) in self._all(query)}
 
     def bodies(self, keys: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Key and body of items, in the order of the keys, some hundreds at a time: of a run its
-        problem, trajectory and reference_shown. Raises StoreError for a damaged one."""
+        """Yield key and body of items in the order of the keys, in batches. The body of a run has
+        its problem, trajectory and reference_shown. Raises StoreError for a corrupt body."""
         c = schema.items.c
         for part in rows.batched(keys, _TEXTS):
             query = select(c.item_key, c.body).where(c.item_key.in_(part))
@@ -436,10 +435,8 @@ class Store:
                 yield key, rows.decode(bodies[key], f"the item {key[:12]}")
 
     def models(self, source_key: str) -> dict[str, int]:
-        """How many calls of a source were answered by which model, as endpoints name themselves.
-
-        More than one name means that the model behind the source's name has changed.
-        """
+        """Return how many calls of a source each model answered, by the name that endpoints report.
+        More than one name means that the model behind the source has changed."""
         model = dialect_of(self.engine).json_text(schema.calls.c.record, "model")
         query = (
             select(model, func.count())
@@ -450,7 +447,7 @@ class Store:
         return {str(name): int(n) for name, n in self._all(query)}
 
     def usage(self, source_key: str) -> Usage:
-        """Requests, tokens and money of all calls of a source."""
+        """Return requests, tokens and cost of all calls of a source."""
         c = schema.calls.c
         sums = (func.sum(c[name]).label(name) for name in rows.USAGE)
         (row,) = self._all(select(*sums).where(c.source_key == source_key))
@@ -459,7 +456,7 @@ class Store:
     # -- verdicts on judges ----------------------------------------------------------------------
 
     def save_verdict(self, source_key: str, task: str, result: VerifiedSet) -> None:
-        """Store the verdict on a judge for a task in place of an earlier one; durable on return."""
+        """Store the verdict on a judge for a task, replacing an earlier one; durable on return."""
         row = {
             "source_key": source_key,
             "task": encodable(task),
@@ -475,7 +472,7 @@ class Store:
             raise store_error(error, self.engine) from error
 
     def verdict_on(self, source_key: str, task: str | None = None) -> StoredVerdict | None:
-        """Return the last verdict on a judge, on a task where one is named; None without any."""
+        """Return the latest verdict on a judge, optionally for one task, or None."""
         v = schema.verdicts.c
         query = select(v.task, v.made, v.record).where(v.source_key == source_key)
         if task is not None:
@@ -492,20 +489,18 @@ class Store:
     # -- paid replies (the Client's cache) -------------------------------------------------------
 
     def get_reply(self, key: str) -> dict[str, Any] | None:
-        """A paid reply by its request's hash; a damaged entry counts as none.
-
-        Raises StoreError when the database cannot be read.
-        """
+        """Return a stored reply by the hash of its request, or None, also for a corrupt entry.
+        Raises StoreError when the database cannot be read."""
         self._check_usable()
         return self._replies.get(key)
 
     def put_reply(self, key: str, reply: dict[str, Any]) -> None:
-        """Keep a paid reply; when that fails, the next `save` raises it.
+        """Keep a reply; if that fails, the next `save` raises.
 
-        What a call took is counted with its results, so the reply is written in one unit with
-        them if they follow before the event loop goes on: a process that is killed leaves both or
-        neither, and nothing paid is left uncounted. Else it is queued by itself. A reply that JSON
-        cannot hold (NaN or infinity in its numbers) is not kept.
+        The usage of a call is stored with its results. The reply is written in the same unit if
+        they follow before the event loop continues, so that a killed process leaves both or neither
+        and nothing paid is uncounted; otherwise it is queued alone. A reply that JSON cannot
+        represent (NaN or infinity) is not kept.
         """
         self._replies.put(key, reply)
 

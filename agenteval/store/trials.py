@@ -32,7 +32,7 @@ class Trials:
         """Make cases of an evaluator known; waits until that is durable. Raises StoreError."""
         now = time.time()
         for chunk in rows.batched(cases):
-            known = [
+            item_rows = [
                 {
                     "item_key": case.key,
                     "kind": "case",
@@ -44,7 +44,7 @@ class Trials:
                 }
                 for case in chunk
             ]
-            self.store.submit([(rows.ADD_ITEM, known)]).result()
+            self.store.submit([(rows.ADD_ITEM, item_rows)]).result()
 
     def add_system(
         self, evaluator: str, system: TrialSystem, measures: Iterable[Criterion] = ()
@@ -60,8 +60,8 @@ class Trials:
             "source_key": source_key(evaluator, system.key),
             "system_key": system.key,
         }
-        known = [rows.criterion_row(measure, now) for measure in measures]
-        self.store.submit([(rows.ADD_SOURCE, [row]), (rows.ADD_ITEM, known)]).result()
+        measure_rows = [rows.criterion_row(measure, now) for measure in measures]
+        self.store.submit([(rows.ADD_SOURCE, [row]), (rows.ADD_ITEM, measure_rows)]).result()
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -71,8 +71,8 @@ class Trials:
         case_keys: Iterable[str] | None = None,
         system_keys: Iterable[str] | None = None,
     ) -> Iterator[Trial]:
-        """Stored trials, of all cases and systems unless told, ordered by system key, case key and
-        number. Raises StoreError for a damaged row."""
+        """Yield stored trials, of all cases and systems by default, ordered by system key, case key
+        and number. Raises StoreError for a corrupt row."""
         query = _tried(select(schema.calls, _sources.system_key, _items.id), evaluator)
         query = query.join(schema.items, _items.item_key == _calls.item_key)
         among = dialect_of(self.store.engine).among
@@ -156,7 +156,8 @@ class Trials:
 
 
 def _tried(query: Select[Any], evaluator: str | None = None) -> Select[Any]:
-    """Of the calls that are trials, of one evaluator where it is named, with their sources."""
+    """Return the query of calls that are trials, optionally of one evaluator, with their
+    sources."""
     query = query.join_from(
         schema.calls, schema.sources, _sources.source_key == _calls.source_key
     ).where(_sources.system_key.is_not(None), _calls.status.is_not(None))

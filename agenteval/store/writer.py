@@ -37,11 +37,11 @@ class Transaction:
 
 
 class GroupWriter:
-    """One thread owns the writing connection; `submit` hands it a unit.
+    """Owns the writing connection in one thread; `submit` adds a unit.
 
     The unit's future resolves when its transaction is durable. When a shared transaction fails
-    for what one unit holds, each is tried alone, so that a bad unit cannot take others with it.
-    A unit once submitted is written: cancelling its future has no effect.
+    because of one unit, each is retried alone, so that a bad unit does not affect others. A
+    submitted unit is always written: cancelling its future has no effect.
     """
 
     def __init__(self, engine: Engine, *, window: float = 0.02, largest: int = 512) -> None:

@@ -16,20 +16,20 @@ from agenteval.testing.wire import MAX_BODY, Body, Refused
 
 
 def text_of(body: Body) -> str:
-    """What the request says: the text of all messages and questions, or the strings to embed, one
-    per line."""
+    """Return the text of all messages and questions of a request, or the strings to embed, one per
+    line."""
     lines: list[str] = []
-    given = body.get("input", [])
-    given = given if isinstance(given, list) else [given]
-    messages = [*body.get("messages", ()), *(x for x in given if isinstance(x, dict))]
+    inputs = body.get("input", [])
+    inputs = inputs if isinstance(inputs, list) else [inputs]
+    messages = [*body.get("messages", ()), *(x for x in inputs if isinstance(x, dict))]
     for message in messages:
         content = message.get("content")
         parts = content if isinstance(content, list) else [{"text": content}]
         lines += [str(p["text"]) for p in parts if isinstance(p, dict) and p.get("text")]
-    lines += [x for x in given if isinstance(x, str)]
-    asked = body.get("questions")
-    asked = asked if isinstance(asked, list) else []
-    lines += [str(q.get("instructions")) for q in asked if isinstance(q, dict)]
+    lines += [x for x in inputs if isinstance(x, str)]
+    questions = body.get("questions")
+    questions = questions if isinstance(questions, list) else []
+    lines += [str(q.get("instructions")) for q in questions if isinstance(q, dict)]
     return "\n".join(lines)
 
 
@@ -39,10 +39,10 @@ def default_message(body: Body, picks: Picks) -> Body:
     choice = body.get("tool_choice")
     if body.get("tools") and (choice == "required" or isinstance(choice, dict)):
         name = choice["function"]["name"] if isinstance(choice, dict) else None
-        named = [t["function"] for t in body["tools"] if name in (None, t["function"]["name"])]
-        if not named:
+        functions = [t["function"] for t in body["tools"] if name in (None, t["function"]["name"])]
+        if not functions:
             raise Refused(400, f"tool_choice names {name!r}, which is not among the tools")
-        tool = named[picks.below(len(named))]
+        tool = functions[picks.below(len(functions))]
         schema = tool.get("parameters") or {"type": "object"}
         call = {"name": tool["name"], "arguments": instance(schema, picks)}
         number = f"call_{picks.below(16**12):012x}"
@@ -68,7 +68,7 @@ def completion(body: Body, key: str, message: Body, picks: Picks) -> Body:
     if masses and message["content"] is None:
         message["content"] = max(masses, key=masses.get)
     reply = message["content"] or json.dumps(message.get("tool_calls", ""))
-    asked, replied = math.ceil(len(text_of(body)) / 4), math.ceil(len(reply) / 4)
+    prompt_tokens, replied = math.ceil(len(text_of(body)) / 4), math.ceil(len(reply) / 4)
     choice: Body = {
         "index": 0,
         "message": message,
@@ -85,9 +85,9 @@ def completion(body: Body, key: str, message: Body, picks: Picks) -> Body:
         "model": body["model"],
         "choices": [choice],
         "usage": {
-            "prompt_tokens": asked,
+            "prompt_tokens": prompt_tokens,
             "completion_tokens": replied,
-            "total_tokens": asked + replied,
+            "total_tokens": prompt_tokens + replied,
         },
     }
 
@@ -104,13 +104,13 @@ def _logprobs(text: str, top: int, picks: Picks, masses: dict[str, float]) -> li
     tokens = []
     for token in re.findall(r"\s*\S+|\s+$", text):
         p = 0.5 + (picks.below(998) + 1) / 2000
-        others = [entry(f" alternative{i}", (1 - p) / 2**i) for i in range(1, top)]
+        alternatives = [entry(f" alternative{i}", (1 - p) / 2**i) for i in range(1, top)]
         mine = entry(token, p)
-        tokens.append({**mine, "top_logprobs": [mine, *others][:top]})
+        tokens.append({**mine, "top_logprobs": [mine, *alternatives][:top]})
     if tokens and masses:
-        known = {token: entry(token, p) for token, p in masses.items() if p > 0}
-        mine = known.get(tokens[0]["token"], tokens[0])
-        tokens[0] = {**mine, "top_logprobs": [*known.values()][:top]}
+        token_entries = {token: entry(token, p) for token, p in masses.items() if p > 0}
+        mine = token_entries.get(tokens[0]["token"], tokens[0])
+        tokens[0] = {**mine, "top_logprobs": [*token_entries.values()][:top]}
     return tokens
 
 
@@ -150,9 +150,9 @@ def _decided(question: Body, picks: Picks) -> Body:
 def embeddings(body: Body, dimensions: int) -> Body:
     """Unit vectors that depend on model, text and dimensions alone; unrelated texts are nearly
     orthogonal. Raises Refused for an empty or malformed input."""
-    given = body.get("input")
-    single = isinstance(given, str) or (isinstance(given, list) and given and is_int(given[0]))
-    texts: Any = [given] if single else given
+    inputs = body.get("input")
+    single = isinstance(inputs, str) or (isinstance(inputs, list) and inputs and is_int(inputs[0]))
+    texts: Any = [inputs] if single else inputs
     if not isinstance(texts, list) or not 1 <= len(texts) <= 2048 or not all(map(_fit, texts)):
         raise Refused(400, "input must be a non-empty string or a list of 1 to 2048 of them")
     size = body.get("dimensions") or dimensions
@@ -234,8 +234,8 @@ class _Instances:
         if depth > _TOO_DEEP:
             raise Refused(400, "the schema has no finite instance that this server finds")
         schema = self._resolved(schema)
-        if found := _UNSUPPORTED & schema.keys():
-            raise Refused(400, f"schema keyword {min(found)!r} needs a scripted answer")
+        if unsupported := _UNSUPPORTED & schema.keys():
+            raise Refused(400, f"schema keyword {min(unsupported)!r} needs a scripted answer")
         if "const" in schema:
             return schema["const"]
         if "enum" in schema:
@@ -264,16 +264,20 @@ class _Instances:
                 return {}
             if not isinstance(schema, dict):
                 raise Refused(400, "a schema must be an object")
-            rest = {k: v for k, v in schema.items() if k not in ("$ref", "allOf")}
+            merged = {k: v for k, v in schema.items() if k not in ("$ref", "allOf")}
             if "$ref" in schema:
                 if "allOf" in schema:
-                    rest["allOf"] = schema["allOf"]
-                schema = {**self._pointed(schema["$ref"]), **rest}
+                    merged["allOf"] = schema["allOf"]
+                schema = {**self._pointed(schema["$ref"]), **merged}
             elif "allOf" in schema:
                 for part in map(self._resolved, schema["allOf"]):
-                    properties = {**rest.get("properties", {}), **part.get("properties", {})}
-                    rest = {**part, **rest, **({"properties": properties} if properties else {})}
-                schema = rest
+                    properties = {**merged.get("properties", {}), **part.get("properties", {})}
+                    merged = {
+                        **part,
+                        **merged,
+                        **({"properties": properties} if properties else {}),
+                    }
+                schema = merged
             else:
                 return schema
         raise Refused(400, "schema references go round in a circle")
@@ -292,8 +296,8 @@ class _Instances:
         declared = schema.get("properties", {})
         if missing := required - declared.keys():
             raise Refused(400, f"required property {min(missing)!r} is not declared")
-        wanted = {k: v for k, v in declared.items() if depth <= _DEEP or k in required}
-        return {k: self.of(v, depth + 1) for k, v in wanted.items()}
+        properties = {k: v for k, v in declared.items() if depth <= _DEEP or k in required}
+        return {k: self.of(v, depth + 1) for k, v in properties.items()}
 
     def _array(self, schema: Body, depth: int) -> list[Any]:
         prefix = schema.get("prefixItems", [])

@@ -34,7 +34,7 @@ from agenteval.testing.wire import Body, Refused, Wire, error_body, http_bytes, 
 
 
 class Default(Enum):
-    """What an answer callable returns to have the default answer sent."""
+    """Returned by an answer callable to send the default answer."""
 
     DEFAULT = "default"
 
@@ -111,8 +111,8 @@ class ServerExchange(NamedTuple):
 
 def identity(path: str, body: Body, ignore: Sequence[str] = ()) -> str:
     """Hash (32 hex digits) of path and body without VOLATILE; key order does not matter."""
-    kept = {k: v for k, v in body.items() if k not in VOLATILE}
-    text = _SORTED.encode(kept)
+    stable = {k: v for k, v in body.items() if k not in VOLATILE}
+    text = _SORTED.encode(stable)
     for pattern in ignore:
         text = re.sub(pattern, "", text)
     return hashlib.blake2b(f"{path} {text}".encode(), digest_size=16).hexdigest()
@@ -142,11 +142,11 @@ class Engine:
     def handle(self, method: str, path: str, headers: dict[str, str], raw: bytes) -> ServerExchange:
         """The exchange for one HTTP request. Never raises."""
         path, _, query = path.partition("?")
-        asked = "/v1/chat/completions", "/v1/decisions", "/v1/embeddings"
-        if path in asked and method == "POST":
+        post_paths = "/v1/chat/completions", "/v1/decisions", "/v1/embeddings"
+        if path in post_paths and method == "POST":
             return self._model_request(Recorded(self.count, path, headers), raw)
         routes = {"/v1/models": "GET", "/stats": "GET", "/reset": "POST"}
-        routes |= dict.fromkeys(asked, "POST")
+        routes |= dict.fromkeys(post_paths, "POST")
         if path not in routes:
             return refusal(404, f"no such path here: {path[:200]}")
         if method != routes[path]:
@@ -199,8 +199,8 @@ class Engine:
             tally = self.per_request[request.key] = [0, 0]
         request.n = n = tally[0]
         tally[0] += 1
-        asked = Asked(settings.seed, request.key, n, request.order, chat, lambda: text_of(body))
-        struck = (rule.strikes(asked, i) for i, rule in enumerate(settings.faults))
+        question = Asked(settings.seed, request.key, n, request.order, chat, lambda: text_of(body))
+        struck = (rule.strikes(question, i) for i, rule in enumerate(settings.faults))
         fault = next((f for f in struck if f is not None), None)
         if chat:
             wire = self._chat(body, request, fault)
@@ -211,38 +211,38 @@ class Engine:
         if settings.latency == _NO_LATENCY:
             return wire
         wait = settings.latency.at(draw("latency", settings.seed, request.key, n))
-        first, *rest = wire.steps
-        return wire._replace(steps=((first[0] + wait, first[1]), *rest))
+        first, *later_steps = wire.steps
+        return wire._replace(steps=((first[0] + wait, first[1]), *later_steps))
 
     def _chat(self, body: Body, request: Recorded, fault: Fault | None) -> Wire:
         picks = Picks(self.settings.seed, request.key)
         if self.settings.answer is None:
             return _wire(completion(body, request.key, _default(body, picks), picks), fault)
-        given = self._called(self.settings.answer, body, request.n)
-        if isinstance(given, Fault):
-            fault = fault or given
-        if isinstance(given, Fault | Default):
+        answer = self._called(self.settings.answer, body, request.n)
+        if isinstance(answer, Fault):
+            fault = fault or answer
+        if isinstance(answer, Fault | Default):
             return _wire(completion(body, request.key, _default(body, picks), picks), fault)
 
         def scripted() -> Wire:
-            if not isinstance(given, str | dict):
-                raise TypeError(f"answer returned {type(given).__name__}")
-            if isinstance(given, dict) and "choices" in given:
-                return _wire(given, fault)
-            message = {"content": given} if isinstance(given, str) else given
+            if not isinstance(answer, str | dict):
+                raise TypeError(f"answer returned {type(answer).__name__}")
+            if isinstance(answer, dict) and "choices" in answer:
+                return _wire(answer, fault)
+            message = {"content": answer} if isinstance(answer, str) else answer
             return _wire(completion(body, request.key, message, picks), fault)
 
         wire: Wire = self._called(scripted)  # here for what of the script's is not in form
         return wire
 
     def _decided(self, body: Body, request: Recorded, fault: Fault | None) -> Wire:
-        answer, given = self.settings.answer, None
+        answer, scripted = self.settings.answer, None
         if answer is not None:
-            given = self._called(answer, body, request.n)
-        fault = fault or (given if isinstance(given, Fault) else None)
+            scripted = self._called(answer, body, request.n)
+        fault = fault or (scripted if isinstance(scripted, Fault) else None)
         good = _default(body, Picks(self.settings.seed, request.key), decision)
-        if isinstance(given, dict) and "answers" in given:
-            good = {**good, **given}
+        if isinstance(scripted, dict) and "answers" in scripted:
+            good = {**good, **scripted}
         return _wire(good, fault)
 
     def _called(self, function: Callable[..., Any], *arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What can go wrong at an endpoint, when it does, and how long a reply takes.
+"""Faults of an endpoint, their conditions, and the latency of replies.
 
 A Fault is one way to fail (a row of KINDS), a Rule says which requests it strikes. Nothing here
 draws from a clock or a global generator: a draw is a hash of (seed, identity of the request, n-th
@@ -215,7 +215,7 @@ def draw(*parts: object) -> float:
 
 
 class Asked(NamedTuple):
-    """What a rule may look at: the n-th time (from 0) that the request `key` is asked."""
+    """Input of a rule: the n-th time (from 0) that the request `key` is sent."""
 
     seed: int
     key: str
@@ -289,15 +289,15 @@ def rule_from_json(value: object, where: str) -> Rule:
     """
     if not isinstance(value, dict) or not value.get("fault"):
         raise InputError("a rule must be an object with a fault", where)
-    known = {f.name for f in fields(Rule)}
-    if unknown := set(value) - known:
-        raise InputError(f"unknown key {min(unknown)!r}; allowed: {sorted(known)}", where)
-    rest = {k: v for k, v in value.items() if k != "fault"}
+    keys = {f.name for f in fields(Rule)}
+    if unknown := set(value) - keys:
+        raise InputError(f"unknown key {min(unknown)!r}; allowed: {sorted(keys)}", where)
+    options = {k: v for k, v in value.items() if k != "fault"}
     raw = value["fault"] if isinstance(value["fault"], list) else [value["fault"]]
     try:
-        if rest.get("at") is not None:
-            rest["at"] = tuple(rest["at"])
-        return Rule(tuple(Fault(**one) for one in raw), **rest)
+        if options.get("at") is not None:
+            options["at"] = tuple(options["at"])
+        return Rule(tuple(Fault(**fault) for fault in raw), **options)
     except (TypeError, InputError) as error:
         raise InputError(str(error), where) from None
 
@@ -307,16 +307,16 @@ def parse_fault(text: str) -> Rule:
 
     Raises InputError for anything else.
     """
-    rest, share = text, 1.0
+    fault_text, share = text, 1.0
     head, colon, tail = text.rpartition(":")
     try:
         if colon:
-            rest, share = head, float(tail)
+            fault_text, share = head, float(tail)
     except ValueError:
-        rest = text  # a colon of the value
-    name, given, value = rest.partition("=")
+        fault_text = text  # a colon of the value
+    name, separator, value = fault_text.partition("=")
     try:
-        return Rule(_fault(name, value if given else None), share)
+        return Rule(_fault(name, value if separator else None), share)
     except ValueError:
         raise InputError(f"--fault {text}: {value!r} is no number") from None
     except InputError as error:

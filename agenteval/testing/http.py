@@ -16,7 +16,7 @@ from agenteval.testing.wire import MAX_BODY
 
 
 class _Played(web.StreamResponse):
-    """What aiohttp is given for a reply that is written already."""
+    """Passed to aiohttp for a reply that is already written."""
 
     def __init__(self, *, keep: bool) -> None:
         super().__init__()

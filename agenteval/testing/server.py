@@ -106,17 +106,17 @@ def load_script(path: Path) -> Settings:
         raise InputError(f"cannot read it: {error.strerror}", str(path)) from None
     except ValueError as error:
         raise InputError(f"not JSON: {error}", str(path)) from None
-    known = {"rules", "answers", "latency", "seed", "ceiling", "ceiling_retry_after"}
-    if not isinstance(value, dict) or set(value) - known:
-        raise InputError(f"want an object with keys among {sorted(known)}", str(path))
+    keys = {"rules", "answers", "latency", "seed", "ceiling", "ceiling_retry_after"}
+    if not isinstance(value, dict) or set(value) - keys:
+        raise InputError(f"want an object with keys among {sorted(keys)}", str(path))
     rules, answers = value.pop("rules", []), value.pop("answers", [])
     if not (isinstance(rules, list) and isinstance(answers, list)):
         raise InputError("rules and answers must be lists", str(path))
-    made = [rule_from_json(r, f"{path}: rules[{i}]") for i, r in enumerate(rules)]
+    faults = [rule_from_json(r, f"{path}: rules[{i}]") for i, r in enumerate(rules)]
     try:
         latency = parse_latency(str(value.pop("latency", 0)))
         answer = _scripted(answers) if answers else None
-        return Settings(answer=answer, faults=tuple(made), latency=latency, **value)
+        return Settings(answer=answer, faults=tuple(faults), latency=latency, **value)
     except InputError as error:
         raise InputError(str(error), str(path)) from None
 
@@ -179,9 +179,9 @@ async def _run_child(settings: Settings, port: int, lifetime: float) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run until stopped. Returns the exit code: 0, or 2 for a bad option or a port in use."""
     try:
-        given = _parser().parse_args(arguments)
-        lifetime = min(given.lifetime, 86_400.0)
-        asyncio.run(_run_child(_settings(given), given.port, lifetime))
+        options = _parser().parse_args(arguments)
+        lifetime = min(options.lifetime, 86_400.0)
+        asyncio.run(_run_child(_settings(options), options.port, lifetime))
     except (InputError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

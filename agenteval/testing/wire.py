@@ -1,4 +1,4 @@
-"""What goes over the socket: replies as timed pieces of bytes, errors in the form of the API."""
+"""Raw responses: replies as timed pieces of bytes, errors in the format of the API."""
 
 from __future__ import annotations
 

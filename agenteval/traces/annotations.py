@@ -81,7 +81,7 @@ def official_object(findings: Findings, *, extra: bool = False) -> dict[str, Any
     would look like "no errors".
     """
     if findings.status is not None:
-        raise ValueError(f"{findings.trace}: {findings.status}, there are no findings to write")
+        raise ValueError(f"{findings.trace}: {findings.status}, so there are no findings to write")
     errors = []
     for finding in findings.findings:
         error: dict[str, Any] = {
@@ -151,8 +151,8 @@ class _AnnotationReader:
         if isinstance(errors, list):
             more: dict[str, Any] = self._findings(errors)
         else:
-            more = {"status": "unscored:parse", "message": "no list of errors"}
-            self.notes.append("unreadable: no list of errors")
+            more = {"status": "unscored:parse", "message": "there is no list of errors"}
+            self.notes.append("unreadable: there is no list of errors")
         return Annotation(name, findings.model_copy(update=more), text, tuple(self.notes))
 
     def _value(self, text: str) -> Any:
@@ -164,14 +164,14 @@ class _AnnotationReader:
             self.notes.append(f"not strict JSON ({parsed.rung})")
             return parsed.value
         if not _is_annotation(value):
-            raise ReplyError("JSON, but neither errors nor scores in it")
+            raise ReplyError("valid JSON, but without errors or scores")
         return value
 
     def _trace_id(self, stated: Any, name: str) -> str:
         if stated is None:
             return name
         if not isinstance(stated, str) or not stated.strip() or not stated.isprintable():
-            self.notes.append("trace_id is no text; the file name stands in its place")
+            self.notes.append("trace_id is not a text; the file name is used instead")
             return name
         if stated.strip() != name:
             self.notes.append(f"trace_id {stated.strip()!r} is not the file name {name!r}")
@@ -183,7 +183,7 @@ class _AnnotationReader:
         for number, error in enumerate(errors, 1):
             place = f"error {number}"
             if not isinstance(error, dict) or not error:
-                why = f"{place} is no object"
+                why = f"{place} is not an object"
                 rejected.append(Rejected(why=why, said=_text(error)[:_MAX_REJECTED]))
                 self.notes.append(why)
                 continue
@@ -229,7 +229,7 @@ class _AnnotationReader:
             return [_text(entry).strip() for entry in value] or [""]
         text = _text(value).strip()
         if any(c.isspace() for c in text):
-            self.notes.append(f"{place}: location {text[:80]!r} is no span id")
+            self.notes.append(f"{place}: location {text[:80]!r} is not a span id")
         return [text]
 
     def _details(self, fields: Mapping[str, Any], place: str) -> dict[str, Any]:
@@ -246,10 +246,10 @@ class _AnnotationReader:
     def _grades(self, scores: Any) -> dict[str, Grade]:
         if isinstance(scores, list) and scores:
             if len(scores) > 1:
-                self.notes.append(f"{len(scores)} objects of scores; the first counts")
+                self.notes.append(f"{len(scores)} objects of scores; the first is used")
             scores = scores[0]
         if scores and not isinstance(scores, dict):
-            self.notes.append("scores is no object")
+            self.notes.append("scores is not an object")
         if not scores or not isinstance(scores, dict):
             return {}
         return {
@@ -263,7 +263,7 @@ class _AnnotationReader:
     def _grade(self, value: Any, key: str) -> float | None:
         number = to_number(value)
         if number is None:
-            self.notes.append(f"{key}: {_text(value)[:80]!r} is no number")
+            self.notes.append(f"{key}: {_text(value)[:80]!r} is not a number")
         elif not LOWEST <= number <= HIGHEST:
             self.notes.append(f"{key}: {number:g} is not within {LOWEST:g} and {HIGHEST:g}")
             return None
@@ -294,7 +294,7 @@ def _text(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Pairing:
-    """Each gold annotation with its prediction (None: missing), and predictions without gold."""
+    """Pairs of gold annotation and prediction (None: missing), and predictions without gold."""
 
     pairs: tuple[tuple[Annotation, Annotation | None], ...]
     without_gold: tuple[Annotation, ...]
@@ -308,7 +308,7 @@ def read_folder(source: str | Path, taxonomy: Taxonomy | None = None) -> list[An
     """
     files = [f.path for f in find(source).files if f.path.suffix.lower() == ".json"]
     if not files:
-        raise InputError("no .json file, one per trace, is here", str(source))
+        raise InputError("this folder has no .json files (one per trace)", str(source))
     read: dict[str, Path] = {}
     annotations = []
     for path in files:

@@ -72,16 +72,13 @@ from agenteval.traces.taxonomy import Taxonomy
 
 StorePath = str | Path | Store | None
 _MAX_CONCURRENCY = 8  # traces in memory
-_EXCERPTS = (
-    "looked for in the stored excerpts; name the files of the traces to have all of their text "
-    "looked through"
-)
+_EXCERPTS = "only the stored excerpts were searched; give the trace files to search their full text"
 _FIELDS = {"span", "category", "impact", "description", "evidence", "confidence", "source"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class FindingsReport(Report):
-    """The findings of finders, and the traces whose text seems to talk to the judge (`flags`)."""
+    """The findings of finders, and the traces whose text seems to address the judge (`flags`)."""
 
     finders: tuple[FinderFindings, ...] = ()
     taxonomy: Taxonomy | None = None
@@ -120,7 +117,7 @@ class FindingsReport(Report):
         """
         from agenteval.traces.page import traces_page
 
-        facts = [("signs of talk to the judge", _EXCERPTS)] if self.excerpts else []
+        facts = [("text addressed to the judge", _EXCERPTS)] if self.excerpts else []
         return traces_page(self, facts=facts, most_traces=most_traces, spans=spans)
 
     def write(self, folder: str | Path) -> list[Path]:
@@ -149,7 +146,11 @@ def detect(
     taxonomy: TaxonomyLike = None,
     notify: Notify | None = None,
 ) -> FindingsReport:
-    """Find failed steps without a model. Sends and stores nothing."""
+    """Find failed steps with rules, without a model. Nothing is sent or stored.
+
+    Returns the findings of each trace, with tables. Raises InputError for traces that cannot be
+    read.
+    """
     watch, labels = Watch(notify), read_taxonomy(taxonomy)
     findings: dict[str, Findings] = {}
     flags: list[Flags] = []
@@ -225,7 +226,7 @@ class _Location:
             about += withheld_line(self.cases)
             about += self.finder.size_lines([unit.content.load() for unit in pending])
         else:
-            about.append("rules; all of it is computed on this machine: no requests, no cost")
+            about.append("rules, computed on this machine: no requests, no cost")
         return replace(estimate, command="trace locate", about=tuple(about), budget=budget)
 
     def _report(self, store: Store, ended: ExperimentResult | None) -> FindingsReport:
@@ -255,19 +256,21 @@ class _Location:
 
 
 async def alocate(traces: Traces, **options: Unpack[LocateKeywords]) -> FindingsReport:
-    """Find errors in traces by asking a model; with `detectors_only` by rules.
+    """Find errors in traces with a model, or only with rules (`detectors_only`).
 
-    `mode`: one question for each area of errors, or one for all ("broad"). `context` and
-    `reply_tokens` are those of the model (None: the window of a well-known one, else 8,192),
-    `budget` the tokens of a condensed trace; each part is judged `repeats` times. `quotes` says
-    where quoted words must occur (see `Quotes`). With `hints` the prompts contain the findings of
-    rules, with `with_reference` the gold answers in spans, which are withheld otherwise.
-    `limit`: only the first traces. `output` is a folder for findings. Only traces that are not in
-    `store` are examined; `max_unscored` is the share that may fail. With `dry_run` nothing is sent
-    or stored, and the report has an `estimate`. `agenteval.traces.options` lists all keywords.
+    `mode` is one question for each area of errors, or one for all ("broad"). `context` and
+    `reply_tokens` are the limits of the model (None: the window of a well-known one, else 8,192),
+    and `budget` is the maximum number of tokens of a condensed trace. Each part is judged `repeats`
+    times. `quotes` is where quoted words must occur (see `Quotes`). `hints` adds the findings of
+    rules to the prompts, `with_reference` the gold answers in spans, which are withheld otherwise.
 
-    Raises InputError for the embedded model, which cannot be asked, and for options that cannot
-    work.
+    `limit` selects the first traces, and `output` is a folder for findings. Traces already in
+    `store` are not examined again; `max_unscored` is the share that may fail. With `dry_run`
+    nothing is sent or stored, and the report has an `estimate`. `agenteval.traces.options` lists
+    all keywords.
+
+    Returns the findings of each trace, with tables. Raises InputError for the embedded model and
+    for invalid options, Unauthorized when a key is refused, and StoreError.
     """
     settings = read_options(LocateOptions, options, alocate)
     watch, labels = Watch(settings.notify, settings.progress), read_taxonomy(settings.taxonomy)
@@ -286,7 +289,9 @@ async def alocate(traces: Traces, **options: Unpack[LocateKeywords]) -> Findings
     watch.warn_list("the judge may see the answer or the verdict:", leaks, most=5)
     for name in (case.trace for case in cases) if settings.output is not None else ():
         if Path(name).name != name or "\\" in name or name[0] == ".":
-            raise InputError(f"the trace id {name!r} cannot name a file", str(settings.output))
+            raise InputError(
+                f"the trace id {name!r} cannot be used as a file name", str(settings.output)
+            )
     executor = make_executor(settings.workers, settings.ray)
     return await _Location(cases, finder, labels, limits, settings, watch, executor).run()
 
@@ -298,8 +303,8 @@ def _locator(settings: LocateOptions, limits: Limits, taxonomy: Taxonomy) -> Loc
     choice = choose_model(settings.model, settings.base_url, need_key=not settings.dry_run)
     if choice.kind == "embedded":
         raise InputError(
-            "locating needs a chat model: PROVIDER:MODEL, or --base-url; --detectors-only "
-            "finds what rules can, without a model",
+            "locating needs a chat model: PROVIDER:MODEL, or --base-url. --detectors-only uses "
+            "rules only, without a model",
             "--model",
         )
     options = LocatorOptions(
@@ -384,9 +389,10 @@ def findings_report(
     store: StorePath = None,
     notify: Notify | None = None,
 ) -> FindingsReport:
-    """Show what all finders have stored of the `traces` (default: all), and folders of `findings`.
+    """Return the stored findings of all finders on the `traces` (default: all), and those in
+    folders of `findings`.
 
-    With `gold`, annotations of people, the finders are scored against it. Raises InputError if
+    With `gold`, human annotations, the finders are scored against them. Raises InputError when
     there are no findings.
     """
     watch, labels = Watch(notify), read_taxonomy(taxonomy)
@@ -410,7 +416,8 @@ def findings_report(
         if not stored and needed:
             lines = "".join(f"; {experiment.line}" for experiment in unfinished)
             raise InputError(
-                f"nothing is stored of these traces; run `agenteval trace locate` first{lines}"
+                "the store has no findings on these traces; run `agenteval trace locate` "
+                f"first{lines}"
             )
         outlines = {**_by_id(in_store.values()), **outlines}
     finders = by_finder(stored)
@@ -433,7 +440,7 @@ def findings_report(
     flags = combined(read) if keys is not None else flags_of_outlines(outlines.values())
     report = _report(finders, labels, watch, flags, outlines=list(outlines.values()), scores=scores)
     excerpts = keys is None and flags.examined > 0
-    note = (f"signs of talk to the judge: {_EXCERPTS}",) if excerpts else ()
+    note = (f"text addressed to the judge: {_EXCERPTS}",) if excerpts else ()
     return replace(
         report,
         notes=(*report.notes, *note),
@@ -454,11 +461,11 @@ def findings_report(
 
 
 def _by_id(outlines: Iterable[Outline]) -> dict[str, Outline]:
-    """By trace id. Raises InputError for two traces of one id."""
+    """Return traces by id. Raises InputError for two traces with the same id."""
     by_id: dict[str, Outline] = {}
     for stored in outlines:
         if by_id.setdefault(stored.trace, stored) is not stored:
-            what = "the store holds different traces of this id; name the files you mean"
+            what = "the store has different traces with this id; give the trace files"
             raise InputError(what, stored.trace)
     return by_id
 

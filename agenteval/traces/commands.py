@@ -19,7 +19,7 @@ from agenteval.traces import show_commands as trace_show
 from agenteval.traces.options import LocateOptions
 
 app = typer.Typer(
-    help="Find errors in traces of agents, and measure whoever finds them.",
+    help="Find errors in agent traces, and score error finders.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -48,7 +48,7 @@ def locate(
     limits: LimitOptions,
     output: OutputOptions,
 ) -> None:
-    """Find errors in traces. Stop it at any time; the same command goes on."""
+    """Find errors in traces. If interrupted, run the same command to continue."""
     from agenteval.traces.api import locate as find_errors
 
     folder = settings.output
@@ -71,34 +71,37 @@ def score(
     output: OutputOptions,
     traces: Annotated[
         list[str] | None,
-        typer.Option(help="The traces themselves: files, folders, globs; repeatable."),
+        typer.Option(help="The traces: files, folders or globs. Repeatable."),
     ] = None,
     official: Annotated[
-        bool, typer.Option("--official", help="The scores of TRAIL exactly, with their quirks.")
+        bool,
+        typer.Option(
+            "--official", help="Reproduce TRAIL's official scores exactly, with their quirks."
+        ),
     ] = False,
     without_errors: Annotated[
         WithoutErrors,
         typer.Option(
-            help="A trace without gold errors is worth 1 if nothing is "
-            "said of it, always 0 (as officially), or nothing."
+            help="Score of a trace without gold errors: 1 if nothing is predicted, always 0 "
+            "(official), or excluded."
         ),
     ] = WithoutErrors.correct,
     leave_out_missing: Annotated[
         bool,
         typer.Option(
             "--leave-out-missing",
-            help="Traces without a readable prediction are "
-            "left out (as officially) instead of counting as empty.",
+            help="Exclude traces without a readable prediction (official) instead of counting "
+            "them as empty.",
         ),
     ] = False,
     taxonomy: trace_show.TaxonomyFile = None,
     seed: options.Seed = 0,
     gate: Annotated[
         float | None,
-        typer.Option(help="Exit with 1 when joint F1 (officially: joint) is less.", min=0, max=1),
+        typer.Option(help="Exit with 1 if joint F1 (official: joint) is lower.", min=0, max=1),
     ] = None,
     max_unscored: Annotated[
-        float, typer.Option(help="Exit with 3 above this share without prediction.", min=0, max=1)
+        float, typer.Option(help="Exit with 3 if a larger share has no prediction.", min=0, max=1)
     ] = 0.1,
 ) -> None:
     """Score a folder of findings against a folder of annotations."""
@@ -126,7 +129,8 @@ def stats(
     paths: Paths,
     output: OutputOptions,
     budget: Annotated[
-        int | None, typer.Option(help="Tokens of a condensed trace; default: no limit.", min=256)
+        int | None,
+        typer.Option(help="Maximum tokens of a condensed trace. Default: no limit.", min=256),
     ] = None,
 ) -> None:
     """Count spans by kind, errors, tokens, and what condensing saves."""
@@ -143,13 +147,17 @@ def report(
         list[str] | None,
         typer.Argument(help="Only these traces. Default: all stored.", metavar="PATHS"),
     ] = None,
-    page: Annotated[Path | None, typer.Option("-o", "--output", help="HTML page to write.")] = None,
+    page: Annotated[Path | None, typer.Option("-o", "--output", help="Output page (HTML).")] = None,
     findings: trace_show.FindingsDirs = None,
     gold: Annotated[
-        Path | None, typer.Option(help="Folder of annotations: shown beside, and scored against.")
+        Path | None, typer.Option(help="Folder of annotations, to show and to score against.")
     ] = None,
-    spans: Annotated[int, typer.Option(help="Spans drawn of a trace at most.", min=1)] = 200,
-    most: Annotated[int, typer.Option("--traces", help="Traces on the page at most.", min=1)] = 100,
+    spans: Annotated[
+        int, typer.Option(help="Maximum number of spans shown per trace.", min=1)
+    ] = 200,
+    most: Annotated[
+        int, typer.Option("--traces", help="Maximum number of traces on the page.", min=1)
+    ] = 100,
     taxonomy: trace_show.TaxonomyFile = None,
     store: options.StorePath = None,
 ) -> None:

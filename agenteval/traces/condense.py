@@ -36,7 +36,7 @@ gold answers. They are marks of this view, no part of the trace and no error of 
 
 @dataclass(frozen=True, slots=True)
 class TracePiece:
-    """What a judge reads of one span. `tokens` is an estimate (see `estimate_tokens`)."""
+    """The text of one span for a judge. `tokens` is an estimate (see `estimate_tokens`)."""
 
     index: str  # S1 ... Sn, in the order of the trace
     span: str  # id of the span
@@ -71,11 +71,8 @@ class Condensed:
 
 @dataclass(frozen=True)
 class Options:
-    """How much is shown, in estimated tokens.
-
-    `budget` is for the whole trace (None: no limit), `piece` for each span. Both hold unless the
-    minimum of every span is more; see `Condensed.over`.
-    """
+    """Size limits in estimated tokens: `budget` for the whole trace (None: no limit), `piece` for
+    each span. Both hold unless the minimum of every span is more; see `Condensed.over`."""
 
     budget: int | None = 200_000
     piece: int = 3_000

@@ -51,16 +51,16 @@ class SpanDraft:
     sections: list[TextSection] = field(default_factory=list)
 
     def add(self, label: str, text: str, role: Role, most: int | None = None) -> None:
-        """Add a section, unless there is no text; `most` bounds its bytes."""
+        """Add a section unless the text is empty; `most` limits its bytes."""
         if not text.strip():
             return
         least, fair, weight = _LEAST[role]
         if role not in ("call", "tools") and ERROR.search(text):
             least, fair = max(least, _ALARM[0]), max(fair, _ALARM[1])
-        wanted = size(text) if most is None else min(size(text), most)
-        least = wanted if wanted <= least + _TINY else least
+        full = size(text) if most is None else min(size(text), most)
+        least = full if full <= least + _TINY else least
         self.sections.append(
-            TextSection(label, text, weight, least, max(least, min(fair, wanted)), wanted)
+            TextSection(label, text, weight, least, max(least, min(fair, full)), full)
         )
 
     @property
@@ -210,16 +210,16 @@ class Writer:
 
     def _attributes(self, draft: SpanDraft) -> None:
         telling: list[str] = []
-        others: list[str] = []
+        ordinary: list[str] = []
         for key, value in draft.span.attributes.items():
             text = plain(value)
             if not text.strip() or self.seen.before(draft.index, "attribute", key, text):
                 continue
             text = self.seen.fold(text, f"{one_line(key, 60)} of {draft.index}")
             signs = TELLING.search(key) or ERROR.search(text)
-            (telling if signs else others).append(f"{key} = {text}")
+            (telling if signs else ordinary).append(f"{key} = {text}")
         draft.add("attributes:", "\n".join(telling), "data")
-        draft.add("other attributes:", "\n".join(others), "rest", _REST)
+        draft.add("other attributes:", "\n".join(ordinary), "rest", _REST)
 
 
 def _listed(texts: Mapping[str, str]) -> str:
@@ -248,6 +248,6 @@ def _facts(span: Span) -> Iterator[str]:
 
 
 def one_line(text: str, most: int) -> str:
-    """One line of at most `most` characters and a mark."""
+    """Return the text on one line of at most `most` characters and a mark."""
     flat = re.sub(r"\s+", " ", text).strip()
     return flat if len(flat) <= most else f"{flat[:most]}..."

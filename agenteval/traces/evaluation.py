@@ -1,7 +1,7 @@
-"""All figures of one finder against gold, with those of predictors that read nothing.
+"""All scores of one finder against gold, compared with trivial predictors.
 
-Naming every LLM span with the most common kinds beats every published model on TRAIL's location and
-joint accuracy, so trivial predictors are scored beside every result.
+Naming every LLM span with the most common categories beats every published model on TRAIL's
+location and joint accuracy, so trivial predictors are scored with every result.
 """
 
 from __future__ import annotations
@@ -83,11 +83,11 @@ class ReferenceScore:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """All figures of one finder.
+    """All scores of one finder.
 
-    `official` is None if the taxonomy is not TRAIL's; `penalised` are the same figures with missing
-    and unreadable predictions as empty ones. `beside` holds the trivial predictors (only with the
-    spans of traces) and gold itself. `notes` say what was left out and why.
+    `official` is None if the taxonomy is not TRAIL's; `penalised` are the same scores with missing
+    and unreadable predictions as empty ones. `beside` has the trivial predictors (only with the
+    spans of traces) and gold itself. `notes` list what was excluded and why.
     """
 
     how: Scoring
@@ -148,10 +148,10 @@ def evaluate(
 
     with_spans = [case for case in cases if case.spans is not None]
     trivial = baselines((case.gold for case in cases), how.taxonomy) if with_spans else ()
-    beside = [*map(reference, trivial)]
+    references = [*map(reference, trivial)]
     best = [replace(case, predicted=case.gold, status=None) for case in cases]
     by_gold = official(in_form, lambda case: case.gold)
-    beside.append(ReferenceScore(GOLD, score(best, how), by_gold))
+    references.append(ReferenceScore(GOLD, score(best, how), by_gold))
     scores = score(cases, how)
     return Evaluation(
         how=how,
@@ -159,7 +159,7 @@ def evaluate(
         grades=score_grades(readable, how.bootstrap),
         official=official(texts),
         penalised=official(in_form, lambda case: case.predicted or NOTHING),
-        beside=tuple(beside),
+        beside=tuple(references),
         lengths=tuple(_lengths(scores, tokens, how)) if tokens else (),
         notes=tuple(_notes(pairing, cases, applies=applies)),
     )
@@ -178,19 +178,19 @@ def _notes(pairing: Pairing, cases: Sequence[ScoredTrace], *, applies: bool) -> 
     if unread := [g.name for g, _ in pairing.pairs if g.findings.status is not None]:
         yield f"{len(unread)} gold files could not be read: {_some(unread)}"
     if without_gold := [p.name for p in pairing.without_gold]:
-        yield f"{len(without_gold)} predictions have no gold: {_some(without_gold)}"
+        yield f"{len(without_gold)} predictions are of traces without gold: {_some(without_gold)}"
     ids = [(case, {span.id for span in case.spans}) for case in cases if case.spans is not None]
     if not ids:
-        yield "no traces given: the trivial predictors cannot be made"
+        yield "no traces were given, so the trivial predictors are not available"
     elif len(ids) < len(cases):
         yield (
             f"{len(cases) - len(ids)} of {len(cases)} traces have no spans here: the trivial "
-            "predictors are scored on the others"
+            "predictors are scored on the rest"
         )
     if lost := sum(len(case.gold.locations - {""} - spans) for case, spans in ids):
-        yield f"{lost} places in gold are no span of their trace: they cannot be found"
+        yield f"{lost} gold locations are not spans of their trace and cannot be found"
     if not applies:
-        yield "no official figures: they are for TRAIL's categories only"
+        yield "no official scores: they are defined for TRAIL's categories only"
 
 
 def _some(names: Sequence[str], most: int = 3) -> str:

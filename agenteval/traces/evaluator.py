@@ -215,7 +215,9 @@ class TracesEvaluator(AttemptEvaluator[TraceCase]):
         case, attempt, started = unit.content, self.attempts.get(unit.key, 0), time.time()
         run = await asyncio.to_thread(case.load)
         if await asyncio.to_thread(trace_key, run) != case.key:
-            raise InputError("the trace has changed since it was read; start again", case.trace)
+            raise InputError(
+                "the trace has changed since it was read; run the command again", case.trace
+            )
         result = await find(self.finder, run, attempt)
         findings = result.findings
         trial = Trial(

@@ -21,7 +21,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Forest:
-    """The roots of what is drawn, and the number of omitted spans beside them by kind."""
+    """The roots to show, and the number of omitted spans by kind."""
 
     roots: list[Drawn] = field(default_factory=list)
     hidden: Counter[str] = field(default_factory=Counter)
@@ -29,7 +29,7 @@ class Forest:
 
 @dataclass(frozen=True)
 class Bounds:
-    """How much is drawn: spans in all, children of one span, levels below a root."""
+    """Limits of the display: spans in total, children of a span, levels below a root."""
 
     spans: int = 200
     children: int = 25

@@ -99,13 +99,13 @@ class LengthBin:
 
     @property
     def traces(self) -> int:
-        """How many traces lie in it."""
+        """Number of traces in this bin."""
         return self.score.n
 
 
 @dataclass(frozen=True)
 class LengthScore:
-    """One score against length; `unknown` counts traces of unknown length."""
+    """One score by length; `unknown` counts traces of unknown length."""
 
     score: str
     pearson: Interval

@@ -80,7 +80,9 @@ def _reader(path: Path, run: Run, with_gold: bool) -> Callable[[], Run]:
     def read_again() -> Run:
         runs = read_traces(path, with_gold=with_gold).runs
         if (run := next((run for run in runs if run.id == name), None)) is None:
-            raise InputError(f"trace {name!r} is gone; start again", str(path))
+            raise InputError(
+                f"trace {name!r} was removed while the command ran; run it again", str(path)
+            )
         return run
 
     return read_again

@@ -157,7 +157,7 @@ class Locator:
     def plan(self, run: Run, condensed: Condensed, hints: Sequence[Finding] = ()) -> LocatorPlan:
         """Return what `examine` will ask. Raises InputError as `check` does."""
         layout, _ = self._layout(run, condensed, hints)
-        asked = sum(
+        tokens = sum(
             prompt_tokens(
                 self._prompts.part(question, row, LONGEST_NOTES if i else RunningNotes(), 0)
             )
@@ -166,7 +166,7 @@ class Locator:
         )
         repeats, parts = self.options.repeats, sum(len(rows) for _, rows in layout)
         grades = self.options.grades and bool(condensed.pieces)
-        return LocatorPlan(repeats * parts + grades, repeats * asked)
+        return LocatorPlan(repeats * parts + grades, repeats * tokens)
 
     async def find(self, run: Run, attempt: int = 0) -> FinderResult:
         """Condense the trace and examine it; see `examine`."""
@@ -311,7 +311,7 @@ class Locator:
 
 
 def _message(readings: Sequence[PartReading], cut: set[str]) -> str:
-    """How many parts were not judged, or in part only, and why; "" if all were."""
+    """Return how many parts were judged not at all or partially, and why, or ""."""
     sentences = []
     if kinds := Counter(r.status for r in readings if r.status is not None):
         listed = ", ".join(f"{kind} {n}" for kind, n in sorted(kinds.items()))

@@ -38,10 +38,10 @@ _NUMBER = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class PartReading:
-    """One part of a trace, read once, for one question.
+    """One reading of a part of a trace for one question.
 
-    `status` and `message` say why a reading failed; `entries` counts the entries in the reply,
-    `gap` says what is missing from a reply that was read in part.
+    `status` and `message` explain a failure; `entries` counts the entries in the reply, and `gap`
+    is what is missing from a partial reply.
     """
 
     part: str  # "S4 to S9"
@@ -89,7 +89,7 @@ def merge(
 
 
 def _finding(span: str, votes: Mapping[int, Sequence[CheckedFinding]], read: int) -> Finding:
-    """One finding of all votes, in the words of the most confident one."""
+    """Return one finding for all votes, in the words of the most confident one."""
     entries = [entry for repeat in sorted(votes) for entry in votes[repeat]]
     best = min(entries, key=lambda n: (-(n.confidence or 0), n.evidence, n.description))
     impacts: list[Impact | None] = [n.impact for n in entries if n.impact is not None]

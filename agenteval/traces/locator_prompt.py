@@ -38,10 +38,8 @@ PROMPTS_SHA256 = content_hash([prompt.sha256 for prompt in _PROMPTS.values()])
 
 @dataclass(frozen=True)
 class LocatorOptions:
-    """How a model is asked; part of the source of every finding.
-
-    Raises InputError for values that cannot work.
-    """
+    """Options for prompting a model; part of the source of every finding. Raises InputError for
+    invalid values."""
 
     mode: Literal["broad", "areas"] = "broad"  # one question over all kinds, or one for each area
     context: int = 8192  # tokens of prompt and reply together
@@ -250,7 +248,7 @@ def shown_again(text: str) -> str:
 
 
 def _listed(lines: Sequence[str], room: int) -> str:
-    """As many lines as fit, and how many more there are."""
+    """Return as many lines as fit, and the number of omitted ones."""
     if not lines:
         return "(none)"
     listed: list[str] = []

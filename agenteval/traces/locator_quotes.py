@@ -45,12 +45,12 @@ def quoted_in(quote: str, flat_text: str) -> str | None:
     """
     words = flat(quote)
     if len(_ELLIPSIS.sub("", words)) < _MIN_QUOTE:
-        return "no words are quoted"
+        return "it does not quote the span"
     if words in flat_text:
         return None
     pieces = [piece for part in _ELLIPSIS.split(quote) if (piece := flat(part))]
     if len(pieces) > 1 and max(map(len, pieces)) < _MIN_PIECE:
-        return "the pieces quoted are too short to be found again"
+        return "the quoted pieces are too short to be located"
     at = 0
     for piece in pieces:
         position = flat_text.find(piece, at)

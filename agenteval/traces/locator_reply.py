@@ -49,10 +49,10 @@ async def ask(
     repair: Callable[[str], str],
     show: Callable[[str], str],
 ) -> LocatorAnswer[T]:
-    """Return what the reply says, or its repair if the reply is unreadable or has a gap.
+    """Return the parsed reply, or its repair if the reply is unreadable or has a gap.
 
-    A reply with a gap counts if its repair is no better. Raises Unreadable, Filtered, and what the
-    client raises; `spent` is what both requests took.
+    A reply with a gap is used if its repair is not better. Raises Unreadable, Filtered, and what
+    the client raises; `spent` is the usage of both requests.
     """
     texts: list[str] = []
     partial: list[LocatorAnswer[T]] = []
@@ -139,7 +139,7 @@ def read_reply(text: str) -> LocatorAnswer[tuple[list[Any], str]]:
         raise ReplyError("the reply repeats the form instead of filling it in")
     outer = parsed.value[0] if isinstance(parsed.value, list) and items else parsed.value
     summary = outer.get("summary") if isinstance(outer, dict) else None
-    cut = "the reply broke off: what came after is not known"
+    cut = "the reply was cut off; the rest is unknown"
     return LocatorAnswer((items, _text(summary)), cut if parsed.rung == "salvaged" else None)
 
 
@@ -177,9 +177,9 @@ def check(
         return rejected(f"there is no span {span!r:.60}")
     leaf = _leaf_of(label, taxonomy)
     if leaf is None:
-        return rejected(f"{label!r:.80} is no kind of error in the taxonomy")
+        return rejected(f"{label!r:.80} is not a category of the taxonomy")
     if leaf.name not in asked:
-        return rejected(f"{leaf.name} was not asked for")
+        return rejected(f"{leaf.name} was not requested")
     evidence = _first(item, ("evidence", "quote"))
     evidence = evidence.strip() if isinstance(evidence, str) else ""
     problem = quotes.problem(index, evidence)
@@ -295,5 +295,5 @@ def _grade(members: Mapping[str, Any], name: str) -> Grade:
         return Grade(value=None, reason="the reply repeats the form instead of a reason")
     if number is not None and WORST <= number <= BEST:
         return Grade(value=number, reason=reason)
-    why = "not given" if score is None else f"{score!r:.40} is no score from 1 to 5"
+    why = "not given" if score is None else f"{score!r:.40} is not a score from 1 to 5"
     return Grade(value=None, reason=f"{why}. {reason}".strip())

@@ -65,10 +65,8 @@ def windows(text: str, most: int) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What one prompt shows of one span: its neutralised text, or a stretch of it.
-
-    `start` and `total` are in characters.
-    """
+    """The part of a span in one prompt: its neutralised text or a section of it. `start` and
+    `total` are in characters."""
 
     index: str
     kind: str

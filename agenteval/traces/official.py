@@ -66,7 +66,7 @@ class OfficialCase:
 
 @dataclass(frozen=True)
 class OfficialCategory:
-    """One category over traces; `support` is the number of gold traces that hold it."""
+    """Scores of one category over traces; `support` is the number of gold traces with it."""
 
     category: str
     precision: float
@@ -86,10 +86,8 @@ class Correlation:
 
 @dataclass(frozen=True)
 class OfficialScores:
-    """All official figures; means are None without traces.
-
-    `skipped` counts omitted traces by reason; `per_trace` is (location, joint).
-    """
+    """All official scores; means are None without traces. `skipped` counts omitted traces by
+    reason; `per_trace` is (location, joint)."""
 
     weighted_f1: Interval
     location: Interval

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LocateOptions(RunOptions, EndpointOptions, ExecutorOptions):
-    """How errors are looked for in traces, and by which model."""
+    """Options for finding errors in traces, and the model."""
 
     model: Model = option(
         None,
@@ -34,46 +34,46 @@ class LocateOptions(RunOptions, EndpointOptions, ExecutorOptions):
         help="PROVIDER:MODEL, replay:FILE or autogen:FILE. Default: AGENTEVAL_MODEL.",
         show_default=False,
     )
-    detectors_only: bool = option(False, "--detectors-only", help="Rules alone, without a model.")
+    detectors_only: bool = option(
+        False, "--detectors-only", help="Use only rules, without a model."
+    )
     taxonomy: TaxonomyLike = option(
-        None, "--taxonomy", type=Path | None, help="Your own kinds of errors (JSON or YAML)."
+        None, "--taxonomy", type=Path | None, help="Custom taxonomy of errors (JSON or YAML)."
     )
     mode: Literal["areas", "broad"] = option(
-        "broad", help="One question for each area of errors, or one for all."
+        "broad", help="Ask one question per area of errors, or one for all."
     )
     context: int | None = option(
         None,
-        help="Tokens that the model takes, prompt and reply together. Default: the window of "
-        "a well-known model, else 8192.",
+        help="Context window of the model in tokens, prompt and reply together. Default: the "
+        "window of a well-known model, else 8192.",
         min=512,
     )
-    reply_tokens: int = option(1536, help="Tokens kept for a reply.", min=64)
-    repeats: int = option(1, help="How often each part is judged.", min=1)
+    reply_tokens: int = option(1536, help="Tokens reserved for a reply.", min=64)
+    repeats: int = option(1, help="Number of times each part is judged.", min=1)
     budget: int = option(
-        100_000, help="Tokens of a condensed trace; longer texts are cut.", min=256
+        100_000, help="Maximum tokens of a condensed trace; long texts are cut.", min=256
     )
     quotes: QuoteCheck = option(
         "step",
         type=Literal["span", "step", "off"],
-        help="Where quoted words must stand: in the span, in its step, anywhere.",
+        help="Where quoted words must occur: in the span, in its step, or anywhere.",
     )
-    hints: bool = option(
-        True, "--hints/--no-hints", help="Tell the judge what rules have found, or not."
-    )
+    hints: bool = option(True, "--hints/--no-hints", help="Show the judge the findings of rules.")
     with_reference: bool = option(
-        False, "--with-reference", help="Show the judge gold answers that stand in spans."
+        False, "--with-reference", help="Show the judge gold answers that occur in spans."
     )
     seed: int = with_default(CommonOptions, "seed", 0)
-    limit: int | None = option(None, help="Only the first N traces.", min=1)
+    limit: int | None = option(None, help="Read only the first N traces.", min=1)
     output: str | Path | None = option(
         None,
         "-o",
         "--output",
         type=Path | None,
-        help="Folder for findings in the official layout.",
+        help="Output folder of findings in the official layout.",
     )
     max_unscored: float = option(
-        0.1, help="Exit with 3 above this share not examined.", min=0, max=1
+        0.1, help="Exit with 3 if a larger share could not be examined.", min=0, max=1
     )
 
 

@@ -70,8 +70,8 @@ def traces_page(
     ]
     answer = Answer(
         "Errors found by",
-        ", ".join(finder.name for finder in finders) or "nobody yet",
-        [headline(f, len(every)) for f in finders] or ["No finder has examined these traces."],
+        ", ".join(finder.name for finder in finders) or "no one yet",
+        [headline(f, len(every)) for f in finders] or ["These traces have not been examined."],
     )
     lead = (
         "Traces with most findings come first. The number beside a span counts the findings at it "
@@ -86,7 +86,7 @@ def traces_page(
         PageSection("tables", "Tables", report.tables),
         foldouts("traces", "Traces", some, len(ordered), "trace{s}", lead),
     ]
-    title, lead = "Errors in traces", "What went wrong in the traces of agents, and at which span."
+    title, lead = "Errors in traces", "Errors in agent traces, with their spans."
     facts = [("taxonomy", f"{taxonomy.name}, version {taxonomy.version}"), *facts]
     return render(Page("trace report", title, lead, sections, report.unfinished, facts))
 
@@ -107,9 +107,9 @@ def headline(finder: FinderFindings, traces: int) -> str:
     examined, name = finder.examined(), finder.title
     failed, untried = finder.failures().total(), traces - len(finder.findings)
     gaps = f"; could not examine {failed:,}" if failed else ""
-    gaps += f"; has not tried {untried:,}" if untried else ""
+    gaps += f"; has not examined {untried:,}" if untried else ""
     if not examined:
-        return f"{name}: nothing is known{gaps}."
+        return f"{name}: no findings are available{gaps}."
     errors = sum(len(findings.findings) for findings in examined)
     with_errors = sum(bool(findings.findings) for findings in examined)
     return (
@@ -144,7 +144,7 @@ def trace_item(
     if grades:
         blocks.append(Lines(grades, "Grades"))
     if elsewhere:
-        title = "Found at spans that are not drawn here, or that the trace does not have"
+        title = "Findings at spans that are not shown here or not in the trace"
         blocks.append(Cards(elsewhere, title, "list"))
     if len(findings) > _MAX_CARDS:
         more = len(findings) - _MAX_CARDS
@@ -171,7 +171,7 @@ def brief(outline: Outline | None) -> list[tuple[str, str]]:
     origins = {span.id: f", from {span.kind} {span.name} ({span.id})" for span in outline.spans}
     both = (
         ("The task", outline.task, outline.task_span),
-        ("The last answer", outline.ending, outline.ending_span),
+        ("Final answer", outline.ending, outline.ending_span),
     )
     rows = [(title + origins.get(span or "", ""), text) for title, text, span in both if text]
     if outline.withheld:
@@ -218,7 +218,7 @@ def _span(drawn: Drawn, cards: Mapping[str, Sequence[Card]]) -> Foldout:
         title = f"input and output of {span.id}"
         blocks.append(Items([Foldout("", title, texts, open=bool(at_span))]))
     else:
-        blocks.append(Text([Fragment(span.id, "code"), " tells no input or output"], "note"))
+        blocks.append(Text([Fragment(span.id, "code"), " has no input or output"], "note"))
     if children or drawn.hidden:
         blocks.append(Items(children, "tree", _hidden(drawn.hidden, 0)))
     open_ = bool(marked) or error or any(child.open for child in children) or not drawn.depth
@@ -234,7 +234,7 @@ def _hidden(kinds: Counter[str], beyond: int) -> str:
     """The number of omitted spans."""
     if not kinds and not beyond:
         return ""
-    text = f"… {plural(kinds.total() + beyond, 'more span')} not drawn"
+    text = f"… {plural(kinds.total() + beyond, 'more span')} not shown"
     return text + (f" ({kinds_of(kinds)})" if kinds else "")
 
 
@@ -256,7 +256,7 @@ def _card(report: FindingsReport, finder: FinderFindings, finding: Finding) -> C
 
 def _about(outline: Outline | None) -> str:
     if outline is None:
-        return "the trace itself is not stored"
+        return "the trace is not stored"
     parts = [plural(outline.total, "span"), kinds_of(outline.kinds)]
     if outline.tokens is not None:
         parts.append(plural(outline.tokens, "token"))
@@ -269,7 +269,7 @@ def _about(outline: Outline | None) -> str:
 
 def _badge(finder: FinderFindings, findings: Findings | None) -> Fragment:
     if findings is None:
-        return badge(f"{finder.name}: not tried", "undecided")
+        return badge(f"{finder.name}: not examined", "undecided")
     if findings.status is not None:
         return badge(f"{finder.name}: failed", "repair")
     if findings.findings:

@@ -95,12 +95,12 @@ class PartReader:
         return True
 
     def _accept(self, row: SliceRow, gap: str | None, items: list[Any], summary: str) -> None:
-        asked = [leaf.name for leaf in self.question.leaves]
-        checked = [check(item, asked, self._prompts.taxonomy, self._quotes) for item in items]
+        names = [leaf.name for leaf in self.question.leaves]
+        checked = [check(item, names, self._prompts.taxonomy, self._quotes) for item in items]
         findings = tuple(entry for entry in checked if isinstance(entry, CheckedFinding))
         rejected = [entry for entry in checked if isinstance(entry, Rejected)]
         if gap is not None:
-            rejected.insert(0, Rejected(why=f"{self._where(row)} judged in part: {gap}"))
+            rejected.insert(0, Rejected(why=f"{self._where(row)} judged partially: {gap}"))
         reading = self._reading(row, *rejected)
         reading = replace(reading, findings=findings, gap=gap, entries=len(checked))
         self.readings.append(reading)

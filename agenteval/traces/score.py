@@ -84,7 +84,7 @@ class LabelSets:
 
     @property
     def locations(self) -> frozenset[str]:
-        """All spans ("" among them if an error has no place)."""
+        """All spans (including "" for an error without a location)."""
         return _NO_SPANS.union(*{id(spans): spans for spans in self.spans.values()}.values())
 
     @property
@@ -175,7 +175,8 @@ class Measure:
 
 @dataclass(frozen=True)
 class LevelScore:
-    """One level: `micro` over all errors, `macro` the mean over traces, and the counts."""
+    """Scores of one level: `micro` over all errors, `macro` the mean over traces, and the
+    counts."""
 
     level: Level
     micro: Measure
@@ -185,7 +186,7 @@ class LevelScore:
 
 @dataclass(frozen=True)
 class CategoryScore:
-    """One category: pairs of span and category, and the traces that hold it."""
+    """Scores of one category: pairs of span and category, and the traces with it."""
 
     category: str
     pairs: ScoreCounts
@@ -206,7 +207,7 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Scores:
-    """All figures of one finder. `unknown` labels by text: in gold, in predictions."""
+    """All scores of one finder. `unknown` are labels by text, in gold and in predictions."""
 
     levels: tuple[LevelScore, ...]
     categories: tuple[CategoryScore, ...]
@@ -266,9 +267,9 @@ def _trace_score(case: ScoredTrace, how: Scoring) -> TraceScore:
 
     pairs, presence = {}, {}
     for label in sorted(gold.categories | predicted.categories):
-        truth, named = (side.spans.get(label, _NO_SPANS) for side in (gold, predicted))
-        pairs[label] = tally(truth, named)
-        presence[label] = ScoreCounts(bool(truth and named), bool(named), bool(truth))
+        truth, flagged = (side.spans.get(label, _NO_SPANS) for side in (gold, predicted))
+        pairs[label] = tally(truth, flagged)
+        presence[label] = ScoreCounts(bool(truth and flagged), bool(flagged), bool(truth))
     without_category = ScoreCounts(predicted=len(predicted.spans.get("", _NO_SPANS)))
     levels: dict[Level, ScoreCounts] = {
         "location": tally(gold.locations, predicted.locations),
@@ -277,7 +278,8 @@ def _trace_score(case: ScoredTrace, how: Scoring) -> TraceScore:
     }
 
     def worth(counts: ScoreCounts) -> dict[Part, float | None]:
-        """What the trace adds to the macro average; None if this level has no gold."""
+        """Return the contribution of the trace to the macro average, or None if this level has no
+        gold."""
         if not gold.entries:
             answered = case.predicted is not None
             right = how.without_errors == "correct" and answered and not counts.predicted
@@ -313,7 +315,8 @@ def _level(level: Level, traces: Sequence[TraceScore], how: Scoring) -> LevelSco
 
 
 def _categories(traces: Sequence[TraceScore], how: Scoring) -> Iterator[CategoryScore]:
-    """In the order of the taxonomy, then unknown labels; those that nobody named are left out."""
+    """Return categories in the order of the taxonomy, then unknown labels; unused ones
+    are omitted."""
     labels = {label for trace in traces for label in trace.categories}
     ordered = [leaf.name for leaf in how.taxonomy.leaves if leaf.name in labels]
     for label in (*ordered, *sorted(labels - set(ordered))):

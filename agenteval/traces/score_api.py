@@ -41,13 +41,15 @@ def score_findings(
 ) -> FindingsScoreReport:
     """Score a folder of findings against a folder of annotations.
 
-    `official`: the scores of TRAIL exactly, with their quirks. A trace without gold errors is worth
-    1 if its prediction is empty ("correct"), always 0, or is left out. Traces without a readable
-    prediction count as empty, or are left out. With the `traces`, predictors that read nothing are
-    scored too. `gate` is the least joint F1 (officially: joint), `max_unscored` the share of traces
-    that may lack a prediction.
+    `official` reproduces TRAIL's scores exactly, with their quirks. A trace without gold errors
+    scores 1 if its prediction is empty ("correct"), always 0 ("zero"), or is excluded
+    ("leave_out"). Traces without a readable prediction count as empty, or are excluded with
+    `leave_out_missing`. With `traces`, trivial predictors are scored for comparison. `gate` is the
+    minimum joint F1 (official: joint), and `max_unscored` the share of traces that may lack a
+    prediction.
 
-    Raises InputError for what cannot be read or scored.
+    Returns a report with the scores as tables. Raises InputError for files that cannot be read or
+    scored.
     """
     watch, labels = Watch(notify), read_taxonomy(taxonomy)
     how = Scoring(
@@ -68,9 +70,9 @@ def score_findings(
     except ValueError as error:
         raise InputError(str(error), str(gold)) from error
     if traces and not any(annotation.trace in spans for annotation in truth):
-        watch.warn("none of the traces given is annotated in gold: their ids differ")
+        watch.warn("none of these traces has gold annotations: the ids differ")
     if official and result.official is None:
-        raise InputError("official scores are for the categories of TRAIL alone", "--taxonomy")
+        raise InputError("official scores are defined for TRAIL's categories only", "--taxonomy")
     coverage = result.scores.coverage
     lost, what = coverage.traces - coverage.answered, "traces have no readable prediction"
     gates = [unscored_gate(coverage.traces, lost, max_unscored, what)]

@@ -77,12 +77,12 @@ def _notes(result: Evaluation) -> Iterator[str]:
     if coverage.without_errors:
         yield f"{coverage.without_errors} traces have no errors in gold"
     if coverage.left_out:
-        yield f"{coverage.left_out} traces are left out"
-    missing = {"empty": "count as empty", "leave_out": "are left out"}[how.missing]
+        yield f"{coverage.left_out} traces are excluded"
+    missing = {"empty": "count as empty", "leave_out": "are excluded"}[how.missing]
     without = {
-        "correct": "are worth 1 if the prediction is empty, else 0",
-        "zero": "are worth 0",
-        "leave_out": "are left out",
+        "correct": "score 1 if the prediction is empty, else 0",
+        "zero": "score 0",
+        "leave_out": "are excluded",
     }[how.without_errors]
     yield f"missing predictions {missing}; traces without errors {without} (mean over traces)"
     yield f"intervals: 95%, bootstrap over traces, {how.resamples} resamples, seed {how.seed}"
@@ -115,10 +115,10 @@ def _beside(result: Evaluation) -> Table:
     every = [(THIS, result.scores), *((b.name, b.scores) for b in result.beside)]
     rows = [_PredictorRow.of(name, scores) for name, scores in every]
     note = (
-        "over errors; the trivial predictors read nothing and know how frequent gold's categories "
-        "are"
+        "over errors; the trivial predictors do not read traces but know the frequencies of "
+        "gold's categories"
     )
-    title = "Beside predictors that read nothing"
+    title = "Comparison with trivial predictors"
     return table_of(_PredictorRow, "beside", title, rows, notes=[note])
 
 
@@ -154,7 +154,7 @@ class _GradeRow:
     grade: str = column("grade")
     pearson: Interval = column("Pearson", "precise")
     mean_error: Interval = column("mean error", "precise")
-    of_a_constant: float | None = column("of a constant", "precise")
+    of_a_constant: float | None = column("constant", "precise")
     traces: int = column("traces", "count")
     missing: int = column("missing", "count")
 
@@ -166,8 +166,8 @@ class _GradeRow:
 
 def _grades(result: Evaluation) -> Table:
     rows = map(_GradeRow.of, result.grades)
-    note = "mean error in points; of a constant: the median of gold, given to every trace"
-    return table_of(_GradeRow, "grades", "Grades of whole traces", rows, notes=[note])
+    note = "mean error in points; constant: the median of gold for every trace"
+    return table_of(_GradeRow, "grades", "Grades of traces", rows, notes=[note])
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,10 @@ class _CorrelationRow:
 
 def _correlations(figures: OfficialScores) -> Table:
     rows = [_CorrelationRow(name, p.r, p.n, p.reason) for name, p in figures.pearson.items()]
-    note = "0, empty or no number is -1; predicted reliability is cut to an integer"
+    note = (
+        "0, empty and non-numeric grades count as -1; predicted reliability is truncated to an "
+        "integer"
+    )
     title = "Official correlations of grades"
     return table_of(_CorrelationRow, "official-correlations", title, rows, notes=[note])
 
@@ -249,7 +252,7 @@ def _lengths(result: Evaluation) -> Iterator[Table]:
             rows.append(cells_of(part, columns, tokens=tokens, mean=part.score))
         notes = [f"Pearson {in_words(length.pearson)}, Spearman {in_words(length.spearman)}"]
         if length.unknown:
-            notes.append(f"{length.unknown} traces of unknown length are left out")
+            notes.append(f"{length.unknown} traces of unknown length are excluded")
         key = f"length-{length.score.lower().replace(' ', '-')}"
         yield Table(key, f"{length.score} against length", columns, tuple(rows), tuple(notes))
 

@@ -139,7 +139,9 @@ def _has_service_form(head: str) -> bool:
         return True
     if _ERRNO.search(head):
         return True
-    return any(_TYPE.search(named[1].rpartition(".")[2]) for named in _NAMED.finditer(head))
+    return any(
+        _TYPE.search(error_name[1].rpartition(".")[2]) for error_name in _NAMED.finditer(head)
+    )
 
 
 def _has_status_words(head: str) -> bool:

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 _COLORS = {"llm": "cyan", "tool": "yellow", "agent": "magenta", "user": "green", "chain": "dim"}
 _NAME, _WORDS = 60, 240
 TaxonomyFile = Annotated[
-    Path | None, typer.Option("--taxonomy", help="Your own kinds of errors (JSON or YAML).")
+    Path | None, typer.Option("--taxonomy", help="Custom taxonomy of errors (JSON or YAML).")
 ]
 FindingsDirs = Annotated[
     list[Path] | None,
-    typer.Option("--findings", help="Folder of findings, one JSON file per trace; repeatable."),
+    typer.Option("--findings", help="Folder of findings, one JSON file per trace. Repeatable."),
 ]
 
 
@@ -37,21 +37,21 @@ FindingsDirs = Annotated[
 def show(
     path: Annotated[str, typer.Argument(help="A trace file.", metavar="FILE")],
     trace: Annotated[
-        str | None, typer.Option(help="Id of the trace, where the file holds several.")
+        str | None, typer.Option(help="Id of the trace, if the file has several.")
     ] = None,
     detect: Annotated[
         bool, typer.Option("--detect", help="Find errors by rules, without a model.")
     ] = False,
     findings: FindingsDirs = None,
     stored: Annotated[
-        bool, typer.Option("--stored", help="Show what finders have stored of this trace.")
+        bool, typer.Option("--stored", help="Show stored findings on this trace.")
     ] = False,
     taxonomy: TaxonomyFile = None,
     spans: Annotated[
-        int, typer.Option(help="Spans drawn at most; the rest is counted.", min=1)
+        int, typer.Option(help="Maximum number of spans shown; the rest are counted.", min=1)
     ] = 200,
     chars: Annotated[
-        int, typer.Option(help="Characters of an input or output; 0 shows none.", min=0)
+        int, typer.Option(help="Maximum characters of an input or output; 0 hides them.", min=0)
     ] = 100,
     store: options.StorePath = None,
     as_json: options.AsJson = False,
@@ -75,18 +75,19 @@ def show(
         in_folder = [(name_of(folder), a.findings) for a in every if a.trace == run.id]
         results += in_folder
         if not in_folder:
-            note(f"{folder} has nothing about trace {run.id}")
+            note(f"{folder} has no findings on trace {run.id}")
     if stored:
         with opened(store, create=False) as opened_store, opened_store.snapshot():
             rows = load_findings(opened_store, traces=[trace_key(run)])
         results += [(row.finder, row.findings) for row in rows]
         if not rows:
-            note("nothing is stored of this trace; run `agenteval trace locate`")
+            note("the store has no findings on this trace; run `agenteval trace locate`")
     ids = {span.id for span in run.spans}
     for _, of_finder in results:
         lost = [f"{f.category} at {f.span!r}" for f in of_finder.findings if f.span not in ids]
         if lost:
-            warn(f"{len(lost)} findings stand at no span of this trace: {'; '.join(lost[:3])}")
+            some = "; ".join(lost[:3])
+            warn(f"{len(lost)} findings are at spans that are not in this trace: {some}")
     # all spans, so that a finding far down is drawn; texts only as long as they are shown
     shown = outline(run, most=len(run.spans), excerpt=max(chars, 200))
     signs = [sign for flag in flags_of([run]).found for sign in flag.signs]
@@ -102,7 +103,7 @@ def show(
     print_trace(shown, results, spans=spans, chars=chars)
     if signs:
         listed = clean(", ".join(signs))
-        out().print(f"[yellow]its text seems to talk to the judge: {listed}[/yellow]")
+        out().print(f"[yellow]its text seems to address the judge: {listed}[/yellow]")
 
 
 def _chosen(path: str, trace: str | None) -> Run:
@@ -119,7 +120,9 @@ def _chosen(path: str, trace: str | None) -> Run:
     if trace is not None:
         raise InputError(f"no trace {trace!r} in {path}; there are {names}", "--trace")
     if len(runs) > 1:
-        raise InputError(f"{len(runs)} traces are here ({names}...); name one with --trace", path)
+        raise InputError(
+            f"{len(runs)} traces are in this file ({names}...); choose one with --trace", path
+        )
     return next(iter(runs.values()))
 
 
@@ -154,8 +157,9 @@ def print_trace(
         out().print(_summary(finder, findings))
         if finder == "detectors" and (failed := _unexplained(trace, findings)):
             out().print(
-                f"[yellow]{plural(len(failed), 'span')} with status error that no rule explains: "
-                f"{_short(', '.join(failed), _WORDS)}; trace locate --model reads them[/yellow]"
+                f"[yellow]{plural(len(failed), 'span')} with status error, not explained by "
+                f"a rule: {_short(', '.join(failed), _WORDS)}; "
+                "trace locate --model reads them[/yellow]"
             )
 
 
@@ -223,7 +227,9 @@ def _finding_line(finder: str, finding: Finding) -> str:
 def _summary(finder: str, findings: Findings) -> str:
     if findings.status is not None:
         why = f": {_safe(findings.message)}" if findings.message else ""
-        return f"[yellow]{_safe(finder)}: no findings are known, {findings.status}{why}[/yellow]"
+        return (
+            f"[yellow]{_safe(finder)}: no findings are available, {findings.status}{why}[/yellow]"
+        )
     text = f"{_safe(finder)}: {plural(len(findings.findings), 'finding')}"
     grades = [
         f"{name.replace('_', ' ')} {grade.value:g}"
@@ -233,7 +239,7 @@ def _summary(finder: str, findings: Findings) -> str:
     if grades:
         text += f"; grades: {_safe(', '.join(grades))}"
     if findings.rejected:
-        text += f"; {len(findings.rejected):,} not taken"
+        text += f"; {len(findings.rejected):,} rejected"
     return text + (f" ({_safe(findings.message)})" if findings.message else "")
 
 

@@ -46,7 +46,7 @@ _MAX_JSON = 200_000  # characters of an output that are read as JSON
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One failure as its span describes it; `type` is "" if only a text is known."""
+    """One failure as described by its span; `type` is "" if only a text is available."""
 
     type: str
     message: str

@@ -1,4 +1,4 @@
-"""What detectors share: the tree of spans, their texts, and quotes from them."""
+"""Shared parts of detectors: the tree of spans, their texts, and quotes from them."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class SpanTree:
 
     def _clients(self) -> set[int]:
         """Positions of agents that are a client around a model request: they run no tool."""
-        around: set[int] = set()
+        enclosing: set[int] = set()
         for i in range(len(self.spans) - 1, -1, -1):
             parent = self.parents[i]
-            if parent is not None and (self.spans[i].kind == "tool" or i in around):
-                around.add(parent)
+            if parent is not None and (self.spans[i].kind == "tool" or i in enclosing):
+                enclosing.add(parent)
         of_models = (i for i, s in enumerate(self.spans) if s.kind == "agent" and s.model)
-        return {i for i in of_models if i not in around}
+        return {i for i in of_models if i not in enclosing}
 
     def requests(self) -> dict[int | None, list[int]]:
         """Positions of the model requests by agent.

@@ -29,7 +29,7 @@ _Number = TypeVar("_Number", int, float)
 
 @dataclass(frozen=True)
 class FinderFindings:
-    """One finder and its findings by trace id; `gold` for annotations of people."""
+    """One finder and its findings by trace id; `gold` is set for human annotations."""
 
     name: str
     findings: Mapping[str, Findings]
@@ -45,7 +45,7 @@ class FinderFindings:
         return [findings for findings in self.findings.values() if findings.status is None]
 
     def failures(self) -> Counter[str]:
-        """Return the number of traces that it could not examine by status."""
+        """Return the number of traces that could not be examined by status."""
         return Counter(f.status for f in self.findings.values() if f.status is not None)
 
     def labels(self, taxonomy: Taxonomy) -> list[tuple[str, str]]:
@@ -81,14 +81,16 @@ def finding_tables(
 @dataclass(frozen=True)
 class _FinderRow:
     finder: str = column("finder")
-    examined: int = column("examined", "count", "traces about which it said something")
-    failed: int = column("failed", "count", "traces that it could not examine")
+    examined: int = column("examined", "count", "examined traces")
+    failed: int = column("failed", "count", "traces that could not be examined")
     not_tried: int = column("not\ntried", "count")
     errors: int = column("errors\nfound", "count")
-    per_trace: float | None = column("per\ntrace", "seconds", "errors for each trace examined")
-    clean: int = column("without\nerrors", "count", "traces examined in which it found none")
+    per_trace: float | None = column("per\ntrace", "seconds", "errors per examined trace")
+    clean: int = column("without\nerrors", "count", "examined traces without findings")
     rejected: int = column(
-        "rejected", "count", "said, and not taken: no such span, or words that do not stand there"
+        "rejected",
+        "count",
+        "rejected findings: the span does not exist, or does not contain the quoted words",
     )
     why: str | None = column("why failed")
 
@@ -113,8 +115,8 @@ def _coverage(finders: Sequence[FinderFindings], traces: int) -> Table:
         )
         rows.append(row)
     note = (
-        "A trace that a finder could not examine is no trace without errors: it is in none of the "
-        "other tables."
+        "A trace that could not be examined does not count as free of errors; it is excluded "
+        "from the other tables."
     )
     title = f"Finders on {traces:,} traces"
     return table_of(_FinderRow, "coverage", title, rows, notes=[note], drop_empty=["why"])
@@ -132,12 +134,12 @@ def _categories(finders: Sequence[FinderFindings], taxonomy: Taxonomy) -> Table:
         labels = finder.labels(taxonomy)
         columns += [
             Column(f"errors_{i}", finder.title, "count", "errors"),
-            Column(f"traces_{i}", "traces", "count", "traces that hold them"),
+            Column(f"traces_{i}", "traces", "count", "traces with this error"),
         ]
         for name, row in rows.items():
             traces = [trace for category, trace in labels if name in (category, "all")]
             row |= {f"errors_{i}": len(traces), f"traces_{i}": len(set(traces))}
-    note = "Errors of each finder, and beside them the number of traces that hold them."
+    note = "Errors by finder, with the number of affected traces."
     title = "Errors by category"
     return Table("categories", title, tuple(columns), tuple(rows.values()), (note,))
 
@@ -158,8 +160,8 @@ def _grades(finders: Sequence[FinderFindings]) -> Table:
                 row |= {name: sum(values) / len(values), f"{name}_n": len(values)}
         if len(row) > 1:
             rows.append(row)
-    note = "Means on the scale of 1 (bad) to 5 (good), and beside them the number of traces graded."
-    title = "Grades of whole traces"
+    note = "Means on the scale of 1 (bad) to 5 (good), with the number of graded traces."
+    title = "Grades of traces"
     return Table("grades", title, tuple(columns), tuple(rows), (note,), detail=True)
 
 
@@ -235,9 +237,9 @@ class _TraceColumns:
 class _SizeColumns:
     depth: int = column("depth", "count")
     errors: int = column("errors", "count", "spans with status error")
-    reported: int | None = column("tokens\ntold", "count", "as spans state them, each once")
-    cost: float | None = column("cost", "number", "as spans state it, each once")
-    tokens: int = column("tokens", "count", "estimated, every repetition counted")
+    reported: int | None = column("tokens\ntold", "count", "reported by spans, each counted once")
+    cost: float | None = column("cost", "number", "reported by spans, each counted once")
+    tokens: int = column("tokens", "count", "estimated, including repetitions")
     condensed: int = column("condensed", "count")
     ratio: float = column("ratio", "share")
 
@@ -252,7 +254,7 @@ def stats_tables(stats: Sequence[TraceStats]) -> tuple[Table, ...]:
         *(c for c in columns_of(_SizeColumns) if costs or c.key != "cost"),
     )
     rows = tuple(cells_of(s, columns, **s.kinds) for s in stats)
-    notes = ["Tokens are estimated, every repetition counted; told: as spans state them."]
+    notes = ["Tokens are estimated, including repetitions; reported: as stated by spans."]
     if len(stats) == 1:
         return (Table("traces", "1 trace", columns, rows, tuple(notes)),)
     kinds: Counter[str] = Counter()
@@ -271,7 +273,7 @@ def stats_tables(stats: Sequence[TraceStats]) -> tuple[Table, ...]:
     )
     sizes, spans = [s.tokens for s in stats], [s.spans for s in stats]
     notes.append(
-        f"Of a trace {min(sizes):,} to {max(sizes):,} tokens, median {median(sizes):,.0f}; "
+        f"Per trace, {min(sizes):,} to {max(sizes):,} tokens, median {median(sizes):,.0f}; "
         f"{min(spans):,} to {max(spans):,} spans, median {median(spans):,.0f}."
     )
     row = cells_of(total, columns, **kinds)

@@ -17,12 +17,9 @@ from agenteval.records import Record, content_hash
 
 
 class Leaf(Record):
-    """One kind of error.
-
-    `signs` are what a reader looks for, `aliases` other spellings. `locate` says which span is
-    marked if the error occurs several times. `assigned` is False for a label that a scorer knows
-    but no finder is asked for.
-    """
+    """One category of error. `signs` are its indicators, `aliases` other spellings. `locate` is
+    which span to mark if the error occurs several times. `assigned` is False for a label that
+    scorers know but finders do not use."""
 
     name: str = Field(min_length=1)
     area: str
@@ -56,14 +53,14 @@ class Taxonomy(Record):
         for leaf in self.leaves:
             for text in (leaf.name, *leaf.aliases):
                 if not _plain(text):
-                    raise ValueError(f"{text!r} of {leaf.name!r} holds no letter or digit")
+                    raise ValueError(f"{text!r} of {leaf.name!r} has no letter or digit")
                 if seen.setdefault(_plain(text), leaf.name) != leaf.name:
                     raise ValueError(
                         f"{text!r} stands for both {seen[_plain(text)]!r} and {leaf.name!r}"
                     )
         for kind in (kind for entry in self.guidance for kind in entry.kinds):
             if _plain(kind) not in seen:
-                raise ValueError(f"guidance about {kind!r}, which is none of the leaves")
+                raise ValueError(f"guidance about {kind!r}, which is not a leaf")
         return self
 
     @cached_property
@@ -112,7 +109,7 @@ def load_taxonomy(path: Path) -> Taxonomy:
     is_yaml = path.suffix.lower() in (".yaml", ".yml")
     data: Any = read_yaml(path) if is_yaml else read_json(path)
     if not isinstance(data, dict):
-        raise InputError("a taxonomy is a mapping with name and leaves", str(path))
+        raise InputError("a taxonomy must be a mapping with name and leaves", str(path))
     try:
         return Taxonomy.model_validate(data)
     except ValidationError as error:

@@ -100,15 +100,15 @@ class _Agent(BaseChatAgent):
 
 
 class CriticAgent(_Agent):
-    """Answers with `StructuredMessage[CriteriaMessage]`.
+    """Agent that proposes criteria and answers with `StructuredMessage[CriteriaMessage]`.
 
-    Text messages are additional instructions; all since the last reset count. Each turn is a new
-    sample: its seed is `seed` plus the number of turns before it. Raises what `Critic.propose`
+    Text messages are additional instructions; all since the last reset are used. Each turn is a new
+    sample, with the seed `seed` plus the number of turns before it. Raises what `Critic.propose`
     raises.
     """
 
     def __init__(self, name: str, critic: Critic, *, seed: int = 0) -> None:
-        super().__init__(name, "Proposes criteria to evaluate a task by.", CriteriaMessage)
+        super().__init__(name, "Proposes criteria for evaluating a task.", CriteriaMessage)
         self._critic = critic
         self._seed = seed
 
@@ -142,11 +142,12 @@ class SubCriticAgent(_Agent):
 
 
 class QuantifierAgent(_Agent):
-    """Scores the work in the newest text message; answers with `StructuredMessage[ScoresMessage]`.
+    """Agent that scores the work in the newest text message and answers with
+    `StructuredMessage[ScoresMessage]`.
 
-    A `CriteriaMessage` sets the criteria. The work is judged as the answer to `problem`; for whole
-    runs with their trajectory use `score`. What cannot be judged comes back as failures. Raises
-    InputError without criteria or without work.
+    A `CriteriaMessage` sets the criteria. The work is judged as the answer to `problem`; use
+    `score` for complete runs with their trajectory. Failed judgements are returned as failures.
+    Raises InputError without criteria or without work.
     """
 
     def __init__(
@@ -157,7 +158,7 @@ class QuantifierAgent(_Agent):
         criteria: Sequence[Criterion] = (),
         problem: str = "",
     ) -> None:
-        super().__init__(name, "Scores work on given criteria.", ScoresMessage)
+        super().__init__(name, "Scores work on a set of criteria.", ScoresMessage)
         self._quantifier = quantifier
         self._criteria = tuple(criteria)
         self._problem = problem

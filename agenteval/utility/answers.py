@@ -85,9 +85,9 @@ def leaves_of(criteria: Sequence[Criterion]) -> list[tuple[str, Criterion]]:
 
 def read_answers(value: Any, criteria: Sequence[Criterion]) -> Answers:
     """Return an answer or NoAnswer per leaf of `criteria`; never raises for the content."""
-    asked = leaves_of(criteria)
-    by_path, extra = _statements(value, asked)
-    return Answers({p: _read_all(by_path.get(p, ()), leaf) for p, leaf in asked}, sorted(extra))
+    leaves = leaves_of(criteria)
+    by_path, extra = _statements(value, leaves)
+    return Answers({p: _read_all(by_path.get(p, ()), leaf) for p, leaf in leaves}, sorted(extra))
 
 
 def speaks_of(value: Any, criteria: Sequence[Criterion]) -> bool:
@@ -102,7 +102,7 @@ def speaks_of(value: Any, criteria: Sequence[Criterion]) -> bool:
 def _statements(
     value: Any, asked: Sequence[tuple[str, Criterion]]
 ) -> tuple[dict[str, list[Any]], set[str]]:
-    """Everything that a value says by path, and the names in it that stand for no path."""
+    """Return all statements in a value by path, and the names that do not match a path."""
     names = names_of(asked)
     by_path, extra = _gather(value, names)
     if len(asked) == 1 and (verdict := _verdict(value, names, *asked[0])) is not None:
@@ -111,8 +111,8 @@ def _statements(
 
 
 def _verdict(value: Any, names: Mapping[str, str], path: str, leaf: Criterion) -> Any:
-    """What a value says of the only criterion without its name; None if it may be about another
-    one."""
+    """Return the statement about the only criterion without its name, or None if it may be about
+    another one."""
     if isinstance(value, list):
         verdicts = [_verdict(item, names, path, leaf) for item in value]
         return Doubled(tuple(verdicts)) if verdicts and None not in verdicts else None
@@ -158,7 +158,11 @@ def _names_of(asked: tuple[tuple[str, str, str], ...]) -> dict[str, str]:
     for path, *names in asked:
         for name in (path, path.replace("/", " "), *names):
             paths.setdefault(slug(name), set()).add(path)
-    unique = {name: next(iter(own)) for name, own in paths.items() if len(own) == 1}
+    unique = {
+        name: next(iter(paths_of_name))
+        for name, paths_of_name in paths.items()
+        if len(paths_of_name) == 1
+    }
     return unique | {slug(path): path for path, _, _ in asked}
 
 
@@ -260,7 +264,8 @@ def _is_rubric(key: str, value: Any) -> bool:
 
 
 def _is_attempt(raw: Any) -> bool:
-    """Not a list of levels, a description with levels, or a piece of a schema."""
+    """Return whether the value is an answer, and not a list of levels, a description with levels,
+    or a piece of a schema."""
     if isinstance(raw, Doubled):
         return any(map(_is_attempt, raw.values))
     if not isinstance(raw, dict):
@@ -294,7 +299,8 @@ def _read_all(raws: Sequence[Any], leaf: Criterion) -> LevelAnswer | NoAnswer:
 
 
 def _read(raw: Any, leaf: Criterion) -> LevelAnswer | NoAnswer | None:
-    """None if `raw` says nothing; a list of accepted values is a rubric and not an answer."""
+    """Return the answer in `raw`, or None if there is none; a list of accepted values is a rubric,
+    not an answer."""
     if isinstance(raw, Doubled):
         return _agreed([_read(value, leaf) for value in raw.values])
     if raw is None or isinstance(raw, list):

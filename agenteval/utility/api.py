@@ -75,24 +75,24 @@ from agenteval.utility.proposals import (
 from agenteval.utility.reports import CriteriaReport, ScoreReport, criteria_report, score_report
 from agenteval.utility.stopping import judge_until
 
-_ONE_LOOK = "intervals of the other tables hold for a single look"
+_ONE_LOOK = "the intervals in the other tables are valid for a single look only"
 
 # -- propose ---------------------------------------------------------------------------------------
 
 
 async def apropose(task: str | Path | Task, **options: Unpack[ProposeKeywords]) -> CriteriaReport:
-    """Have critics propose criteria for a task, merge duplicates, and check the scales.
+    """Let critics propose criteria for a task, merge duplicates, and check the scales.
 
-    `seeds` critics are asked, each with its own seed from `seed` on; what at least `min_seeds` of
-    them proposed is kept, and written to `output` if it is given. Two criteria merge from cosine
-    `tau` on (1: only equal names); what comes from the bank is of the task's `kinds` (none:
-    guessed). With `consolidate` a chat model is asked which names are the same. Replies are kept in
-    the store; `retry_failed` asks again where a stored one cannot be read. With `dry_run` nothing
-    is sent or stored, and the report's `estimate` says what would be asked.
+    `seeds` critics are asked, each with its own seed, starting at `seed`. Criteria proposed by at
+    least `min_seeds` of them are kept, and written to `output` if given. Two criteria are merged
+    from a cosine similarity of `tau` (1: only equal names). `kinds` selects criteria from the bank
+    (default: guessed). With `consolidate` a chat model is asked which names are equivalent. Replies
+    are kept in the store; `retry_failed` asks again when a stored reply is unreadable. With
+    `dry_run` nothing is sent or stored, and the report's `estimate` has the planned requests.
 
-    Raises ModelError when no criterion is left, ModelUnavailable when local parts are missing,
-    InputError for what cannot be used, Unauthorized when a key is refused. A seed that fails is
-    among the notes.
+    Returns a report with the criteria and their problems; failed seeds are listed in its notes.
+    Raises ModelError when no criterion is left, ModelUnavailable when optional packages are
+    missing, InputError for invalid input, and Unauthorized when a key is refused.
     """
     how = read_options(ProposeOptions, options, apropose)
     folder = read_task(task)
@@ -138,14 +138,14 @@ async def _ask_critics(
     embedder = choose_embedder(choice, how)
     if embedder is None and how.tau is None:
         watch.note(
-            "no embedder is installed (agenteval[local]): equal names merge"
-            + (", and what the critic calls one idea" if how.consolidate else "")
+            "no embedder is installed (agenteval[local]): only equal names are merged"
+            + (", and names that the critic calls one idea" if how.consolidate else "")
         )
     with opened(how.store) as store:
         client = make_client(choice, how.limits or Limits(), store)
         try:
-            asked = propose_by_chat(client, how, task, embedder, choice.name)
-            return await answered(asked, client, watch.waiting)
+            pending = propose_by_chat(client, how, task, embedder, choice.name)
+            return await answered(pending, client, watch.waiting)
         finally:
             await client.close()
 
@@ -185,7 +185,7 @@ async def _critics_estimate(choice: ModelChoice, task: Task, how: ProposeOptions
         counter.count(same)
     notes = notes_on(choice)
     if (how.embedder or "").startswith("endpoint:"):
-        notes += ("requests for embeddings are not counted; no cap holds for them",)
+        notes += ("requests for embeddings are neither counted nor capped",)
     return replace(total, lines=tuple(counter.lines.values()), notes=notes)
 
 
@@ -199,30 +199,31 @@ def _nothing_readable(proposals: Proposals, min_seeds: int, watch: Watch) -> Mod
         watch.warn(f"{'seeds' if failed[1:] else 'seed'} {', '.join(failed)}: {reason}")
     if proposals.proposed:
         return ModelError(
-            f"none of {proposals.proposed} proposals came from {min_seeds} seeds or more; "
-            "no criteria were written"
+            f"none of {proposals.proposed} proposals came from at least {min_seeds} seeds; no "
+            "criteria were written"
         )
-    return ModelError("no seed gave a readable criterion; no criteria were written")
+    return ModelError("no seed returned a readable criterion; no criteria were written")
 
 
 def _note_bank(proposals: Proposals, task: str, watch: Watch, *, guessed: bool) -> None:
     """Note the kinds of task that the embedded critic used, and which criteria can be judged."""
     left_out = ", ".join(kind for kind in task_kinds() if kind not in proposals.kinds)
-    how = "guessed; --kind says otherwise; " if guessed else ""
+    how = "guessed; override it with --kind; " if guessed else ""
     if proposals.kinds:
         watch.note(f"kind of task: {', '.join(proposals.kinds)} ({how}left out: {left_out})")
     else:
         watch.note(
-            "kind of task: none that the bank knows is near, so general criteria alone; --kind "
-            f"takes {', '.join(task_kinds())}"
+            "kind of task: no kind in the bank is similar, so only general criteria are used; "
+            "choose one with --kind: {', '.join(task_kinds())}"
         )
     rated = [c.name for c in proposals.criteria.criteria if c.provenance.concept in load_kinds()]
     watch.note(
-        f"of these the embedded judge rates {', '.join(rated) or 'none'}; the others need a model "
+        f"of these, the embedded judge can rate {', '.join(rated) or 'none'}; the others need a "
+        "model "
         "or a function as a judge"
     )
     if reviewed := criteria_named(f"{task}.reviewed.json"):
-        watch.note(f"for this task there is a set that people reviewed: --criteria {reviewed}")
+        watch.note(f"this task has a reviewed set of criteria: --criteria {reviewed}")
 
 
 # -- quantify --------------------------------------------------------------------------------------
@@ -237,30 +238,31 @@ async def aquantify(
     until: str | float | Until | None = None,
     **options: Unpack[JudgeKeywords],
 ) -> ScoreReport:
-    """Score every run on every criterion; what the store already holds is not asked again.
+    """Score every run on every criterion. Results already in the store are not requested again.
 
-    `runs`: a path (file, folder, pattern) or Run records. `criteria`: a file, a CriteriaSet or
-    Criterion records; None: those found by the name of the task. `judge`: a model's name
-    ("openai:gpt-4o-mini", "embedded", ...), a function or a scorer of another framework, see
-    `FunctionJudge`, for which `version` may be needed, or "python:MODULE:NAME" of one; None:
-    AGENTEVAL_MODEL, else the embedded judge. `mapping` says which column of a
-    table is which field (`{"output": "bot_reply"}`; None: what the task says). `task` is needed
-    where neither runs nor their folder name it and the judge is a model. `with_reference` shows
-    the judge the reference answers. With `probabilities` a chat model answers with a letter, of
-    which the log-probabilities give the value (docs/verify.md); "decisions:NAME" is a model that
-    gives probabilities itself. `agenteval.utility.options.JudgeOptions` lists all keywords.
+    `runs` is a path (file, folder, pattern) or Run records. `criteria` is a file, a CriteriaSet or
+    Criterion records (None: the file that belongs to the task). `judge` is the name of a model
+    ("openai:gpt-4o-mini", "embedded", ...), a function or a scorer of another framework (see
+    `FunctionJudge`, which may need a `version`), or "python:MODULE:NAME" (None: AGENTEVAL_MODEL,
+    else the embedded judge). `mapping` assigns columns of a table to fields (`{"output":
+    "bot_reply"}`; None: the map of the task). `task` is required if neither runs nor their folder
+    name it and the judge is a model. `with_reference` shows the judge the reference answers. With
+    `probabilities` the value comes from the log-probabilities of a chat model's one-letter answer
+    (docs/verify.md); "decisions:NAME" is a model that returns probabilities itself.
+    `agenteval.utility.options.JudgeOptions` lists all keywords.
 
-    Runs whose system failed are counted and not judged. With `score_failed_runs="worst"` they get
+    Runs whose system failed are counted but not judged. With `score_failed_runs="worst"` they get
     the worst level of every ordered criterion.
 
-    With `until` cases are judged in random order (of `seed`), and only as many as needed: a width
-    that no always-valid interval of a mean exceeds, or "decided" to stop when one of two systems is
-    better; see `agenteval.analysis.stopping.Until`. The notes say where it stopped.
+    With `until`, cases are judged in random order (by `seed`), and only as many as needed: until no
+    always-valid interval of a mean is wider than this number, or, with "decided", until it is
+    settled which of two systems is better; see `agenteval.analysis.stopping.Until`. The notes say
+    where it stopped.
 
-    The report's `exit_code` is 3 where the budget or an outage ended it early, which `unfinished`
-    explains, and where more than the share `max_unscored` of the results are missing, which is a
-    gate of the report. With `dry_run` nothing is sent or stored, and its `estimate` says what
-    would be asked. Raises InputError for what cannot be used, StoreError, Unauthorized.
+    Returns a report. Its `exit_code` is 3 when the budget or an outage ended it early (see
+    `unfinished`) or when more than the share `max_unscored` of the results is missing. With
+    `dry_run` nothing is sent or stored, and `estimate` has the planned requests. Raises InputError
+    for invalid input, StoreError, and Unauthorized when a key is refused.
     """
     rule = until if isinstance(until, Until) or until is None else Until.of(str(until))
     how = read_options(JudgeOptions, options, aquantify)
@@ -353,10 +355,13 @@ def _scored(
     unfinished: tuple[str, ...] = ()
     code = 0
     if result is None:
-        unfinished, code = (f"not complete: {far}; interrupted; the same command goes on",), 130
+        unfinished, code = (
+            (f"not complete: {far}; interrupted; run the same command to continue",),
+            130,
+        )
     elif result.stopped:
         why = why_stopped(result, "calls not made")
-        unfinished, code = (f"not complete: {far}; {why}; the same command goes on",), 3
+        unfinished, code = (f"not complete: {far}; {why}; run the same command to continue",), 3
     return score_report(
         rated.source,
         rated.criteria,
@@ -410,7 +415,7 @@ def perturb(
     mapping: Mapping[str, str] | None = None,
     notify: Notify | None = None,
 ) -> PerturbReport:
-    """Return the text of every run and of perturbed copies; the same seed makes the same copies.
+    """Return the text of every run and of perturbed copies. The same seed gives the same copies.
 
     Raises InputError for runs that cannot be read and for an unknown perturbation.
     """

@@ -41,13 +41,14 @@ def generate_criteria(
     max_round: int = 2,
     use_subcritic: bool = False,
 ) -> list[Criterion]:
-    """Propose criteria for a task, with levels from worst to best.
+    """Return criteria proposed for a task, with levels from worst to best.
 
     `llm_config` is AutoGen's (`model`, `api_key`, `base_url`, `temperature`, `timeout`, `seed` or
-    `cache_seed`; of a `config_list` the first entry), or a `Client`; None and False ask the model
-    of the environment (AGENTEVAL_MODEL). `task` is a `Task`, or any object with AutoGen's fields
-    `name`, `description`, `successful_response`, `failed_response`. Raises InputError for what
-    cannot be used, and what `Critic.propose` raises.
+    `cache_seed`; of a `config_list`, the first entry) or a `Client`; None and False use the model
+    in AGENTEVAL_MODEL. `task` is a `Task`, or an object with AutoGen's fields `name`,
+    `description`, `successful_response` and `failed_response`.
+
+    Raises InputError for invalid input, and what `Critic.propose` raises.
     """
     job = _task_of(task)
 
@@ -74,24 +75,25 @@ def quantify_criteria(
 ) -> dict[str, Any]:
     """Return the level of a test case on each criterion.
 
-    Returns `actual_success` (the `ground_truth`, which the model does not see),
-    `estimated_performance` (JSON text: accepted value by name of the criterion, for one with parts
-    an object of theirs, null without one) and `unscored` (by name, the reason). An empty test case
-    gets the worst values by rule, without a request.
-    `llm_config` and `task` as for `generate_criteria`; `criteria` are `Criterion` records, those of
-    AutoGen, or objects of the same form. Raises InputError, and Unauthorized for a refused key.
+    The result has `actual_success` (the `ground_truth`, which the model does not see),
+    `estimated_performance` (JSON text: the level by name of the criterion, an object for one with
+    sub-criteria, null without a level) and `unscored` (the reason by name). An empty test case gets
+    the worst levels by rule, without a request. `llm_config` and `task` are as in
+    `generate_criteria`; `criteria` are `Criterion` records, those of AutoGen, or similar objects.
+
+    Raises InputError for invalid input, and Unauthorized when a key is refused.
     """
-    job, asked = _task_of(task), _criteria_of(criteria)
+    job, parsed = _task_of(task), _criteria_of(criteria)
     run = Run(id="test case", task=job.name, output=test_case)
 
     async def quantify(client: Client, config: Mapping[str, Any]) -> dict[str, Any]:
         options = QuantifierOptions(temperature=config.get("temperature"), seed=_seed(config))
         outcome = await judge(
-            chat_judge(client, job, options), JudgeUnit(run, make_view(run), asked)
+            chat_judge(client, job, options), JudgeUnit(run, make_view(run), parsed)
         )
         performance: dict[str, Any] = {}
         unscored: dict[str, str] = {}
-        for criterion, result in zip(asked, outcome.results, strict=True):
+        for criterion, result in zip(parsed, outcome.results, strict=True):
             if isinstance(result, Failure):
                 performance[criterion.name] = None
                 unscored[criterion.name] = f"{result.status}: {result.message}"
@@ -134,12 +136,12 @@ def _client_of(config: Mapping[str, Any]) -> Client:
     if unsupported := sorted(entry.keys() - _SUPPORTED):
         supported = ", ".join(sorted(_SUPPORTED))
         raise InputError(
-            f"{', '.join(unsupported)}: not read here; known are {supported}", "llm_config"
+            f"{', '.join(unsupported)}: not supported; supported keys are {supported}", "llm_config"
         )
     url = entry.get("base_url") or (openai_url() if "model" in entry else None)
     choice = choose_model(entry.get("model"), url, need_key=False)
     if choice.kind == "embedded":
-        raise InputError("names no chat model, and neither does AGENTEVAL_MODEL", "llm_config")
+        raise InputError("does not name a chat model, and AGENTEVAL_MODEL is not set", "llm_config")
     if key := entry.get("api_key"):
         keep_secret([key])
         choice = replace(choice, api_key=key)
@@ -155,7 +157,7 @@ def _task_of(task: Any) -> Task:
     if isinstance(task, Task):
         return task
     if not (getattr(task, "name", None) and getattr(task, "description", None)):
-        raise InputError(f"{task!r:.80} is no task: it needs a name and a description", "task")
+        raise InputError(f"{task!r:.80} is not a task: it needs a name and a description", "task")
     responses = (getattr(task, f"{kind}_response", "") for kind in ("successful", "failed"))
     success, failed = (((Example(output=text),) if text else ()) for text in responses)
     examples = Examples(success=success, failed=failed)
@@ -164,7 +166,7 @@ def _task_of(task: Any) -> Task:
 
 def _criteria_of(criteria: Sequence[Any] | None) -> tuple[Criterion, ...]:
     if not criteria:
-        raise InputError("there are none to judge by", "criteria")
+        raise InputError("there are no criteria to judge by", "criteria")
     if all(isinstance(criterion, Criterion) for criterion in criteria):
         return tuple(criteria)
     plain = [c.model_dump() if hasattr(c, "model_dump") else c for c in criteria]

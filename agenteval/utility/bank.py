@@ -118,9 +118,9 @@ def rank_bank(
     chosen = [i for i, c in enumerate(concepts) if c.id in _file()["core"]]
     general = _OF_GENERAL if kinds else _OF_NONE
     for kind, most in [*((kind, _OF_KIND) for kind in kinds), (GENERAL, general)]:
-        others = [i for i, c in enumerate(concepts) if c.group == kind and i not in chosen]
-        others.sort(key=lambda i: -nearest[i])
-        chosen += [i for i in others[:most] if nearest[i] >= _FLOOR * nearest[others[0]]]
+        remaining = [i for i, c in enumerate(concepts) if c.group == kind and i not in chosen]
+        remaining.sort(key=lambda i: -nearest[i])
+        chosen += [i for i in remaining[:most] if nearest[i] >= _FLOOR * nearest[remaining[0]]]
     chosen.sort(key=lambda i: -nearest[i])
     return Ranking(tuple(concepts[i] for i in chosen), score[chosen], vectors[chosen], kinds)
 
@@ -161,13 +161,13 @@ def draw(ranking: Ranking, seed: int, *, count: int = 6) -> list[Criterion]:
     spread = float(ranking.score.std()) or 1.0
     score = ranking.score[rows, columns] + _NOISE * spread * noise
     vectors = ranking.vectors[rows, columns]
-    taken: list[int] = []
+    drawn: list[int] = []
     for _ in range(min(count, len(rows))):
-        near = (vectors @ vectors[taken].T).max(axis=1) if taken else np.zeros(len(rows))
+        near = (vectors @ vectors[drawn].T).max(axis=1) if drawn else np.zeros(len(rows))
         value = score - _REPULSION * spread * near
-        value[taken] = -np.inf
-        taken.append(int(np.argmax(value)))
-    return [ranking.concepts[i].criterion(int(columns[i]), seed=seed) for i in taken]
+        value[drawn] = -np.inf
+        drawn.append(int(np.argmax(value)))
+    return [ranking.concepts[i].criterion(int(columns[i]), seed=seed) for i in drawn]
 
 
 def longest_entries(number: int = 12) -> list[Criterion]:

@@ -53,14 +53,15 @@ def quantify(
     criteria: options.CriteriaFile = None,
     *,
     max_unscored: Annotated[
-        float, typer.Option(help="Exit 3 when a larger share of cells is unscored.", min=0, max=1)
+        float,
+        typer.Option(help="Exit with 3 if a larger share of cells is unscored.", min=0, max=1),
     ] = 0.1,
     score_failed_runs: Annotated[
         str | None,
         typer.Option(
             metavar="worst",
-            help="Count runs whose system failed as the worst level. Default: they are left out of "
-            "means and reported.",
+            help="Count runs whose system failed as the worst level. Default: report them "
+            "separately and exclude them from means.",
             show_default=False,
         ),
     ] = None,
@@ -68,15 +69,15 @@ def quantify(
         str | None,
         typer.Option(
             metavar="WIDTH",
-            help="Judge cases in random order until no always-valid interval is wider (0.1), or, "
-            "of two systems, until it is decided which is better (decided).",
+            help="Judge cases in random order until every always-valid interval is at most this "
+            "wide (e.g. 0.1), or until it is settled which of two systems is better (decided).",
             show_default=False,
         ),
     ] = None,
     limits: options.LimitOptions,
     output: options.OutputOptions,
 ) -> None:
-    """Score every run on every criterion. Stop it at any time; the same command goes on."""
+    """Score every run on every criterion. If interrupted, run the same command to continue."""
     from agenteval.utility import api
 
     with following("judging") as progress:
@@ -93,43 +94,42 @@ def quantify(
 
 @dataclass(frozen=True)
 class ExaminationOptions:
-    """What is examined besides the ratings of runs and copies, and the gate."""
+    """Further examinations besides ratings of runs and copies, and the gate."""
 
     scores: Path | None = option(
-        None, help="Examine ratings made elsewhere instead: a table or a log."
+        None, help="Examine these ratings (a table or a log) instead of judging runs."
     )
-    labels: Path | None = option(
-        None, help="Labels of these runs by people, as for `agree`: do people agree?"
-    )
-    min_cases: int = option(20, help="Below this many cases nothing is decided.", min=2)
+    labels: Path | None = option(None, help="Human labels of these runs, as for `agree`.")
+    min_cases: int = option(20, help="Minimum number of cases for a verdict.", min=2)
     deterministic: bool = option(
         False,
         "--deterministic",
-        help="The judge of --scores is a function: it needs no repeats to agree with itself.",
+        help="The judge in --scores is deterministic: it needs no repeats.",
     )
     sequential: bool = option(
         False,
         "--sequential",
-        help="Cases in random order, a look after 20, 40, 80, ...; stop when no verdict is open.",
+        help="Judge cases in random order, check after 20, 40, 80, ... and stop when every "
+        "verdict is settled.",
     )
     output: Path | None = option(
-        None, "-o", "--output", help="Where the criteria go, with what was found."
+        None, "-o", "--output", help="Output file of the criteria with their verdicts."
     )
     probes: bool = option(
         False,
         "--probes",
-        help="Also ask in other ways and with attacks in the text: what sways the judge?",
+        help="Also probe the judge with other prompts and with attacks in the text.",
     )
     attacked: int | None = option(
-        None, help="Most runs that --probes put an attack in. Default: 80.", min=1
+        None, help="With --probes: attack at most this many runs. Default: 80.", min=1
     )
     gate: bool = option(
         False,
         "--gate",
-        help="Exit 4 (not enough data) or 5 (not trustworthy, or a criterion is refuted).",
+        help="Exit with 4 (not enough data) or 5 (not trustworthy, or a criterion is refuted).",
     )
     allow_criterion: list[str] | None = option(
-        None, help="A refuted criterion that --gate lets pass. Repeatable."
+        None, help="Refuted criterion that --gate ignores. Repeatable."
     )
 
 
@@ -147,7 +147,7 @@ def verify(
     limits: options.LimitOptions,
     shown: options.OutputOptions,
 ) -> None:
-    """Say which criteria to keep and whether the judge can be trusted.
+    """Decide which criteria to keep and whether to trust the judge.
 
     Every run and perturbed copies of it are judged.
     """
@@ -185,7 +185,7 @@ def verify(
 @grouped
 def perturb(
     runs: Annotated[str, typer.Argument(help="File, folder, glob in quotes, or - for stdin.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Where the texts go, as JSONL.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Output file (JSON Lines).")],
     copies: options.CopyOptions,
     *,
     columns: options.Columns = None,
@@ -193,7 +193,7 @@ def perturb(
     limit: options.FirstRuns = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write runs and perturbed copies, to be rated elsewhere.
+    """Write runs and perturbed copies for rating elsewhere.
 
     `agenteval verify --scores` then reads the ratings.
     """

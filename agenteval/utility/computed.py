@@ -71,18 +71,18 @@ class WithComputed:
     def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
         """Return the batches of the inner judge; computed criteria join the first one."""
         computed = tuple(c for c in criteria if c.judge)
-        asked = self.inner.batches([c for c in criteria if not c.judge])
-        return [asked[0] + computed, *asked[1:]] if asked else [computed] if computed else []
+        batches = self.inner.batches([c for c in criteria if not c.judge])
+        return [batches[0] + computed, *batches[1:]] if batches else [computed] if computed else []
 
     async def evaluate(self, unit: JudgeUnit) -> Outcome:
         """Return one result per criterion. Raises what the inner judge raises."""
-        asked = tuple(c for c in unit.criteria if not c.judge)
+        judged = tuple(c for c in unit.criteria if not c.judge)
         call: CallRecord | Trial = CallRecord(shown=())
         results = {}
-        if asked:
-            outcome = await self.inner.evaluate(replace(unit, criteria=asked))
+        if judged:
+            outcome = await self.inner.evaluate(replace(unit, criteria=judged))
             call = outcome.call
-            results = dict(zip((c.id for c in asked), outcome.results, strict=True))
+            results = dict(zip((c.id for c in judged), outcome.results, strict=True))
         for criterion in unit.criteria:
             if criterion.judge:
                 answer = await asyncio.to_thread(_answer, unit, criterion)
@@ -94,7 +94,7 @@ class WithComputed:
 def _answer(unit: JudgeUnit, criterion: Criterion) -> LevelAnswer | NoAnswer:
     reference = criterion.judge_options.get("pattern") or unit.run.reference
     if reference is None:
-        return NoAnswer("unscored:unsupported", "the run has no reference")
+        return NoAnswer("unscored:unsupported", "the run does not have a reference")
     compare = KINDS[criterion.judge or ""].compare
     try:
         right, why = compare(
@@ -123,7 +123,8 @@ def check_computed(criteria: Sequence[Criterion], references: Sequence[str | Non
         levels = criterion.scale in ("binary", "ordinal") and criterion.order != "unclear"
         if not levels or criterion.allow_na or criterion not in criteria:
             raise InputError(
-                "is computed: it needs levels from wrong to right, without parts or n/a", where
+                "is computed: it needs levels from wrong to right, without sub-criteria or n/a",
+                where,
             )
         if "pattern" not in options and not any(r and kind.usable(r) for r in references):
             what = f"that {criterion.judge} can use" if any(references) else "at all"
@@ -144,7 +145,7 @@ def _kind_of(criterion: Criterion, where: str) -> ReferenceCheck:
     try:
         re.compile(str(criterion.judge_options.get("pattern", "")))
     except re.error as error:
-        raise InputError(f"the pattern cannot be used: {error}", where) from None
+        raise InputError(f"invalid pattern: {error}", where) from None
     return KINDS[name]
 
 
@@ -218,15 +219,15 @@ def number_of(text: str) -> Fraction | None:
 
 
 def _numeric(text: str, reference: str, options: Mapping[str, Any]) -> tuple[bool, str]:
-    wanted = _number_of_reference(reference)
-    if wanted is None:
-        raise ValueError(f"{reference[:40]!r} holds no number")
+    expected = _number_of_reference(reference)
+    if expected is None:
+        raise ValueError(f"{reference[:40]!r} does not contain a number")
     stated = number_of(final_answer(text))
     if stated is None:
-        return False, "no number is stated"
-    relative = Fraction(options.get("relative", 1e-9)) * max(abs(stated), abs(wanted))
-    near = abs(stated - wanted) <= max(relative, Fraction(options.get("absolute", 1e-12)))
-    return near, f"states {_shown(stated)}, the reference is {_shown(wanted)}"
+        return False, "the answer does not state a number"
+    relative = Fraction(options.get("relative", 1e-9)) * max(abs(stated), abs(expected))
+    near = abs(stated - expected) <= max(relative, Fraction(options.get("absolute", 1e-12)))
+    return near, f"states {_shown(stated)}, the reference is {_shown(expected)}"
 
 
 def _number_of_reference(reference: str) -> Fraction | None:
@@ -260,9 +261,9 @@ def _elements(text: str) -> frozenset[str | Fraction]:
 
 
 def _set(text: str, reference: str, options: Mapping[str, Any]) -> tuple[bool, str]:
-    stated, wanted = _elements(final_answer(text)), _elements(_plain(reference))
-    shown = ", ".join(sorted(map(str, stated ^ wanted)))
-    return stated == wanted, f"differ by {shown[:200]}" if shown else "the same elements"
+    stated, expected = _elements(final_answer(text)), _elements(_plain(reference))
+    shown = ", ".join(sorted(map(str, stated ^ expected)))
+    return stated == expected, f"differ by {shown[:200]}" if shown else "the same elements"
 
 
 def _json(text: str, reference: str, options: Mapping[str, Any]) -> tuple[bool, str]:
@@ -270,7 +271,7 @@ def _json(text: str, reference: str, options: Mapping[str, Any]) -> tuple[bool, 
     try:
         pair.append(parse_reply(text).value)
     except ReplyError:
-        return False, "no JSON is stated"
+        return False, "the answer does not contain JSON"
     keys = options.get("keys")
     if keys is not None and isinstance(pair[0], dict):
         pair = [{k: v.get(k) for k in keys} if isinstance(v, dict) else v for v in pair]
@@ -298,7 +299,7 @@ def _regex(text: str, pattern: str, options: Mapping[str, Any]) -> tuple[bool, s
             timeout=SECONDS,
         )
     except subprocess.TimeoutExpired:
-        raise TimeoutError(f"not done after {SECONDS:g} s") from None
+        raise TimeoutError(f"not finished after {SECONDS:g} s") from None
     if search.returncode:
         error = search.stderr.decode("utf-8", "replace").strip()
         raise ValueError(error.rpartition("\n")[2][:200])
@@ -307,10 +308,8 @@ def _regex(text: str, pattern: str, options: Mapping[str, Any]) -> tuple[bool, s
 
 @dataclass(frozen=True)
 class ReferenceCheck:
-    """How a computed criterion compares the last turn with the reference.
-
-    `compare` returns whether they match, and an explanation.
-    """
+    """Comparison of the last turn with the reference. `compare` returns whether they match, and an
+    explanation."""
 
     compare: Callable[[str, str, Mapping[str, Any]], tuple[bool, str]]
     options: tuple[str, ...] = ()

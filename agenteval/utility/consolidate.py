@@ -37,8 +37,8 @@ _WHY = ("question", "idea", "why", "reason", "name", "title")
 class ConsolidationReply:
     """The ideas in a reply about a numbered list (numbers from 0).
 
-    `ideas` are disjoint; an entry in none was not placed, or placed in two ideas. `part_of` holds
-    (part, whole). `problems`: one line for each kind of thing that was left out.
+    `ideas` are disjoint; an entry in none was not assigned, or assigned twice. `part_of` has (part,
+    whole) pairs. `problems` has one line for each kind of ignored statement.
     """
 
     ideas: tuple[tuple[str, tuple[int, ...]], ...]
@@ -57,7 +57,7 @@ def read_ideas(text: str, criteria: Sequence[Criterion]) -> ConsolidationReply:
     by_name = {fold_name(c.name): n for n, c in enumerate(criteria)}
 
     def index_of(entry: Any) -> int | None:
-        """The entry's number from 0; None when there is no such entry."""
+        """Return the number of the entry from 0, or None when it does not exist."""
         if isinstance(entry, dict):
             entry = entry.get("number", entry.get("id", entry.get("name")))
         if isinstance(entry, str):
@@ -93,10 +93,10 @@ def read_ideas(text: str, criteria: Sequence[Criterion]) -> ConsolidationReply:
             wrong += 1
     agreed = tuple(pair for pair in pairs if pair[::-1] not in pairs)
     left_out = {
-        "named that do not exist": unknown,
-        "put into two ideas at once, so into neither": sum(n > 1 for n in placed.values()),
+        "named but do not exist": unknown,
+        "assigned to two ideas at once, so to neither": sum(n > 1 for n in placed.values()),
         "not placed": len(criteria) - len(placed),
-        "named as parts of themselves or of nothing": wrong + len(pairs) - len(agreed),
+        "named as parts of themselves or of unknown entries": wrong + len(pairs) - len(agreed),
     }
     problems = tuple(f"{count} {what}" for what, count in left_out.items() if count)
     return ConsolidationReply(ideas, agreed, problems)
@@ -227,11 +227,11 @@ class Consolidator:
         ) -> None:
             """Group the names that the entries of the pieces stand for, as the replies say."""
             nonlocal usage, requests
-            asked = [piece for piece in pieces if len(piece) > 1]
+            asked_pieces = [piece for piece in pieces if len(piece) > 1]
             replies = await asyncio.gather(
-                *(self._ask([clusters.representatives[n] for n in piece]) for piece in asked)
+                *(self._ask([clusters.representatives[n] for n in piece]) for piece in asked_pieces)
             )
-            for piece, reply in zip(asked, replies, strict=True):
+            for piece, reply in zip(asked_pieces, replies, strict=True):
                 if isinstance(reply, ReplyError | ModelError | BudgetExceeded):
                     usage += reply.spent or Usage()
                     requests += 2 if isinstance(reply, ReplyError) else 1
@@ -239,8 +239,8 @@ class Consolidator:
                     continue
                 usage, requests = usage + reply.usage, requests + 1 + reply.repaired
                 problems.extend(reply.value.problems)
-                for part, whole in reply.value.part_of:
-                    part_of[piece[part], piece[whole]] = None
+                for part, container in reply.value.part_of:
+                    part_of[piece[part], piece[container]] = None
                 for question, entries in reply.value.ideas:
                     idea = max(labels) + 1
                     for n in (n for entry in entries for n in members[piece[entry]]):

@@ -41,8 +41,8 @@ def find_criteria(task: str) -> Path:
         if path := criteria_named(name):
             return path
     raise InputError(
-        f"no criteria for task {task!r}; make them with `agenteval criteria --task {task}` "
-        "or name a file with --criteria",
+        f"no criteria for task {task!r}; create them with `agenteval criteria --task {task}` or "
+        "choose a file with --criteria",
         "--criteria",
     )
 
@@ -72,7 +72,7 @@ def load_criteria(path: Path, *, task: str = "") -> LoadedCriteria:
     if isinstance(value, dict) and isinstance(value.get("criteria"), list):
         version = value.get("schema", SCHEMA_VERSION)
         if not isinstance(version, int) or version > SCHEMA_VERSION:
-            supported = f"this agenteval reads up to {SCHEMA_VERSION}"
+            supported = f"this version of agenteval reads up to {SCHEMA_VERSION}"
             raise InputError(f"schema {version!r}: {supported}", str(path))
         entries, of_task, where = value["criteria"], str(value.get("task", "")), f"{path}: criteria"
     elif isinstance(value, list) and all(map(_is_plain, value)):
@@ -92,7 +92,7 @@ def load_criteria(path: Path, *, task: str = "") -> LoadedCriteria:
     except ValidationError as error:
         raise InputError(first_problem(error), str(path)) from error
     if not criteria:
-        raise InputError("the file holds no criterion", str(path))
+        raise InputError("the file has no criteria", str(path))
     expected = {name for c in criteria for _, leaf in c.leaves() for name in leaf.expect}
     if removed := sorted(expected.intersection(REMOVED)):
         notes.append(f"`expect` names perturbations that no longer exist: {', '.join(removed)}")
@@ -141,7 +141,7 @@ def _checked(item: Any, where: str, notes: list[str]) -> Criterion:
     if _are_texts(levels):
         applicable = [v for v in levels if not is_not_applicable(v)]
         if 2 <= len(applicable) < len(levels):
-            notes.append(f'{entry.get("name")}: "not applicable" is no level; read as allow_na')
+            notes.append(f'{entry.get("name")}: "not applicable" is not a level; read as allow_na')
             entry |= {"accepted_values": applicable, "allow_na": True}
     parts = entry.pop("sub_criteria", None) or ()
     if isinstance(parts, list):
@@ -175,7 +175,7 @@ def _resolved(criterion: Criterion, stated: Any, notes: list[str]) -> dict[str, 
         settled = Settled((), "worst_to_best", criterion.scale, reason or None)
     else:
         if stated == "unclear":
-            why = reason or "unclear: so the file states"
+            why = reason or "unclear according to the file"
             settled = Settled((), "unclear", criterion.scale, why)
         elif bounds is not None:  # the bounds of a file are worst and best as they are
             settled = settle_range(bounds, stated or "worst_to_best", criterion.name)

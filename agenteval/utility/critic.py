@@ -54,7 +54,7 @@ class FailedProposal:
 
 
 class _Asker:
-    """What critic and sub-critic share: model, task, templates, requests and repairs."""
+    """Shared parts of critic and sub-critic: model, task, templates, requests and repairs."""
 
     origin: str  # in the provenance of the criteria; also the role of the requests
     max_tokens: int  # of a reply: room for the whole rubric
@@ -106,11 +106,11 @@ class _Asker:
     async def _ask(
         self, request: Request, read: Callable[[str], CriticReading], seed: int
     ) -> Proposal:
-        """What the reply proposes, or the one repair by the third template; the rung tells which.
+        """Return the proposals in the reply, or in the repair by the third template; `rung` tells
+        which.
 
-        A stored reply that cannot be read is passed over for a later stored one, and with
-        `retry_failed` for a new one. Raises as `asking.ask`; the error says that the reply comes
-        from the store.
+        An unreadable stored reply is skipped for a later stored one, and with `retry_failed` for a
+        new one. Raises as `asking.ask`; the error states that the reply comes from the store.
         """
 
         def repair(problem: str) -> str:
@@ -118,7 +118,7 @@ class _Asker:
 
         while True:
             try:
-                asked = await asking.ask(self.client, request, read, repair)
+                answer = await asking.ask(self.client, request, read, repair)
                 break
             except ReplyError as error:
                 following = replace(request, attempt=request.attempt + 1)
@@ -126,17 +126,17 @@ class _Asker:
                 if not stored or getattr(self.client.transport, "recorded", False):
                     raise
                 if not (self.retry_failed or self.client.has_stored(following)):
-                    why = f"{error} (a reply from the store; --retry-failed asks again)"
+                    why = f"{error} (a stored reply; use --retry-failed to ask again)"
                     raise ReplyError(why) from error
                 request = following
-        reading = asked.value
+        reading = answer.value
         return Proposal(
             seed=seed,
             criteria=self._sign(sanitized(reading.criteria, reading.problems), seed),
             problems=tuple(reading.problems),
-            usage=asked.usage,
-            rung=f"repair:{reading.rung}" if asked.repaired else reading.rung,
-            raw=asked.text,
+            usage=answer.usage,
+            rung=f"repair:{reading.rung}" if answer.repaired else reading.rung,
+            raw=answer.text,
         )
 
     def _sign(self, criteria: Sequence[Criterion], seed: int) -> tuple[Criterion, ...]:
@@ -255,7 +255,7 @@ class Critic(_Asker):
         """The proposal with the orders that the critic states when asked; what went wrong is among
         the problems. Raises Unauthorized, and StoreError of a recording that cannot be stored."""
         best: dict[int, str] = {}
-        why, spent = "the critic did not say", Usage()
+        why, spent = "the critic did not state it", Usage()
         try:
             reply = await self.client.complete(self.order_request(unclear, proposal.seed))
             spent = Usage() if reply.cached else reply.usage
@@ -270,8 +270,12 @@ class Critic(_Asker):
         problems = [p for p in proposal.problems if not p.startswith(unsettled)]
         answers = [best.get(number) for number in range(1, len(unclear) + 1)]
         for leaf, answer in zip(unclear, answers, strict=True):
-            outcome = _OUTCOMES[answer] if answer else f"{why}; it stays unclear and has no mean"
-            problems.append(f"{leaf.name}: order asked of the critic: {outcome}")
+            outcome = (
+                _OUTCOMES[answer]
+                if answer
+                else f"{why}; the order stays unclear, so the criterion has no mean"
+            )
+            problems.append(f"{leaf.name}: order according to the critic: {outcome}")
         remaining = iter(answers)
 
         def ordered(criterion: Criterion) -> Criterion:
@@ -365,11 +369,11 @@ class SubCritic(_Asker):
         for divided in reply.criteria:
             owner = ids.get(divided.id)
             if owner is None:
-                problems.append(f"{divided.name}: nobody asked for this criterion; left out")
+                problems.append(f"{divided.name}: this criterion was not requested; dropped")
             elif owner in parts:
                 problems.append(f"{divided.name}: divided twice; the first division is kept")
             elif not divided.sub_criteria:
-                problems.append(f"{divided.name}: came back without sub-criteria; kept whole")
+                problems.append(f"{divided.name}: returned without sub-criteria; kept undivided")
             else:
                 parts[owner] = divided.sub_criteria
         without_levels: dict[str, Any] = {
@@ -412,7 +416,7 @@ def sampling(seed: int, temperature: float | None, *, max_tokens: int = 6000) ->
 _OUTCOMES = {
     "first": "the first value is the best",
     "last": "the last value is the best",
-    "none": "its values are no grades in this order; it is counted and has no mean",
+    "none": "its values are not grades in this order; it is counted but has no mean",
 }
 
 

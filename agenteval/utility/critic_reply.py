@@ -266,7 +266,7 @@ def _read_all(entries: Sequence[_Entry], problems: list[str], depth: int = 0) ->
 
 
 def _read_one(name: str, raw: dict[str, Any], notes: list[str], depth: int) -> Criterion:
-    """One criterion. Raises ValueError with the reason when it has no usable scale."""
+    """Return one criterion. Raises ValueError with the reason when it has no usable scale."""
     if any(isinstance(value, Doubled) for value in raw.values()):
         raise ValueError("it stands twice with different content")
     description, hint = (
@@ -397,13 +397,13 @@ def sanitized(criteria: Sequence[Criterion], problems: list[str]) -> list[Criter
             continue
         long = any(len(text or "") > limits[key] for key, text in texts.items())
         if long or any(len(level) > LEVEL for level in criterion.accepted_values):
-            problems.append(f"{changes['name']}: texts were cut: too long to be shown")
+            problems.append(f"{changes['name']}: long texts were shortened")
         parts = tuple(sanitized(criterion.sub_criteria, problems))
         if parts or not criterion.sub_criteria:
             changes |= {"accepted_values": levels, "sub_criteria": parts}
             harmless.append(criterion.model_copy(update=changes))
     if len(criteria) > MOST:
-        problems.append(f"{len(criteria) - MOST} criteria beyond the first {MOST} were left out")
+        problems.append(f"{len(criteria) - MOST} criteria beyond the first {MOST} were dropped")
     return harmless
 
 

@@ -69,14 +69,16 @@ class DistributionJudge:
         self.options = options or QuantifierOptions()
         names = "distribution_user", "distribution_criterion"
         self._user, self._entry = (load_prompt("agenteval.utility", n) for n in names)
-        one, heat = self.options.one_per_call, self.options.temperature
+        one_per_call, heat = self.options.one_per_call, self.options.temperature
         self.source = Source(
             evaluator=f"utility.{kind}",
             version=1,
             model=client.model,
             prompt_sha256=content_hash([self._user.sha256, self._entry.sha256]),
             parameters={
-                **({"one_per_call": one} if kind == "decisions" else {"temperature": heat}),
+                **(
+                    {"one_per_call": one_per_call} if kind == "decisions" else {"temperature": heat}
+                ),
                 "task": content_hash([task.name, task.description]),
                 "endpoint": client.address,
                 **self.options.unusual,
@@ -122,27 +124,27 @@ class DistributionJudge:
             "logprobs": True,
             "top_logprobs": _TOP,
         }
-        asked = []
+        requests = []
         for path, leaf in leaves:
             letters = list(zip(ascii_uppercase, _levels(leaf), strict=False))
             criterion = self._entry.render(c=leaf, letters=letters)
             text = self._user.render(**values, criterion=criterion)
             about = [(path, leaf)]
-            asked.append((about, request(about, text, parameters=parameters)))
-        return asked
+            requests.append((about, request(about, text, parameters=parameters)))
+        return requests
 
     async def evaluate(self, unit: JudgeUnit) -> Outcome:
         """Return one Score or Failure per criterion; raises the first error of its requests."""
         leaves, most = leaves_of(unit.criteria), 255 if self.kind == "decisions" else _TOP
-        why = f"only a criterion with 2 to {most} levels has probabilities of them"
+        why = f"only a criterion with 2 to {most} levels can have level probabilities"
         answers: dict[str, LevelAnswer | NoAnswer] = {
             path: NoAnswer("unscored:unsupported", why)
             for path, leaf in leaves
             if leaf.scale == "numeric" or len(_levels(leaf)) > most
         }
-        asked = self.requests(unit, [leaf for leaf in leaves if leaf[0] not in answers])
+        requests = self.requests(unit, [leaf for leaf in leaves if leaf[0] not in answers])
         replies = await asyncio.gather(
-            *(self.client.complete(request) for _, request in asked), return_exceptions=True
+            *(self.client.complete(request) for _, request in requests), return_exceptions=True
         )
         good = [reply for reply in replies if isinstance(reply, Reply)]
         if error := next((r for r in replies if isinstance(r, BaseException)), None):
@@ -150,13 +152,13 @@ class DistributionJudge:
                 paid = (reply.usage for reply in good if not reply.cached)
                 error.spent = sum(paid, start=error.spent or Usage())
             raise error
-        for (about, _), reply in zip(asked, good, strict=True):
+        for (about, _), reply in zip(requests, good, strict=True):
             answers |= self._read(reply, about)
         results = tuple(
             to_result(c, cell_key(unit, c, self.source.sha256), answers, None)
             for c in unit.criteria
         )
-        shown = tuple(path for about, _ in asked for path, _ in about)
+        shown = tuple(path for about, _ in requests for path, _ in about)
         return Outcome(results, call_record(shown, good, None) if good else CallRecord())
 
     def _read(self, reply: Reply, about: Sequence[Leaf]) -> dict[str, LevelAnswer | NoAnswer]:
@@ -194,7 +196,7 @@ def _decided(answers: Sequence[dict[str, Any]], leaf: Criterion) -> LevelAnswer 
     with a probability for every level and for nothing else."""
     kind, kinds = _scale(leaf)["type"], [answer.get("type") for answer in answers]
     if not answers:
-        return NoAnswer("unscored:missing", "the endpoint does not answer this question")
+        return NoAnswer("unscored:missing", "the endpoint did not answer this question")
     if kinds == ["refusal"]:
         return NoAnswer("unscored:refusal", "the endpoint declined this question")
     levels, name = answers[0].get("probabilities"), "label" if kind == "score" else "value"
@@ -229,11 +231,11 @@ def _lettered(token: Mapping[str, Any], leaf: Criterion, text: str) -> LevelAnsw
         if level is None:
             continue
         if not _is_number(logprob) or logprob > TOLERANCE:
-            return NoAnswer("unscored:parse", f"{level!r}: {logprob!r} is no log-probability")
+            return NoAnswer("unscored:parse", f"{level!r}: {logprob!r} is not a log-probability")
         masses[level] += math.exp(logprob)
     mass = math.fsum(masses.values())
     if not LEAST_MASS <= mass <= 1 + TOLERANCE:
-        why = f"the letters hold {mass:.3f} of the probability, not {LEAST_MASS} to 1"
+        why = f"the letters hold {mass:.3f} of the probability; at least {LEAST_MASS} is needed"
         return NoAnswer("unscored:parse", f"{why}; the reply is {text[:60]!r}")
     masses = {level: m / mass for level, m in masses.items()}
     return _answer(masses, leaf, {"outside": round(max(0.0, 1 - mass), 6)})

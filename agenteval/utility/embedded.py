@@ -34,7 +34,7 @@ from agenteval.utility.sentences import split_sentences
 
 MIN_SENTENCES = 2
 NORMAL = 1.702  # the logistic with this slope is within .01 of the normal distribution function
-NOT_MEASURED = "it grades conciseness, by length, and nothing else has been shown to hold"
+NOT_MEASURED = "it only grades conciseness, by length; nothing else has been validated"
 _WORD = re.compile(r"\w+(?:['’.,-]\w+)*")
 
 Counts = NDArray[np.int64]
@@ -42,9 +42,9 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class CriterionKind:
-    """What holds of one kind of criterion: whether it is offered, and the reason in words.
+    """Properties of one kind of criterion: whether it is offered, and the reason in words.
 
-    center, scale: mean and standard deviation of its statistic on the development set.
+    `center` and `scale` are mean and standard deviation of its statistic on the development set.
     """
 
     name: str
@@ -131,7 +131,7 @@ class EmbeddedJudge:
         )
 
     def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
-        """All criteria at once."""
+        """All criteria in one batch."""
         return [tuple(criteria)] if criteria else []
 
     async def evaluate(self, unit: JudgeUnit) -> Outcome:
@@ -171,12 +171,12 @@ class EmbeddedJudge:
             parts = ((part, self._unsupported(part, prose)) for part in criterion.sub_criteria)
             return next((f"{part.id}: {why}" for part, why in parts if why), None)
         if criterion.scale not in ("ordinal", "binary") or criterion.order != "worst_to_best":
-            return "it grades on ordered accepted values only"
+            return "it can only use ordered levels"
         kind = self._kind(criterion)
         if not kind.supported:
             return kind.reason
         if len(prose.words) < MIN_SENTENCES:
-            return f"the run holds {len(prose.words)} sentence(s) of prose"
+            return f"the run has {len(prose.words)} sentence(s) of prose"
         return None
 
     def _kind(self, criterion: Criterion) -> CriterionKind:
@@ -191,9 +191,9 @@ def named_concept(criterion: Criterion) -> str | None:
     def folded(*names: str) -> set[str]:
         return {" ".join(name.casefold().replace("-", " ").split()) for name in names}
 
-    wanted = folded(criterion.id, criterion.name)
+    labels = folded(criterion.id, criterion.name)
     for concept in load_bank():
-        if wanted & folded(concept.id, *(name for name, _ in concept.phrasings)):
+        if labels & folded(concept.id, *(name for name, _ in concept.phrasings)):
             return concept.id
     return None
 

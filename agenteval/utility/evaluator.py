@@ -128,8 +128,8 @@ class JudgeEvaluator:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the texts: another process evaluates units and does not list them."""
-        kept = {name: value for name, value in self.__dict__.items() if name != "_texts"}
-        return {**kept, "variants": ()}
+        state = {name: value for name, value in self.__dict__.items() if name != "_texts"}
+        return {**state, "variants": ()}
 
     async def evaluate(self, unit: Unit[Item]) -> Outcome:
         """Return the judge's results for one call; what goes wrong comes back as Failures. Raises

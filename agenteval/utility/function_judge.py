@@ -93,11 +93,11 @@ class FunctionJudge:
         )
 
     def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
-        """All criteria of a run at once; the function is called for one after the other."""
+        """All criteria of a run in one batch; the function is called once per criterion."""
         return [tuple(criteria)] if criteria else []
 
     async def evaluate(self, unit: JudgeUnit) -> Outcome:
-        """One result per criterion; raises only errors of this package."""
+        """Return one result per criterion. Raises only errors of this package."""
         usage = await self.budget.charge()
         answers = await self._answers(unit)
         results = []
@@ -186,7 +186,7 @@ def _module_of(function: JudgeFunction) -> str:
 
 
 def _source_text(function: JudgeFunction) -> str:
-    """Raises InputError where there is none."""
+    """Return the source text. Raises InputError when there is none."""
     try:
         if not inspect.isroutine(function):
             raise TypeError

@@ -77,7 +77,7 @@ class Judging:
 
     @property
     def repeats(self) -> int:
-        """How often each text is judged."""
+        """Number of times each text is judged."""
         return self.how.repeats
 
     @property
@@ -109,7 +109,7 @@ class Judging:
         )
         recorded = choice.provider == "recorded"
         if self.how.probabilities and (choice.kind == "embedded" or recorded):
-            what = "a chat model's log-probabilities are asked for"
+            what = "needs a chat model that returns log-probabilities"
             raise InputError(f"{what}; {choice.name} has none", "--probabilities")
         if recorded:
             return replace(choice, path=recording_of(self.task.name, "judge"))
@@ -184,7 +184,7 @@ class Judging:
         return evaluator, client
 
     def say_judge(self) -> None:
-        """Note a judge that nobody chose, or that sees little. Raises InputError as `choice`."""
+        """Report a default judge, or one with limited abilities. Raises InputError as `choice`."""
         if self.recording is not None:
             self.watch.note(
                 "judge: replies of a capable large language model, written offline and recorded "
@@ -193,14 +193,12 @@ class Judging:
         if self.choice is not None and self.choice.kind == "embedded":
             name = self.judge.model if isinstance(self.judge, ChatModel) else self.judge
             why = ", since no other is configured" if name is None else ""
-            self.watch.note(
-                f"judge: embedded{why}: it grades conciseness, by length, and nothing else"
-            )
+            self.watch.note(f"judge: embedded{why}: it only grades conciseness, by length")
 
     @property
     def local_cost(self) -> str:
         """The cost of a judge that runs in this process, in words."""
-        return LOCAL if self.choice else "what the judge spends itself is not counted here"
+        return LOCAL if self.choice else "requests made by the judge itself are not counted here"
 
     def experiment(
         self, rated: JudgeEvaluator, client: Client | None, store: Store, *, announce: bool = True
@@ -283,10 +281,10 @@ def read_judging(
     if options.system is not None:
         items = _of_system(items, options.system, watch)
     if score_failed_runs not in (None, "worst"):
-        raise InputError(f"{score_failed_runs!r} is not `worst`", "--score-failed-runs")
+        raise InputError(f"must be 'worst', not {score_failed_runs!r}", "--score-failed-runs")
     if not options.with_reference and not in_python:
         leaks = [line for run, view in items for line in leak_lines(run, view)]
-        watch.warn_list("the judge may see the answer or the verdict:", leaks, most=5)
+        watch.warn_list("the judge may see the reference answer or the verdict:", leaks, most=5)
     read = _criteria_for(judge, criteria, task.name, watch)
     check_computed(read, [run.reference for run in used])
     computed = [c.name for c in read if c.judge]
@@ -321,20 +319,20 @@ def _judge_of(options: JudgeOptions) -> tuple[Model | JudgeFunction | Scorer, st
     judge, version, reference = options.judge, options.version, ""
     if isinstance(judge, ChatModel) and (judge.model or "").startswith("python:"):
         raise InputError(
-            "a judge in Python asks its model itself: no parameter is passed on",
+            "a Python judge calls its model itself: parameters are not passed on",
             "--param, --max-tokens, --reasoning-effort",
         )
     if isinstance(judge, str) and judge.startswith("python:"):
         reference = judge.removeprefix("python:")
         judge = load(reference, "--model")
         if isinstance(judge, Model):
-            raise InputError(f"{reference} is a {type(judge).__name__}, no judge", "--model")
+            raise InputError(f"{reference} is a {type(judge).__name__}, not a judge", "--model")
     judge = scorer_of(judge) or judge
     if isinstance(judge, Model):
         return judge, version
     if not (isinstance(judge, Scorer) or callable(judge)):
         accepted = "a model's name, a function of (run, criterion) or a scorer of another framework"
-        raise InputError(f"{type(judge).__name__} is none; a judge is {accepted}", "judge")
+        raise InputError(f"{type(judge).__name__} is not a judge; a judge is {accepted}", "judge")
     if reference and version is None and isinstance(judge, Scorer):
         try:
             _ = judge.parameters
@@ -347,12 +345,15 @@ def _judge_of(options: JudgeOptions) -> tuple[Model | JudgeFunction | Scorer, st
 def _refuse_model_options(options: JudgeOptions) -> None:
     """Raise InputError for options that only a model can follow."""
     if options.probabilities:
-        what = "a judge in Python returns {level: probability} itself"
+        what = "a Python judge returns {level: probability} itself"
         raise InputError(what, "--probabilities")
     max_cost = options.limits.max_cost if options.limits else None
     for option, value in {"--base-url": options.base_url, "--max-cost": max_cost}.items():
         if value is not None:
-            raise InputError("a judge in Python asks its model itself: none passes here", option)
+            raise InputError(
+                "a Python judge calls its model itself, so its replies are not recorded here",
+                option,
+            )
 
 
 def _criteria_for(
@@ -365,8 +366,8 @@ def _criteria_for(
     read = read_criteria(criteria, task, watch)
     if isinstance(judge, Scorer) and len(read) > 1:
         watch.warn(
-            f"{judge.name} of {judge.framework} knows no criteria: it is asked once for each text, "
-            "and its answer stands for each of them, but where it names its results"
+            f"{judge.name} of {judge.framework} does not support criteria: it is called once per "
+            "text, and its result is used for every criterion unless it names its results"
         )
     return read
 
@@ -400,7 +401,7 @@ def _task_of(
         if (folder / "task.yaml").is_file():
             name = str(folder)
     if name is None and described:
-        raise InputError("the runs name no task, or several; say which one", "--task")
+        raise InputError("the runs name no task or several tasks; choose one with --task", "--task")
     try:
         return find_task(name or "unnamed").task
     except InputError:
@@ -436,8 +437,10 @@ def _of_system(items: list[Item], name: str, watch: Watch) -> list[Item]:
     check_name(name, "--system")
     nameless = sum(run.system == "unnamed" for run, _ in items)
     if not nameless:
-        raise InputError("every run names its system already", "--system")
-    watch.note(f"{nameless} of {len(items)} runs name no system: they are those of {name} now")
+        raise InputError("every run already names its system", "--system")
+    watch.note(
+        f"{nameless} of {len(items)} runs do not name a system and are assigned to {name} now"
+    )
     return [
         (run, view)
         if run.system != "unnamed"
@@ -485,7 +488,8 @@ def warn_of_versions(store: Store, items: Sequence[Item], watch: Watch) -> None:
     replaced = [run.id for run, _ in items if (run.system, run.id) in names]
     if replaced:
         watch.warn(
-            f"{plural(len(replaced), 'run')} of the store had another text (first: {replaced[0]}). "
+            f"{plural(len(replaced), 'run')} in the store had a different text (first: "
+            f"{replaced[0]}). "
             "Tables show the newest text only. Name each version of a system with --system."
         )
     answers = [

@@ -44,7 +44,7 @@ Match = Literal["exact", "tolerant"]
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """One of the accepted values and how it matched; None means not applicable."""
+    """An accepted value and how it was matched; None means not applicable."""
 
     value: str | None
     match: Match

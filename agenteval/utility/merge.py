@@ -119,12 +119,12 @@ class CriterionClusters:
         """
         if self.vectors is None:
             return []
-        left, right = np.triu_indices(len(self.vectors), 1)
-        cosine = np.round((self.vectors @ self.vectors.T)[left, right], _DIGITS)
+        i_rows, j_rows = np.triu_indices(len(self.vectors), 1)
+        cosine = np.round((self.vectors @ self.vectors.T)[i_rows, j_rows], _DIGITS)
         order = np.argsort(-cosine, kind="stable")
         order = order[cosine[order] >= least]
         misses: dict[frozenset[int], NearMiss] = {}
-        for i, j, alike in zip(left[order], right[order], cosine[order], strict=True):
+        for i, j, alike in zip(i_rows[order], j_rows[order], cosine[order], strict=True):
             pair = frozenset({labels[i], labels[j]})
             if len(pair) == 2 and pair not in misses:
                 a, b = (self.representatives[k].name for k in (i, j))
@@ -158,9 +158,9 @@ class CriterionClusters:
             groups[label].append(name)
         merged = {label: self._merged(names, consolidated) for label, names in groups.items()}
         title = {label: criterion.name for label, criterion in merged.items()}
-        for part, whole in consolidated.part_of if consolidated else ():
+        for part, container in consolidated.part_of if consolidated else ():
             criterion = merged[labels[part]]
-            wholes = {title[labels[whole]], *criterion.provenance.part_of}
+            wholes = {title[labels[container]], *criterion.provenance.part_of}
             merged[labels[part]] = _with_provenance(criterion, part_of=tuple(sorted(wholes)))
         criteria = sorted(
             merged.values(),
@@ -229,9 +229,9 @@ class CriterionClusters:
             "cosine": None,
         }
         if self._vector:
-            left, right = (self._vector[i.wording].astype(float) for i in (item, best))
+            item_vector, best_vector = (self._vector[i.wording].astype(float) for i in (item, best))
             same = item.wording == best.wording
-            alias["cosine"] = 1.0 if same else round(float(left @ right), _DIGITS)
+            alias["cosine"] = 1.0 if same else round(float(item_vector @ best_vector), _DIGITS)
             alias["embedder"] = self._embedder
         if criterion.sub_criteria:
             alias["sub_criteria"] = [part.name for part in criterion.sub_criteria]
@@ -267,7 +267,7 @@ def threshold(embedder: Embedder | None, tau: float | None) -> float:
     if tau is None:
         return 1.0 if embedder is None else embedder.default_tau
     if not 0 < tau <= 1:
-        raise InputError(f"tau is {tau:g}; it must lie above 0 and at most at 1")
+        raise InputError(f"tau is {tau:g}; it must be above 0 and at most 1")
     if tau < 1 and embedder is None:
         raise InputError(f"tau {tau:g} needs an embedder; tau 1 merges equal names without one")
     return tau

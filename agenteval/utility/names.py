@@ -124,8 +124,8 @@ class Likeness:
         self.vectors, self._head_vectors = vectors, heads
         _, self._heads = np.unique([_stem(name.head) for name in names], return_inverse=True)
         self._negated = np.array([name.negated % 2 for name in names])
-        beside = [(name.words - {_stem(name.head)}) or {str(n)} for n, name in enumerate(names)]
-        _, self._beside = np.unique([" ".join(sorted(w)) for w in beside], return_inverse=True)
+        modifiers = [(name.words - {_stem(name.head)}) or {str(n)} for n, name in enumerate(names)]
+        _, self._beside = np.unique([" ".join(sorted(w)) for w in modifiers], return_inverse=True)
         self._words = _incidence([name.words for name in names])
         self._word_count = np.asarray(self._words.sum(axis=1), np.float32).ravel()
         levels = [_level_words(criterion) for criterion in representatives]
@@ -146,7 +146,7 @@ class Likeness:
         )
         # all words of one are words of the other
         within = shared == np.minimum(words[rows, None], words)
-        beside = self._beside[rows, None] == self._beside
+        same_modifiers = self._beside[rows, None] == self._beside
         opposed = within & (self._negated[rows, None] != self._negated)
-        cosine[opposed | (other_head & (within | beside))] = NEVER
+        cosine[opposed | (other_head & (within | same_modifiers))] = NEVER
         return cosine

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JudgeOptions(RunOptions, EndpointOptions, ExecutorOptions):
-    """Which runs are judged, and how the judge is asked."""
+    """The runs to judge, and how to prompt the judge."""
 
     judge: AnyJudge = option(
         None,
@@ -49,18 +49,20 @@ class JudgeOptions(RunOptions, EndpointOptions, ExecutorOptions):
     mapping: Mapping[str, str] | None = with_default(CommonOptions, "mapping", None)
     system: str | None = option(
         None,
-        help="Name of the system of runs that name none, e.g. bot-v2; their ids become NAME/ID.",
+        help="System name for runs without one, e.g. bot-v2; their ids become NAME/ID.",
         show_default=False,
     )
-    repeats: int = option(1, help="How often each text is judged.", min=1)
+    repeats: int = option(1, help="Number of times each text is judged.", min=1)
     seed: int = with_default(CommonOptions, "seed", 0)
     one_per_call: bool = option(
-        False, "--one-per-call", help="One criterion per request: less halo, n × cost."
+        False,
+        "--one-per-call",
+        help="Judge one criterion per request: less halo effect, but n times the cost.",
     )
     probabilities: bool = option(
         False,
         "--probabilities",
-        help="A probability for each level, from the log-probabilities of a chat model.",
+        help="Compute a probability for each level from the chat model's log-probabilities.",
     )
     limit: int | None = with_default(CommonOptions, "limit", None)
 
@@ -83,14 +85,14 @@ class JudgeKeywords(RunKeywords, EndpointKeywords, ExecutorKeywords, total=False
 
 @dataclass(frozen=True)
 class VerifiedJudge(JudgeOptions):
-    """As for `quantify`; each text is judged twice, so that the judge can disagree with itself."""
+    """Like the options of `quantify`, but each text is judged twice, to measure self-agreement."""
 
     repeats: int = with_default(JudgeOptions, "repeats", 2)
 
 
 @dataclass(frozen=True)
 class ProposeOptions(RunOptions, EndpointOptions):
-    """How critics propose criteria, and how proposals are merged."""
+    """Options for proposing and merging criteria."""
 
     model: Model = option(
         None,
@@ -99,21 +101,25 @@ class ProposeOptions(RunOptions, EndpointOptions):
         "Default: AGENTEVAL_MODEL, else embedded.",
         show_default=False,
     )
-    seeds: int = option(5, help="How many critics, each with its own seed.", min=1)
+    seeds: int = option(5, help="Number of critics, each with its own seed.", min=1)
     seed: int = with_default(CommonOptions, "seed", 0)
     tau: float | None = option(
-        None, help="Cosine from which two criteria merge; 1: only equal names.", min=0, max=1
+        None,
+        help="Minimum cosine similarity to merge two criteria; 1: merge only equal names.",
+        min=0,
+        max=1,
     )
     embedder: str | None = option(
-        None, help="sentence-transformers name or path, or endpoint:NAME."
+        None, help="Embedding model: sentence-transformers name or path, or endpoint:NAME."
     )
     examples: bool = option(
         True,
         "--examples/--no-examples",
-        help="Show the critic examples; without (task-based), the description only.",
+        help="Show the critic examples (solution-based); otherwise only the description "
+        "(task-based).",
     )
     sub_criteria: bool = option(
-        False, "--sub-criteria", help="Have a second agent divide the criteria."
+        False, "--sub-criteria", help="Let a second agent divide the criteria into sub-criteria."
     )
     bank: bool = option(False, "--bank", help="Show the critic the nearest entries of the bank.")
     kinds: Sequence[str] = option(
@@ -121,15 +127,15 @@ class ProposeOptions(RunOptions, EndpointOptions):
         "--kind",
         type=list[str] | None,
         convert=to_tuple,
-        help="Kind of task, for what comes from the bank; default: guessed, and told.",
+        help="Kind of task, to select criteria from the bank. Default: guessed and reported.",
         show_default=False,
     )
     consolidate: bool = option(
         True,
         "--consolidate/--no-consolidate",
-        help="Ask the critic which names are the same; without, merge by embedding alone.",
+        help="Ask the critic which names are equivalent; otherwise merge by embedding alone.",
     )
-    min_seeds: int = option(1, help="Keep what at least so many seeds proposed.", min=1)
+    min_seeds: int = option(1, help="Keep criteria proposed by at least this many seeds.", min=1)
     output: str | Path | None = option(
         None, "-o", "--output", type=Path | None, help="Default: criteria/TASK.json."
     )

@@ -1,4 +1,4 @@
-"""The page of a judge: what can be trusted, what was measured, what is missing, every run."""
+"""The page of a judge: verdict, measurements, missing results, and every run."""
 
 from __future__ import annotations
 
@@ -85,15 +85,15 @@ def utility_page(material: JudgeMaterial, *, most_runs: int = MOST_RUNS) -> str:
             "Perturbations",
             effects_table(verdicts, material.names),
             "Original minus copy, as a share of the scale: positive where the copy scores lower. "
-            "✓ as expected before scoring, ✗ surely not, ? undecided.",
+            "✓ as expected before scoring, ✗ refuted, ? undecided.",
         ),
         figures(_plan(material)),
         _section(
             "missing",
             "Not rated",
             missing_table(material),
-            "All judgements, those of perturbed copies included. A failure is never a score: it is "
-            "counted here and in no mean.",
+            "All judgements, including those of perturbed copies. Failures are counted here and "
+            "never enter a mean.",
         ),
         _runs(material, lines, opened),
     ]
@@ -119,7 +119,7 @@ def _summary(material: JudgeMaterial, opened: RunItems) -> list[Block]:
         text, kind = judge.verdict, _KINDS.get(judge.verdict, "not-enough-data")
     elif findings is not None:
         text = "judge not verified"
-        lines = [f"only the verdicts on criteria are known, {findings.origin}"]
+        lines = [f"only the verdicts on criteria are available, {findings.origin}"]
     warnings = judge.warnings if judge else ()
     missing = [*_missing(material), *_not_shown(material, opened)]
     tables = [evidence_table(judge), evidence_by_system(judge)] if judge else []
@@ -130,8 +130,8 @@ def _summary(material: JudgeMaterial, opened: RunItems) -> list[Block]:
         *(Listing(table) for table in tables if table.rows),
         Tiles(_tiles(material, opened.flags)),
         Columns(
-            [Lines(_measured(material) or ["means of the judge's ratings"], "What was measured")],
-            [Lines(missing or ["nothing: every judgement has a result"], "What is missing")],
+            [Lines(_measured(material) or ["means of the judge's ratings"], "Measurements")],
+            [Lines(missing or ["none: every judgement has a result"], "Missing results")],
         ),
     ]
 
@@ -189,14 +189,14 @@ def _missing(material: JudgeMaterial) -> list[str]:
     table = material.originals
     lines = [*material.notes, *lines_on_failed_runs(table)]
     if not (table.success >= 0).any():
-        lines.append("success is unknown for every run: nothing says which criteria tell it")
+        lines.append("success is unknown for every run: criteria cannot be checked against it")
     elif (table.success < 0).any():
         unknown = len(np.unique(table.run.codes[table.success < 0]))
-        lines.append(f"success is unknown for {unknown:,} runs: they count on neither side")
+        lines.append(f"success is unknown for {unknown:,} runs: they are in neither group")
     if int(table.repeat.max(initial=0)) == 0:
-        lines.append("every run was judged once: agreement of repeats is unknown")
+        lines.append("every run was judged once: the agreement of repeats is unknown")
     if len(table.present("system")) < 2:
-        lines.append("there is one system: nothing to compare it with")
+        lines.append("there is only one system, so there is no comparison")
     counts = {n: c for n, c in material.table.statuses().items() if ":" in n}
     if counts:
         kinds = ", ".join(f"{c:,} {n}" for n, c in sorted(counts.items()))
@@ -223,7 +223,7 @@ def _without_ratings(material: JudgeMaterial) -> Iterator[str]:
         if variant != ORIGINAL and copies < runs:
             yield (
                 f"{variant_label(variant, table.variant.names)}: {runs - copies:,} of {runs:,} "
-                "runs have no judged copy (it equals the original, or was not judged)"
+                "runs have no judged copy (the copy equals the original or was not judged)"
             )
 
 
@@ -235,7 +235,7 @@ def _not_shown(material: JudgeMaterial, opened: RunItems) -> list[str]:
         room = f" (texts here are limited to {MOST_BYTES // 1_000_000} million characters)"
         lines.append(
             f"{len(opened.lines):,} of {runs:,} runs can be opened here, those farthest from their "
-            f"label first; the others are named below the list{room if opened.without_room else ''}"
+            f"label first; the others are listed below{room if opened.without_room else ''}"
         )
     if opened.shortened:
         lines.append(
@@ -249,7 +249,7 @@ def _trusted(material: JudgeMaterial) -> Block:
         links = {c.name: f"c-{i}" for i, c in enumerate(material.criteria)}
         return Listing(trust_table(material.findings.criteria, material.names), links)
     command = Fragment("agenteval verify", "code")
-    meaning = "the means below say what the judge answered, not whether the answers hold."
+    meaning = "the means below show the judge's answers, not whether they can be trusted."
     words: Words = ["Not verified: run ", command, f". Until then {meaning}"]
     return Text(words, title="What can be trusted")
 
@@ -261,7 +261,7 @@ def _criteria(material: JudgeMaterial) -> PageSection:
         items.append(_criterion(material, criterion, f"c-{i}"))
     lead = (
         "Means run from 0 (worst level) to 1 (best). Intervals are 95%, with cases as units: "
-        "repeats of a case do not add to n. ✓ holds, ✗ does not, ? cannot be told."
+        "repeats of a case do not add to n. ✓ passes, ✗ fails, ? undecided."
     )
     table = Listing(criteria_table(material), links, titled=False)
     return PageSection("criteria", "Criteria", [table, Items(items)], lead)
@@ -271,7 +271,7 @@ def _criterion(material: JudgeMaterial, criterion: Criterion, id: str) -> Foldou
     verdict = material.findings.of(criterion.id) if material.findings else None
     blocks: list[Block] = [Text(cut(criterion.description, 4000))]
     if criterion.accepted_values:
-        order = "worst to best" if criterion.ordered else "in no known order, so without a mean"
+        order = "worst to best" if criterion.ordered else "without a known order, so without a mean"
         blocks.append(Text(f"Levels, {order}: {' → '.join(criterion.accepted_values)}", "quiet"))
     if criterion.order_reason:
         blocks.append(Text(f"Order: {criterion.order_reason}", "quiet"))
@@ -298,10 +298,10 @@ def _labels(material: JudgeMaterial, criterion: Criterion) -> str:
 
 def _runs(material: JudgeMaterial, lines: Sequence[RunLine], opened: RunItems) -> PageSection:
     here = {line.run for line in opened.lines}
-    others = [line.run for line in lines if line.run not in here]
-    count = f"{len(here):,} of {len(lines):,} runs." if others else f"{len(lines):,} runs."
+    omitted = [line.run for line in lines if line.run not in here]
+    count = f"{len(here):,} of {len(lines):,} runs." if omitted else f"{len(lines):,} runs."
     lead = (
-        f"{count} Choose one to see what the judge saw and said. Gap is the distance of a run's "
+        f"{count} Choose a run to see the judge's input and output. Gap is the distance of a run's "
         "mean from its label (1 success, 0 failed), spread the largest difference between two "
         "repeats of one criterion."
     )
@@ -313,9 +313,9 @@ def _runs(material: JudgeMaterial, lines: Sequence[RunLine], opened: RunItems) -
     if material.show:
         command = Fragment(material.show.replace("{run}", "ID"), "code")
         blocks.insert(0, Text(["From the command line: ", command], "note"))
-    if others:
-        title = f"{len(others):,} runs that are not on this page"
-        blocks.append(Items([Foldout("", title, [Text(listed(others, _MOST_NAMED), "note")])]))
+    if omitted:
+        title = f"{len(omitted):,} runs not on this page"
+        blocks.append(Items([Foldout("", title, [Text(listed(omitted, _MOST_NAMED), "note")])]))
     return PageSection("runs", "Runs", blocks, lead)
 
 
@@ -331,37 +331,38 @@ def _plan(material: JudgeMaterial) -> Plan:
     }
     plan: Plan = [
         (
-            "Which criteria hold",
-            "Agreement of repeats beside discrimination of success, with the verdict.",
+            "Which criteria can be kept",
+            "Agreement of repeats and discrimination of success, with the verdict.",
             lambda: plots.judge_points({"judge": verdicts}, labels),
         ),
         (
             "Success and failed",
-            "Mean per criterion and system. A criterion that means something sets them apart.",
+            "Mean per criterion for successful and failed runs. A meaningful criterion separates "
+            "them.",
             lambda: plots.success_bars(table),
         ),
         ("Systems", "Mean of every system on every criterion.", lambda: plots.radar(table)),
         (
             "Repeats",
-            "Means at every repeat of the judge: lines that wander are noise of the judge.",
+            "Mean at each repeat. Lines that move up and down show noise of the judge.",
             lambda: plots.repeat_lines(_few(table, _MOST_PANELS)),
         ),
         (
             "Originals and perturbed copies",
-            "A copy that lost something should score lower, a control the same.",
+            "A damaged copy should score lower, a control copy the same.",
             lambda: plots.perturbation_bars(table),
         ),
         (
             "Dose and response",
-            "The more is taken away, the lower the rating should be.",
+            "The more is removed, the lower the rating should be.",
             lambda: plots.dose_lines(_few(table, _MOST_PANELS)),
         ),
         (
-            "Criteria that say the same",
+            "Redundant criteria",
             "Spearman correlation of the runs' means.",
             lambda: plots.correlation_map(_few(table, _MOST_CORRELATED)),
         ),
-        ("Coverage", "What became of every judgement.", lambda: plots.coverage_bars(table)),
+        ("Coverage", "Outcome of every judgement.", lambda: plots.coverage_bars(table)),
     ]
     empty = {
         "Repeats": int(table.repeat.max(initial=0)) == 0,

@@ -1,4 +1,4 @@
-"""Material for the page of a judge, from a store or from a file of ratings made elsewhere."""
+"""Material for the page of a judge, from a store or from a file of ratings."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class JudgeMaterial:
     """Ratings with everything that the page shows around them.
 
     `facts` are pairs of a name and a text for the head. `findings` is None while nothing was
-    verified, and `unverified` says why. `texts` is None for ratings made elsewhere. `show` is the
+    verified, and `unverified` says why. `texts` is None for ratings from a file. `show` is the
     command that prints a run that is not on the page; `{run}` in it stands for its id. `notes` are
     part of the summary, `unfinished` (a sentence for each unfinished experiment) precedes it.
     """
@@ -158,7 +158,7 @@ def from_ratings(
     name: str,
     options: VerifyOptions,
 ) -> JudgeMaterial:
-    """Return the material of ratings made elsewhere: `table`, read from `path` and called `name`.
+    """Return the material for `table`, ratings read from `path` and called `name`.
 
     Verdicts are those of `agenteval verify --scores`. There are no texts.
     """
@@ -168,11 +168,11 @@ def from_ratings(
     result = verify_ratings(path, ratings, used, options)
     return JudgeMaterial(
         title=name,
-        facts=(("ratings", f"made elsewhere, read from {name}"),),
+        facts=(("ratings", f"read from {name}"),),
         criteria=used,
         table=ratings,
         findings=StoredVerdicts(result.criteria, "computed from the ratings", result),
-        notes=("ratings made elsewhere: neither texts nor explanations are known here",),
+        notes=("ratings from a file: texts and explanations are not available",),
     )
 
 
@@ -215,8 +215,8 @@ def from_store(
     keys = {t.run_key for t in newest.values()}
     names = run_names(store.items(), keys)
     originals = [replace(newest[run], run_id=names[newest[run].run_key]) for run in sorted(newest)]
-    named = [replace(t, run_id=names[t.origin]) for t in texts if t.origin and t.origin in keys]
-    newest_copies = {(t.run_id, t.variant): t for t in named}
+    renamed = [replace(t, run_id=names[t.origin]) for t in texts if t.origin and t.origin in keys]
+    newest_copies = {(t.run_id, t.variant): t for t in renamed}
     copies = [newest_copies[name] for name in sorted(newest_copies)]
     chosen = store.newest_criteria(source_key)
     if wanted.criteria is not None:
@@ -224,7 +224,8 @@ def from_store(
         chosen = {c.sha256: c for c in wanted.criteria if c.sha256 in stored}
         if not chosen:
             raise InputError(
-                "this judge has rated none of these criteria in this wording", wanted.criteria_file
+                "this judge has not rated any of these criteria with this wording",
+                wanted.criteria_file,
             )
     ratings = scores_from_store(
         store,
@@ -267,14 +268,14 @@ def _task(texts: Sequence[JudgedText], wanted: ReportScope) -> str:
     """Return the task asked for, or the only one. Raises InputError."""
     fitting = [t for t in texts if wanted.runs is None or t.run_key in wanted.runs]
     if not fitting:
-        raise InputError("none of these runs was judged by this judge", "RUNS")
+        raise InputError("this judge has not judged any of these runs", "RUNS")
     tasks = sorted({t.task for t in fitting if t.origin is None})
     if wanted.task is not None:
         if wanted.task not in tasks:
             raise InputError(f"this judge has no runs of it; it has {', '.join(tasks)}", "--task")
         return wanted.task
     if len(tasks) != 1:
-        raise InputError(f"this judge has runs of several tasks: {', '.join(tasks)}", "--task")
+        raise InputError(f"this judge rated runs of several tasks: {', '.join(tasks)}", "--task")
     return tasks[0]
 
 
@@ -287,7 +288,7 @@ def _written(criteria: Sequence[Criterion], file: str) -> StoredVerdicts | None:
             if c.verification is not None
         )
     except ValueError as error:
-        raise InputError("the verification in this file is not in form", file) from error
+        raise InputError("the verification in this file is malformed", file) from error
     return StoredVerdicts(verdicts, f"read from {file}") if verdicts else None
 
 

@@ -49,7 +49,7 @@ class RunLine:
 
     run: str = column("run")
     system: str | None = column("system")
-    case: int = column("case", "count", "runs on one input share it")
+    case: int = column("case", "count", "runs with the same input have the same case")
     outcome: str = column("outcome")
     mean: float | None = column("mean", "number", "over all criteria and repeats")
     gap: float | None = column("gap", "number", "distance of the mean from the label")
@@ -187,11 +187,11 @@ def _blocks(material: JudgeMaterial, texts: RunTexts | None, ratings: ScoreTable
     if texts is not None:
         problem, trajectory = cut(texts.problem, MOST_TEXT), cut(texts.trajectory, MOST_TEXT)
         blocks.append(Text(problem or "(empty)", "pre", "Problem"))
-        blocks.append(Text(trajectory or "(empty)", "pre", "What the judge saw of the run"))
+        blocks.append(Text(trajectory or "(empty)", "pre", "The judge's input"))
         if texts.reference_shown:
-            blocks.append(Text("The judge was shown the reference answer as well.", "quiet"))
+            blocks.append(Text("The judge also saw the reference answer.", "quiet"))
     answers = _answers(material, texts, ratings.of(variant=ORIGINAL))
-    blocks.append(Cards(answers, "What the judge said"))
+    blocks.append(Cards(answers, "The judge's ratings"))
     variants = [v for v in ratings.present("variant") if v != ORIGINAL]
     if texts is not None and variants:
         copies = [_copy(material, texts, ratings, variant) for variant in variants]
@@ -220,9 +220,9 @@ def _copy(material: JudgeMaterial, texts: RunTexts, ratings: ScoreTable, variant
     blocks: list[Block] = [table_of(_ChangeRow, "changes", "", rows)]
     if variant in texts.copies:
         changed = copy_diff(texts.trajectory, texts.copies[variant])
-        blocks.append(Text(changed, "pre", "The copy, and what it changes"))
+        blocks.append(Text(changed, "pre", "The copy and its changes"))
     answers = _answers(material, texts, ratings.of(variant=variant))
-    blocks.append(Cards(answers, "What the judge said of the copy"))
+    blocks.append(Cards(answers, "The judge's ratings of the copy"))
     return Foldout("", variant_label(variant, material.table.variant.names), blocks)
 
 
@@ -271,7 +271,7 @@ def _answer(answers: ScoreTable, i: int, stored: StoredWords | None) -> list[Blo
         blocks.append(Text(cut("; ".join(parts), MOST_WORDS), "quote"))
     if stored and stored.raw:
         raw = Text(cut(stored.raw, MOST_WORDS), "pre")
-        blocks.append(Items([Foldout("", "reply that could not be used", [raw])]))
+        blocks.append(Items([Foldout("", "unusable reply", [raw])]))
     return blocks
 
 

@@ -190,4 +190,4 @@ def checks_table(verdict: Verification) -> Table:
     for effect in verdict.effects:
         label = variant_label(f"{effect.operator}:{effect.share or '-'}")
         rows.append(row(f"{label} (expected {_SIGNS[effect.expected]})", effect))
-    return table_of(_CheckRow, "checks", "What was examined", rows)
+    return table_of(_CheckRow, "checks", "Examined data", rows)

@@ -68,8 +68,8 @@ def make_copies(
                 unchanged[run.id] = copy.reason
         if unchanged and watch is not None:
             watch.warn(
-                f"{variant}: {len(unchanged)} of {len(items)} copies equal their original "
-                f"and are left out (e.g. {next(iter(unchanged.values()))})"
+                f"{variant}: {len(unchanged)} of {len(items)} copies equal their original and are "
+                f"omitted (e.g. {next(iter(unchanged.values()))})"
             )
         copies.append(PerturbedRuns(variant, tuple(changed), unchanged))
     return copies
@@ -77,7 +77,7 @@ def make_copies(
 
 @dataclass(frozen=True)
 class VerificationData:
-    """What is verified: runs, their copies, the criteria, and how often each text is judged."""
+    """Data to verify: runs, their copies, the criteria, and the number of repeats."""
 
     items: tuple[Item, ...]
     copies: tuple[PerturbedRuns, ...]
@@ -120,7 +120,7 @@ class VerificationData:
         )
 
     def ratings(self, store: Store, source_key: str) -> ScoreTable:
-        """Return what the store holds of exactly these runs and copies."""
+        """Return the stored ratings of exactly these runs and copies."""
         return scores_from_store(
             store,
             source_key,
@@ -139,6 +139,8 @@ def with_drift_warning(result: VerifiedSet, models: Mapping[str, int]) -> Verifi
     if len(models) < 2:
         return result
     names = " and ".join(f"{name} ({n} calls)" for name, n in models.items())
-    warning = f"the model behind this judge changed: replies of {names}; their scores mix"
+    warning = (
+        f"the model behind this judge changed; the scores mix replies of {names}; their scores mix"
+    )
     judge = result.judge.model_copy(update={"warnings": (warning, *result.judge.warnings)})
     return result.model_copy(update={"judge": judge})

@@ -144,4 +144,4 @@ class ProbeSession:
         self.judging.watch.note(f"probe of {name}:")
         result = await self.judging.run(rated, client, self.store)
         if result.stopped:
-            raise JudgingStopped(why_stopped(result, "calls of the probe not made"))
+            raise JudgingStopped(why_stopped(result, "probe calls not made"))

@@ -118,7 +118,7 @@ def choose_embedder(choice: ModelChoice, options: ProposeOptions) -> Embedder | 
 
 
 def refuse_unrecorded(choice: ModelChoice, options: ProposeOptions, task: Task) -> None:
-    """Raise InputError for the first seed whose critic is not recorded: nothing is written."""
+    """Raise InputError for the first seed without a recorded critic; nothing is written."""
     client = make_client(choice, Limits(), None)
     critic = Critic(client, task, use_examples=options.examples)
     for seed in options.all_seeds:
@@ -177,7 +177,7 @@ async def propose_by_chat(
 def _clusters(
     sets: Sequence[Sequence[Criterion]], options: ProposeOptions, embedder: Embedder | None
 ) -> CriterionClusters:
-    """The proposals by name; nothing is embedded if only equal names are merged."""
+    """Return the proposals by name; nothing is embedded if only equal names are merged."""
     used = None if options.tau == 1 else embedder
     return CriterionClusters((c for criteria in sets for c in criteria), used)
 

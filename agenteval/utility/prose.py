@@ -133,7 +133,7 @@ class _Entry:
 
 @dataclass
 class _Stated:
-    """What the lines of a text state on one criterion: levels, and words that are not levels."""
+    """Statements of a text about one criterion: levels, and words that are not levels."""
 
     levels: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
@@ -204,16 +204,16 @@ class _ProseReader:
         if re.search(r'["{}＂｛｝]', line):  # broken JSON
             return [line]
         starts = [0, *(cut.end() for cut in _PARTS.finditer(line[:1000]))][:50]
-        named: dict[int, int] = {}  # start of the name: start of the part
+        part_starts: dict[int, int] = {}  # start of the name: start of the part
         for start in starts:
             entry = _COLON.match(line, start) or _DASH.match(line, start)
             name = _plain(entry["name"]) if entry else ""
-            reason = bool(named) and slug(name) in _REASONS
+            reason = bool(part_starts) and slug(name) in _REASONS
             if entry and (path_of(name, self.names) or reason or (not start and self.path(name))):
-                named.setdefault(entry.start("name"), start)
-        if len(named) < 2 or 0 not in named.values():
+                part_starts.setdefault(entry.start("name"), start)
+        if len(part_starts) < 2 or 0 not in part_starts.values():
             return [line]
-        begins = list(named.values())
+        begins = list(part_starts.values())
         ends = [*begins[1:], len(line)]
         return [line[a:b].rstrip(" ,;|，；") for a, b in zip(begins, ends, strict=True)]
 
@@ -311,11 +311,11 @@ class _ProseReader:
             head = head.strip('*_`" \t')
             if not self.is_level(head, leaf, tops):
                 continue
-            others = [level for level in leaf.accepted_values if fold(level) != fold(head)]
+            other_levels = [level for level in leaf.accepted_values if fold(level) != fold(head)]
             answers = [answer_of(reason, leaf), answer_of(head, leaf)]
             labels = {answer.label for answer in answers if isinstance(answer, LevelAnswer)}
             taken_back = _LEVEL_TAKEN_BACK.match(reason)
-            begins = fold(reason).startswith(tuple(map(fold, others)))
+            begins = fold(reason).startswith(tuple(map(fold, other_levels)))
             return None if taken_back or begins or len(labels) > 1 else head
         return None
 

@@ -35,7 +35,7 @@ Wording = Literal["a", "b"]  # two prompts of the same meaning, written apart fr
 
 @dataclass(frozen=True)
 class QuantifierOptions:
-    """How a model is asked. All of it is part of the source of every score."""
+    """Options for prompting a model. All of them are part of the source of every score."""
 
     one_per_call: bool = False
     temperature: float | None = 1.0  # None leaves it to the endpoint
@@ -48,7 +48,8 @@ class QuantifierOptions:
 
     @property
     def unusual(self) -> dict[str, bool | str]:
-        """What differs from the plain way to ask; empty for that, so that its source stays."""
+        """Options that differ from the defaults; empty for the defaults, so that their source is
+        unchanged."""
         wording = self.wording if self.wording != "a" else False
         ways = {"reversed_scale": self.reversed_scale, "wording": wording}
         return {way: how for way, how in (ways | {"reworded": self.reworded}).items() if how}
@@ -123,7 +124,8 @@ class Quantifier:
         return request, tuple(path for path, _ in shown)
 
     def _described(self, unit: JudgeUnit, shown: Sequence[tuple[str, Criterion]]) -> Iterator[str]:
-        """Each criterion as the prompt lists it, in wording 0 or in one of three, drawn by seed."""
+        """Return each criterion as listed in the prompt, in wording 0 or in one of three, drawn by
+        seed."""
         wordings = [0] * len(shown)
         if self.options.reworded:
             wordings = self._rng(unit, 1).integers(1, 4, len(shown)).tolist()
@@ -153,10 +155,10 @@ class Quantifier:
         answers, rung = read_text(reply.text, unit.criteria, reply.finish)
         replies, repaired = [reply], dict[str, str]()  # by leaf path: the rung of the repair
         if answers.missing() and self.options.repair and not reply.says_nothing:
-            again = await self._ask_again(unit, request, reply, answers)
-            if again is not None:
-                replies.append(again)
-                second, again_rung = read_text(again.text, unit.criteria, again.finish)
+            retry = await self._ask_again(unit, request, reply, answers)
+            if retry is not None:
+                replies.append(retry)
+                second, again_rung = read_text(retry.text, unit.criteria, retry.finish)
                 for path in answers.missing():
                     if not isinstance(second.by_path[path], NoAnswer):
                         answers.by_path[path] = second.by_path[path]
@@ -201,7 +203,7 @@ class Quantifier:
 def refusal(reply: Reply) -> str | None:
     """Return why a reply was refused or withheld; None for other replies."""
     if reply.refusal or reply.finish == "content_filter":
-        return reply.refusal or "withheld by the endpoint's content filter"
+        return reply.refusal or "blocked by the endpoint's content filter"
     return None
 
 

@@ -172,9 +172,9 @@ def _is_correction(value: Parsed, body: Body) -> bool:
 
 
 def _combined(values: Sequence[Parsed], body: Body, criteria: Sequence[Criterion]) -> Answers:
-    """One answer for each leaf, from all values that are not quoted."""
-    combined, *others = [read_answers(value.value, criteria) for value in values]
-    for value, answers in zip(values[1:], others, strict=True):
+    """Return one answer for each leaf from all values that are not quoted."""
+    combined, *remaining = [read_answers(value.value, criteria) for value in values]
+    for value, answers in zip(values[1:], remaining, strict=True):
         corrects = _is_correction(value, body)
         if corrects and len(answers.missing()) == len(answers.by_path):  # "No: {... null}"
             combined = answers

@@ -74,7 +74,7 @@ class Plots:
 
 @dataclass(frozen=True)
 class VerifyPlots(Plots):
-    """Figures of a verification; those with `beside` show other reports, by name, beside it."""
+    """Charts of a verification. Those with `beside` compare it with other reports, by name."""
 
     report: VerifyReport
 
@@ -114,12 +114,12 @@ class ScoreReport(Report):
 
     @cached_property
     def scores(self) -> list[Score]:
-        """Every judgement that was made; read from the store."""
+        """All judgements with a result, read from the store."""
         return [r for r in self._results if isinstance(r, Score)]
 
     @cached_property
     def failures(self) -> list[Failure]:
-        """Every judgement that could not be made, with the reason; read from the store."""
+        """All failed judgements with the reason, read from the store."""
         return [r for r in self._results if isinstance(r, Failure)]
 
     @cached_property
@@ -182,9 +182,9 @@ class ScoreReport(Report):
         report = self
         gates = [self._mean_gate(name, least) for name, least in (min_mean or {}).items()]
         if max_unscored is not None:  # takes the place of an earlier one
-            others = [gate for gate in self.gates if gate.name != UNSCORED]
-            code = self.exit_code if self.unfinished else exit_code(others)
-            report = replace(self, gates=tuple(others), exit_code=code)
+            other_gates = [gate for gate in self.gates if gate.name != UNSCORED]
+            code = self.exit_code if self.unfinished else exit_code(other_gates)
+            report = replace(self, gates=tuple(other_gates), exit_code=code)
             counts = Counter(r.status for r in self.ratings if ":" in r.status)
             bad = counts.total() - counts["unscored:unsupported"]
             failed = sum(n for status, n in counts.items() if status.startswith("no_answer:"))
@@ -315,7 +315,7 @@ class VerifyReport(Report):
 
     @property
     def judge(self) -> JudgeVerdict:
-        """What holds of the judge as a whole."""
+        """The verdict on the judge as a whole."""
         return self.result.judge
 
     @property
@@ -327,7 +327,7 @@ class VerifyReport(Report):
     def plot(self) -> VerifyPlots:
         """Figures: `report.plot.effects()`. Raises ValueError where nothing was judged."""
         if self.table is None:
-            raise ValueError("nothing was judged: there is nothing to draw")
+            raise ValueError("there are no judgements to draw")
         table = plots.with_names(arranged(self.table, list(self.names)), self.names)
         return VerifyPlots(table, report=self)
 
@@ -390,7 +390,7 @@ def verify_report(
 
 def unverified(why: str, notes: Sequence[str] = ()) -> VerifyReport:
     """Return the report of a verification without a verdict, because the judging stopped."""
-    judge = JudgeVerdict(verdict="not enough data", reasons=("the judging came to no end",))
+    judge = JudgeVerdict(verdict="not enough data", reasons=("the judging did not finish",))
     result = VerifiedSet(judge=judge, criteria=())
     return VerifyReport(
         title="",
@@ -424,7 +424,7 @@ class CriteriaReport(Report):
     @property
     def _made(self) -> Proposals:
         if self.proposals is None:
-            raise ValueError("nobody was asked: there are no criteria")
+            raise ValueError("nothing was judged: there are no criteria")
         return self.proposals
 
 

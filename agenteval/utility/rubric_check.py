@@ -133,12 +133,12 @@ def _in_text(criterion: Criterion) -> Iterator[_Problem]:
         why = "rates the problem and not the work"
         yield "constant", "warning", f"{why}, so it is the same for every solution of one problem"
     if not set(_WORD.findall(description)) - set(_WORD.findall(name)) - _FILLERS:
-        why = "its description says no more than its name"
-        yield "vague", "warning", f"{why}; say what an examiner should look at"
+        why = "its description only repeats its name"
+        yield "vague", "warning", f"{why}; describe what an examiner should look at"
     aspects = [_aspects(side) for side in re.split(r"\s+(?:and|&|\+)\s+|\s*/\s*", name)]
     if list(map(len, aspects)) == [1, 1] and aspects[0] != aspects[1]:
         (first,), (second,) = aspects
-        why = f"asks for {first} and {second} in one grade"
+        why = f"combines {first} and {second} in one grade"
         yield "mixed", "warning", f"{why}; make two criteria, so that each level has one meaning"
 
 
@@ -155,7 +155,7 @@ def _in_order(criterion: Criterion) -> Iterator[_Problem]:
     order = order_of(labels, criterion.name, criterion.description)
     plain = order.verdict if order.plain and not criterion.order_confirmed else None
     if criterion.scale == "nominal":
-        yield "nominal", "warning", "names kinds and not grades: it is counted, never averaged"
+        yield "nominal", "warning", "its values are kinds, not grades: it is counted, not averaged"
     elif criterion.order == "unclear":
         reason = (criterion.order_reason or order.reason).removeprefix("unclear: ")
         why = f"it is not clear which of its values is best ({reason})"
@@ -166,19 +166,19 @@ def _in_order(criterion: Criterion) -> Iterator[_Problem]:
         )
     elif plain == "best_to_worst":
         why = f"its values run from best to worst ({order.reason})"
-        yield "best_first", "error", f"{why}; turn them round, or every score is inverted"
+        yield "best_first", "error", f"{why}; reverse them, otherwise every score is inverted"
     elif plain == "nominal":
-        why = "its values name kinds and not grades, so their rank means nothing"
+        why = "its values are kinds, not grades, so their rank is meaningless"
         yield "nominal", "error", f'{why}; set "scale": "nominal"'
 
 
 def _in_labels(labels: Sequence[str]) -> Iterator[_Problem]:
     for first, second in combinations(labels, 2):
         if fold(first) == fold(second):
-            yield "same_label", "error", f"the value {second!r} stands twice"
+            yield "same_label", "error", f"the value {second!r} occurs twice"
         elif why := _overlap(fold(first), fold(second)):
             both = f"{first!r} and {second!r} {why}"
-            yield "overlap", "warning", f"{both}; a judge cannot tell them apart"
+            yield "overlap", "warning", f"{both}; a judge cannot distinguish them"
 
 
 def _overlap(first: str, second: str) -> str | None:
@@ -187,7 +187,7 @@ def _overlap(first: str, second: str) -> str | None:
     if not ours or not theirs or ours[0] != theirs[0]:  # different numbers in front
         return None
     if ours == theirs:
-        return "differ in words without weight only"
+        return "differ only in filler words"
     if len(ours) != len(theirs):
         return None
     differ = [(a, b) for a, b in zip(ours, theirs, strict=True) if a != b]
@@ -196,7 +196,7 @@ def _overlap(first: str, second: str) -> str | None:
     if len(differ) == 1 and len(ours) > 2 and degrees and DEGREES[a] == DEGREES[b]:
         # "somewhat clear", "partially clear"
         same = place(" ".join(ours[1:])) == place(" ".join(theirs[1:]))
-        return "say the same degree in two words" if same else None
+        return "express the same degree" if same else None
     return "differ by a letter only" if all(_misspelt(a, b) for a, b in differ) else None
 
 

@@ -265,9 +265,9 @@ class _Levels:
         self.places = [place(words, whole=of_all) for words in self.words]
 
     def evidence(self) -> tuple[OrderEvidence, int]:
-        """What the levels say, and how strongly.
+        """Return the evidence in the levels, and its strength.
 
-        2: words of quality, or a unit, which no name withholds. 1: plain numbers, and the whole of
+        2: words of quality, or a unit, which no name overrides. 1: plain numbers, and the whole of
         something. 0: bare degrees ("low … high"), which count only if the name is a quality.
         """
         numbers = [n for n in self.numbers if n is not None]
@@ -296,7 +296,8 @@ class _Levels:
     # ------------------------------------------------------------ words
 
     def _by_quality(self) -> OrderEvidence | None:
-        """By the values of the two ends, or None when words of quality do not decide."""
+        """Return the order by the values of the two ends, or None when words of quality do not
+        decide."""
         places, ends = self.places, self.ends
         if self._best_in_the_middle():
             why = f"{ends} are opposite faults: the best level is in the middle"
@@ -382,11 +383,11 @@ class _Levels:
 
         None if the numbers count something else.
         """
-        wanted = self._counted_polarity()
+        direction = self._counted_polarity()
         falling = [-n for n in numbers]
-        if wanted == -1:
+        if direction == -1:
             return _direction(falling, f"{self.ends}: more of a fault is worse")
-        if wanted != 1 and counted_in_units(self.texts):
+        if direction != 1 and counted_in_units(self.texts):
             less = f"{self.ends}: less time, cost or count is better"
             return _direction(falling, less)._replace(plain=False)
         return None

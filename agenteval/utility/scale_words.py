@@ -1,4 +1,4 @@
-"""What the words of a level mean: how good, how much of something; and what a name asks for.
+"""The meaning of the words of a level (how good, how much of something) and of a name.
 
 A phrase is read from its head, not from any word in it: "error handling" is handling, "error rate"
 is a rate of errors, "errors caught" is caught. `polarity` holds these rules; it serves labels and
@@ -195,10 +195,11 @@ def _of_noun(noun: Sequence[str], behind: Sequence[str]) -> int | None:
 
 
 class ScalePlace(NamedTuple):
-    """Where a label stands: `value` from -1 (worst) to 1, None if no word says good or bad.
+    """Position of a label: `value` from -1 (worst) to 1, or None if no word is good or bad.
 
-    `amount` is how much of something it mentions, 0 to 1, `whole` whether it is the whole of it;
-    `heads` are the words for that thing, `polarity` says whether it is wanted (see `polarity`).
+    `amount` is how much of something it mentions, 0 to 1, and `whole` whether it is the whole of
+    it; `heads` are the words for that thing, and `polarity` is whether it is wanted (see
+    `polarity`).
     """
 
     value: float | None = None
@@ -259,22 +260,22 @@ def _of_words(words: list[str]) -> ScalePlace:
     all_of_it = any(t in _WHOLE for t in tokens)
     if len(unknown) > MOST_UNKNOWN:  # a sentence
         return ScalePlace(None, _degree(degrees) if degrees else None, all_of_it, heads)
-    wanted = polarity(phrase)
+    direction = polarity(phrase)
     degree = _degree(degrees)
     if lacking:  # "no lack of clarity" is all of it
         degree = 1.0 - (degree if degrees else 1.0)
         all_of_it = degree == 1.0
     loud = quality in ("strong", "great") or QUALITY.get(quality or "") == 0
-    if quality is not None and not (loud and wanted == -1):
+    if quality is not None and not (loud and direction == -1):
         value = _of_head(QUALITY[quality], degree)
-        return ScalePlace(value, None, False, (quality, *heads), wanted)
-    if wanted:
-        return ScalePlace(_of_head(0.8 * wanted, degree), None, False, heads, wanted)
+        return ScalePlace(value, None, False, (quality, *heads), direction)
+    if direction:
+        return ScalePlace(_of_head(0.8 * direction, degree), None, False, heads, direction)
     if not heads and _SEVERE & set(tokens):
         return ScalePlace(_of_head(-0.8, degree), heads=("severe",), polarity=-1)
     if not degrees and not lacking:
-        return ScalePlace(heads=heads, polarity=wanted)
-    return ScalePlace(None, degree, all_of_it, heads, wanted)
+        return ScalePlace(heads=heads, polarity=direction)
+    return ScalePlace(None, degree, all_of_it, heads, direction)
 
 
 def _degree(degrees: list[float]) -> float:
@@ -325,10 +326,10 @@ def name_polarity(name: str) -> int:
         at = len(phrase)
     if noun and noun[-1] in _UNWELCOME:
         return -1
-    wanted = polarity(phrase)
+    direction = polarity(phrase)
     if not _LACK.isdisjoint(words):
-        return -(wanted or 0)
-    if wanted == 1:
+        return -(direction or 0)
+    if direction == 1:
         return 1
     counted = not (_COUNTS | _SPENT).isdisjoint(words) and not UNITS.isdisjoint(noun)
-    return -1 if counted or wanted != 0 or not _UNWELCOME.isdisjoint(noun) else 0
+    return -1 if counted or direction != 0 or not _UNWELCOME.isdisjoint(noun) else 0

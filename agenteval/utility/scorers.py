@@ -54,9 +54,9 @@ class Scorer:
 
     @property
     def parameters(self) -> dict[str, JsonValue]:
-        """What tells it from other scorers, hashed, since settings may hold keys.
+        """Return parameters that identify the scorer, hashed because settings may contain keys.
 
-        Raises InputError for what has no source text, and for settings that are neither plain
+        Raises InputError for objects without source text, and for settings that are neither plain
         values nor functions.
         """
         where = f"judge {self.name}"
@@ -75,8 +75,8 @@ class Scorer:
 
 
 class Withheld:
-    """Stands for what a scorer is not given: whatever is done with it raises LookupError, so that
-    a comparison with nothing is a failure and no score."""
+    """Placeholder for a value withheld from a scorer: any use raises LookupError, so that a
+    comparison with it fails instead of giving a score."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -93,7 +93,7 @@ class Withheld:
 
 
 def reference_of(run: Run) -> Any:
-    """The reference of a run, or what stands for one that is withheld."""
+    """Return the reference of a run, or the placeholder for a withheld one."""
     return Withheld("the reference") if run.reference is None else run.reference
 
 
@@ -122,14 +122,14 @@ def refuse(judge: object, wanted: str) -> NoReturn:
 
 
 def grade_for(grades: Sequence[ScorerGrade], criterion: Criterion) -> ScorerGrade:
-    """The only result, or of several the one that is named as the criterion; one without a value
-    where there is none."""
+    """Return the only result, or the one with the name of the criterion; without any, a result
+    without a value."""
     if len(grades) == 1:
         return grades[0]
-    wanted = (criterion.id, slug(criterion.name))
-    named = [grade for grade in grades if slug(grade.name) in wanted]
-    if len(named) == 1:
-        return named[0]
+    criterion_names = (criterion.id, slug(criterion.name))
+    matching = [grade for grade in grades if slug(grade.name) in criterion_names]
+    if len(matching) == 1:
+        return matching[0]
     names = ", ".join(repr(grade.name) for grade in grades)
     return ScorerGrade(None, f"one of {names} for {criterion.name!r}" if names else None)
 

@@ -56,10 +56,8 @@ _WRAPPED = 40  # a line shorter than this was not broken by an editor's right ma
 
 @dataclass(frozen=True, slots=True)
 class TextTurn:
-    """One turn: its heading line and speaker (None before the first heading), its body as a span.
-
-    The final output counts as the assistant's.
-    """
+    """One turn: its heading line and speaker (None before the first heading), and the span of its
+    body. The final output belongs to the assistant."""
 
     heading: str | None
     speaker: str | None

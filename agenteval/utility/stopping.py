@@ -47,9 +47,9 @@ def in_random_order(items: tuple[Item, ...], seed: int) -> dict[str, list[Item]]
 async def judge_until(
     judging: Judging, evaluator: RunJudge, client: Client | None, store: Store, until: Until
 ) -> JudgedCases:
-    """Judge rounds of cases until the rule holds, all are judged, or the experiment has to stop.
+    """Judge rounds of cases until the rule is met, all are judged, or the experiment has to stop.
 
-    The same call continues where it ended. Raises CancelledError when interrupted.
+    The same call continues it. Raises CancelledError when interrupted.
     """
     cases = in_random_order(judging.items, judging.seed)
     runs_a_case = len(judging.items) / max(len(cases), 1)

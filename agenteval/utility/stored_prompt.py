@@ -39,7 +39,7 @@ class WrittenAgain:
 
 @dataclass(frozen=True)
 class _Named:
-    """What the quantifier needs of a client to write a request."""
+    """The part of a client that the quantifier needs to write a request."""
 
     model: str
     address: str

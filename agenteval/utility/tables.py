@@ -91,14 +91,14 @@ def evidence_by_system(judge: JudgeVerdict) -> Table:
             row.change, row.copies = estimate, figure.n
         else:
             row.auc, row.runs = estimate, figure.n
-    return table_of(_SystemRow, "by-system", "the judge by system", rows.values())
+    return table_of(_SystemRow, "by-system", "judge by system", rows.values())
 
 
 @dataclass(frozen=True)
 class _CriterionRow:
     criterion: str = column("criterion")
     verdict: str = column("verdict")
-    why: str = column("why, and what to do")
+    why: str = column("reasons and next steps")
 
 
 def _verdicts(result: VerifiedSet, names: Mapping[str, str]) -> Table:
@@ -119,12 +119,12 @@ def _verdicts(result: VerifiedSet, names: Mapping[str, str]) -> Table:
 
 
 def set_lines(result: VerifiedSet, names: Mapping[str, str]) -> Iterator[str]:
-    """Yield what holds of the criteria together: the smallest subset, the first component."""
+    """Yield facts about the set of criteria: the smallest subset, the first component."""
     if result.subset and len(result.subset) < len(result.criteria):
         chosen = ", ".join(names.get(i, i) for i in result.subset)
-        yield f"smallest set that tells success from failure as well as all: {chosen}"
+        yield f"smallest set that separates success from failure as well as all criteria: {chosen}"
     if (share := result.first_component) is not None:
-        yield f"one component holds {share:.0%} of the variance of all criteria"
+        yield f"one component explains {share:.0%} of the variance of all criteria"
 
 
 @dataclass(frozen=True)
@@ -134,10 +134,10 @@ class _FigureRow:
     runs: int = column("runs", "count")
     mean: Estimate = column("mean [95 %]\nof runs", "number")
     agreement: Estimate = column("agreement\nAC2 [95 %]", "number")
-    alpha: Estimate = column("alpha", "number", "Krippendorff's; decides nothing")
+    alpha: Estimate = column("alpha", "number", "Krippendorff's alpha; for information only")
     discrimination: Estimate = column("success / failed\nAUC [95 %]", "number")
     redundancy: Estimate = column(
-        "nearest\nrho", "number", "rank correlation with the most similar"
+        "nearest\nrho", "number", "rank correlation with the most similar criterion"
     )
 
 
@@ -155,8 +155,8 @@ def _figures(result: VerifiedSet, names: Mapping[str, str]) -> Table:
         )
         for v in result.criteria
     ]
-    legend = "nearest rho: rank correlation with the most similar criterion; ✓ passes, ✗ does not"
-    title = "what the verdicts rest on"
+    legend = "nearest rho: rank correlation with the most similar criterion; ✓ passes, ✗ fails"
+    title = "evidence for the verdicts"
     return table_of(_FigureRow, "figures", title, rows, notes=[legend], detail=True)
 
 
@@ -194,7 +194,9 @@ def effects_table(verified: Sequence[Verification], names: Mapping[str, str]) ->
         if any(e.n for e in v.effects)
         for e in v.effects
     ]
-    title = "what perturbed copies lose (expected: lower, none, higher; ✓ surely so, ✗ surely not)"
+    title = (
+        "score changes of perturbed copies (expected: lower, none, higher; ✓ confirmed, ✗ refuted)"
+    )
     return table_of(_EffectRow, "effects", title, rows, group="criterion", detail=True)
 
 
@@ -227,11 +229,11 @@ def probe_tables(probes: Sequence[Probe]) -> tuple[Table, Table]:
         for c in probe.checks
     ]
     return (
-        table_of(_ProbeRow, "probes", "probes: what sways the judge", outcomes),
+        table_of(_ProbeRow, "probes", "probes: what influences the judge", outcomes),
         table_of(
             _MeasureRow,
             "measures",
-            "measures of the probes (95 % over cases)",
+            "probe measures (95 % over cases)",
             measures,
             notes=[f"{probe.name}: {line}" for probe in probes for line in _splits(probe)],
             group="probe",
@@ -315,30 +317,31 @@ def proposal_tables(proposals: Proposals) -> tuple[Table, ...]:
     ]
     return (
         table_of(_ProposalRow, "criteria", "", rows, notes=_merge_notes(proposals)),
-        table_of(_IssueRow, "issues", "check these before spending on scores", issues),
-        table_of(_DescriptionRow, "described", "what they mean", descriptions, detail=True),
+        table_of(_IssueRow, "issues", "check these before paying for scores", issues),
+        table_of(_DescriptionRow, "described", "descriptions", descriptions, detail=True),
         _curve(proposals),
     )
 
 
 def _merge_notes(proposals: Proposals) -> Iterator[str]:
     """Yield what consolidation did, parts of other criteria, near misses, and changed replies."""
-    if (asked := proposals.consolidation) is not None:
+    if (merging := proposals.consolidation) is not None:
+        ideas = plural(len(set(merging.labels)), "idea")
+        by_embedding = len(set(merging.before))
         yield (
-            f"consolidation: {asked.model} was asked in {plural(asked.requests, 'request')} "
-            f"which of {plural(len(asked.labels), 'name')} are the same: "
-            f"{plural(len(set(asked.labels)), 'idea')}, by embedding alone {len(set(asked.before))}"
+            f"consolidation: {merging.model} grouped {plural(len(merging.labels), 'name')} into "
+            f"{ideas} ({by_embedding} by embedding alone) in {plural(merging.requests, 'request')}"
         )
-        for problem in asked.problems:
+        for problem in merging.problems:
             yield f"consolidation: {problem}"
     parts = [c for c in proposals.criteria.criteria if c.provenance.part_of]
     if parts:
         listed = "; ".join(f"{c.name} → {', '.join(c.provenance.part_of)}" for c in parts)
-        yield f"parts of others, kept by themselves: {listed}"
+        yield f"parts of other criteria, kept as separate criteria: {listed}"
     if misses := proposals.near_misses:
         listed = "; ".join(f"{m.left} ~ {m.right} ({m.cosine:.2f})" for m in misses[:_LISTED])
         more = f"; and {len(misses) - _LISTED} more, see --json" if len(misses) > _LISTED else ""
-        yield f"perhaps the same, and kept apart (cosine): {listed}{more}"
+        yield f"possibly the same, but not merged (cosine): {listed}{more}"
     changes: dict[str, dict[str, list[str]]] = {}
     for line in proposals.notes:  # seed N: criterion: change
         seed, _, text = line.removeprefix("seed ").partition(": ")
@@ -347,7 +350,7 @@ def _merge_notes(proposals: Proposals) -> Iterator[str]:
         seeds.setdefault(criterion if change else "", []).append(seed)
     for change, where in changes.items():
         names = (f"{name} ({', '.join(seeds)})".strip() for name, seeds in where.items())
-        yield f"changed in reading (criterion, seeds): {change}: {', '.join(names)}"
+        yield f"changed when read (criterion, seeds): {change}: {', '.join(names)}"
 
 
 def _curve(proposals: Proposals) -> Table:
@@ -365,5 +368,5 @@ def _curve(proposals: Proposals) -> Table:
         {"seeds": m, **{key: float(curve.mean[m - 1]) for key, (_, curve) in curves.items()}}
         for m in picks
     )
-    title = "unique criteria by number of seeds (mean over all choices of so many)"
+    title = "unique criteria by number of seeds (mean over all subsets of that size)"
     return Table("unique", title, columns, rows, detail=True)

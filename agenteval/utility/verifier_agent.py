@@ -32,10 +32,8 @@ from agenteval.utility.verify import VerifyOptions, verify_table
 
 
 class VerdictsMessage(BaseModel):
-    """What the verifier found: the verdict on the judge, and on every criterion.
-
-    `retained` holds the criteria with the verdict "keep".
-    """
+    """Verdicts on the judge and on every criterion. `retained` has the criteria with the verdict
+    "keep"."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -50,12 +48,13 @@ class VerdictsMessage(BaseModel):
 
 
 class VerifierAgent(BaseChatAgent):
-    """Verifies criteria and judge on some runs; answers with `StructuredMessage[VerdictsMessage]`.
+    """Agent that verifies criteria and judge on some runs and answers with
+    `StructuredMessage[VerdictsMessage]`.
 
     `judge` (a Quantifier, for example) scores every run and perturbed copies of it `repeats` times.
     A `CriteriaMessage` sets the criteria; other messages are ignored. Ratings are kept in `store`,
-    without one in a temporary store. Raises InputError without criteria or without a run that has
-    an answer, and ModelError when the judging stops early.
+    or without one in a temporary store. Raises InputError without criteria or without a run that
+    has an answer, and ModelError when judging stops early.
     """
 
     def __init__(  # noqa: PLR0913  flat, as `verify`
@@ -85,7 +84,7 @@ class VerifierAgent(BaseChatAgent):
 
     @property
     def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
-        """The one kind."""
+        """Types of messages that this agent sends."""
         return (StructuredMessage[VerdictsMessage],)
 
     async def on_messages(

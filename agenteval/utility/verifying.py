@@ -65,35 +65,35 @@ async def averify(
     output: str | Path | None = None,
     **judge_options: Unpack[JudgeKeywords],
 ) -> VerifyReport:
-    """Say which criteria can be kept and whether the judge can be trusted, and why.
+    """Decide which criteria can be kept and whether the judge can be trusted, with reasons.
 
-    Judges every run and perturbed copies of it (`perturbations` touch `share` of a text)
-    `repeats` times, as `quantify` does and with its parameters. With `probes` the judge is also
-    asked in other ways, and with attacks in at most `attacked` runs. The criteria with their
-    verdicts are written to `output` if it is given; `{task}` in it is replaced by the name of the
-    task.
+    Judges every run and perturbed copies of it (`perturbations` change the share `share` of a text)
+    `repeats` times, with the parameters of `quantify`. With `probes` the judge is also given other
+    prompts, and attacks in at most `attacked` runs. The criteria with their verdicts are written to
+    `output` if given; `{task}` in it is replaced by the name of the task.
 
-    With `sequential` cases come in random order (of `seed`), and there is a look after 20, 40, 80
-    and so on, until no verdict is open. All looks together keep the error rates
+    With `sequential`, cases come in random order (by `seed`), and the verdicts are checked after
+    20, 40, 80, ... cases until all are settled. All checks together keep the error rates
     (`VerifyOptions.at_look`); the notes say where it stopped.
 
-    With `scores` instead of `runs`, ratings made elsewhere (a table or a log) are examined. With
-    `labels`, ratings of the runs by people (a file as for `agree`), it is also checked whether
-    people agree.
+    With `scores` instead of `runs`, existing ratings (a table or a log) are examined. With
+    `labels`, human ratings of the runs (a file as for `agree`), the agreement among people is
+    checked as well.
 
-    `options` holds the thresholds. If the judging stops early, the verdict is "not enough data",
-    `unfinished` says why and `exit_code` is 3. With `dry_run` nothing is sent or stored, and the
-    report's `estimate` says what would be asked. Raises as `quantify`.
+    `options` are the thresholds. Returns a report with a verdict on the judge and on each
+    criterion. If judging stops early, the verdict is "not enough data", `unfinished` has the reason
+    and `exit_code` is 3. With `dry_run` nothing is sent or stored, and `estimate` has the planned
+    requests. Raises as `quantify`.
     """
     how = read_options(VerifiedJudge, judge_options, averify)
     watch = Watch(how.notify, how.progress)
     thresholds = options or VerifyOptions(seed=how.seed)
     if scores is not None:
         if probes:
-            raise InputError("the probes ask a judge; ratings made elsewhere have none", "--probes")
+            raise InputError("probes need a judge, and existing ratings have none", "--probes")
         if runs is not None:
             raise InputError(
-                "give runs to judge or ratings made elsewhere; texts may stand in a column `text`",
+                "give runs to judge, or existing ratings (--scores) with texts in a column `text`",
                 "--scores",
             )
         written = None if output is None else Path(output)
@@ -141,7 +141,7 @@ def _answered(judging: Judging, thresholds: VerifyOptions, *, probes: bool) -> J
     if not answered:
         raise InputError("no run has an answer to judge", "RUNS")
     if thresholds.deterministic and judging.choice is not None and not judging.distributes:
-        what = "is said of ratings made elsewhere (--scores) and of judges that give probabilities"
+        what = "needs --scores, or a judge that returns probabilities"
         raise InputError(what, "--deterministic")
     if judging.recording is not None and probes:
         raise InputError("only judgements of runs and their copies are recorded", "--probes")
@@ -186,10 +186,8 @@ def _material(judging: Judging, operators: Sequence[str], share: float) -> Verif
 async def _estimate(
     judging: Judging, material: VerificationData, options: ProbeOptions | None
 ) -> CostEstimate:
-    """Return what `verify` would ask; nothing is probed without `options`.
-
-    Raises InputError for a cap without a price.
-    """
+    """Return the requests that `verify` would send; without `options` there are no probes. Raises
+    InputError for a cap without a price."""
     texts, originals, repeats = material.texts, len(material.items), material.repeats
     about = (
         f"texts: {originals} originals and {texts - originals} perturbed copies",

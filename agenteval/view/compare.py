@@ -145,8 +145,8 @@ def _side(
     if criterion and column < 0:
         raise InputError(f"{name} has no results on {criterion!r}", "criterion")
     if system is not None and system not in index.systems:
-        known = ", ".join(index.systems)
-        raise InputError(f"there is no system {system!r}; there are: {known}", "system")
+        systems = ", ".join(index.systems)
+        raise InputError(f"there is no system {system!r}; there are: {systems}", "system")
     values = index.means[:, column].astype(float) if criterion else across(index.means, mean=True)
     rows: dict[str, list[int]] = {}
     for i, run in enumerate(index.runs):
@@ -285,13 +285,13 @@ def _gate(
 def case_page(viewer: Viewer, request: Request) -> Page:
     """Both runs of a case: their levels side by side, and the difference of their texts."""
     query = request.query_params
-    found = [run_of(viewer.store, query.get(side, "")) for side in ("a", "b")]
+    compared = [run_of(viewer.store, query.get(side, "")) for side in ("a", "b")]
     judges = [query.get("judge") or "", query.get("other") or query.get("judge") or ""]
     chosen: list[JudgedBy | None] = [
         next((j for j in run.judges if j.key.startswith(judge)), None)
-        for run, judge in zip(found, judges, strict=True)
+        for run, judge in zip(compared, judges, strict=True)
     ]
-    names = {c.id: c.name for run in found for c in run.criteria.values()}
+    names = {c.id: c.name for run in compared for c in run.criteria.values()}
     rows: list[dict[str, Cell]] = []
     for criterion, name in names.items():
         row: dict[str, Cell] = {"criterion": name}
@@ -301,12 +301,12 @@ def case_page(viewer: Viewer, request: Request) -> Page:
         rows.append(row)
     heads = [
         f"{side}: {run.run.system or run.run.id}" + (f", {judge.name}" if judge else "")
-        for side, run, judge in zip("AB", found, chosen, strict=True)
+        for side, run, judge in zip("AB", compared, chosen, strict=True)
     ]
     columns = Column("criterion", "criterion"), Column("a", heads[0]), Column("b", heads[1])
-    bodies = [str(run.body["trajectory"]) for run in found]
+    bodies = [str(run.body["trajectory"]) for run in compared]
     links: list[str | Fragment] = []
-    for side, run, source in zip("AB", found, judges, strict=True):
+    for side, run, source in zip("AB", compared, judges, strict=True):
         link = page_path("/run", item=run.run.key, judge=source or None)
         links += [Fragment(f"{side}: {run.run.id} ({run.run.system})", link=link), "  "]
     same = bodies[0] == bodies[1]
@@ -318,7 +318,7 @@ def case_page(viewer: Viewer, request: Request) -> Page:
     sections = [
         PageSection("runs", "", [Text(links)]),
         PageSection("levels", "Levels", [Table("levels", "", columns, tuple(rows))]),
-        PageSection("request", "Request", [Text(str(found[0].body["problem"]) or "–", "pre")]),
+        PageSection("request", "Request", [Text(str(compared[0].body["problem"]) or "–", "pre")]),
         PageSection("texts", "Work of the systems", [difference]),
     ]
-    return Page("view", found[0].run.id, "", sections)
+    return Page("view", compared[0].run.id, "", sections)

@@ -54,8 +54,8 @@ def criteria_page(viewer: Viewer, request: Request) -> Response:
     key, source = resolve_source(viewer.store, request.query_params.get("source"))
     cells = judged_cells(viewer.store, key)
     path = viewer.criteria_file
-    known = load_criteria(path).criteria.criteria if path else ()
-    criteria = known or tuple(viewer.store.newest_criteria(key).values())
+    from_file = load_criteria(path).criteria.criteria if path else ()
+    criteria = from_file or tuple(viewer.store.newest_criteria(key).values())
     cards = [_card(criterion, cells.get(criterion.sha256, 0)) for criterion in criteria]
     return respond(
         request,

@@ -74,9 +74,9 @@ def experiments_page(viewer: Viewer, request: Request) -> Response:
         name = f"{experiment.name} {key[:8]}"
         links[name] = source_link(key, experiment.evaluator, judge=key in judges)
         rows.append(_row(store, name, experiment, rate))
-    known = {experiment.source_key for experiment in experiments}
+    source_keys = {experiment.source_key for experiment in experiments}
     for key, source in reversed(sources.items()):
-        if key not in known:  # stored before experiments were
+        if key not in source_keys:  # stored before experiments were
             name = f"{source.model} {key[:8]}"
             links[name] = source_link(key, source.evaluator, judge=key in judges)
             rows.append(_row_of_source(store, name, key))
@@ -217,9 +217,9 @@ def _pass_rate(
 ) -> tuple[str | None, float | None]:
     judged = [labels[row] for row in experiment.rows if row in labels]
     if judged:
-        known = [success for _, success in judged if success is not None]
+        decided = [success for _, success in judged if success is not None]
         task = Counter(task for task, _ in judged).most_common(1)[0][0]
-        return task, sum(known) / len(known) if known else None
+        return task, sum(decided) / len(decided) if decided else None
     word = _PASSED.get(experiment.evaluator.partition(".")[0])
     outcomes = outcomes_of(store, experiment.source_key) if word else {}
     total = sum(outcomes.values())

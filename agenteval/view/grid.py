@@ -64,10 +64,19 @@ class GridRow:
 
 
 @dataclass(frozen=True)
-class GridView:
-    """One page of the grid. `heads` are (name, link that sorts, aria-sort) of the columns."""
+class GridHead:
+    """Head of a column; `link` sorts by it ("": it cannot), `aria` says how it is sorted."""
 
-    heads: Sequence[tuple[str, str, str]]
+    name: str
+    link: str = ""
+    aria: str = "none"
+
+
+@dataclass(frozen=True)
+class GridView:
+    """One page of the grid."""
+
+    heads: Sequence[GridHead]
     rows: Sequence[GridRow]
     total: int
     first: int
@@ -165,8 +174,8 @@ def _filter(store: Store, index: JudgeIndex, query: QueryParams) -> NDArray[np.b
     if level := query.get("level"):
         keep &= _with_level(index, query.get("criterion"), level)
     if text := query.get("text"):
-        found = runs_with_text(store, text)
-        keep &= np.array([run.key in found for run in index.runs], dtype=np.bool_)
+        matching = runs_with_text(store, text)
+        keep &= np.array([run.key in matching for run in index.runs], dtype=np.bool_)
     return keep
 
 
@@ -213,13 +222,13 @@ def _order(
 
 def across(values: NDArray[np.float32], *, mean: bool) -> NDArray[np.float64]:
     """Return the mean or the largest value of each row, NaN for a row without any."""
-    known = ~np.isnan(values)
+    rated = ~np.isnan(values)
     if mean:
-        total, count = np.where(known, values, 0).sum(axis=1), known.sum(axis=1)
+        total, count = np.where(rated, values, 0).sum(axis=1), rated.sum(axis=1)
         result = np.full(len(values), np.nan)
         np.divide(total, count, out=result, where=count > 0)
         return result
-    largest = np.where(known, values, -np.inf).max(axis=1, initial=-np.inf)
+    largest = np.where(rated, values, -np.inf).max(axis=1, initial=-np.inf)
     return np.where(np.isinf(largest), np.nan, largest)
 
 
@@ -269,10 +278,10 @@ def _by_criterion(
     )
 
 
-def _head(request: Request, c: Criterion, sort: str, *, falling: bool) -> tuple[str, str, str]:
+def _head(request: Request, c: Criterion, sort: str, *, falling: bool) -> GridHead:
     order = "desc" if sort == c.id and not falling else None
     aria = ("descending" if falling else "ascending") if sort == c.id else "none"
-    return c.name, page_url(request, sort=c.id, order=order, page=None), aria
+    return GridHead(c.name, page_url(request, sort=c.id, order=order, page=None), aria)
 
 
 def _by_system(
@@ -312,7 +321,7 @@ def _by_system(
                 ),
             )
         )
-    heads = [(system, "", "none") for system in systems]
+    heads = [GridHead(system) for system in systems]
     start = (number - 1) * PER_PAGE + 1 if part else 0
     return GridView(
         heads, rows, len(cases), start, *turn_links(request, number, len(cases), PER_PAGE)

@@ -1,8 +1,8 @@
-"""What the viewer keeps in memory of a judge: figures of every run, so that pages sort and filter.
+"""In-memory figures of every run of a judge, so that the viewer can sort and filter pages.
 
-A store of a million cells takes seconds to read, so it is read once for each judge, in a thread of
-its own, and again when calls were added. About 200 bytes are kept for each run; texts and results
-are read from the store for one page at a time.
+A store of a million cells takes seconds to read, so it is read once for each judge, in its own
+thread, and again when calls were added. About 200 bytes are kept per run; texts and results are
+read from the store one page at a time.
 """
 
 from __future__ import annotations
@@ -113,9 +113,9 @@ def read_index(store: Store, source_key: str) -> JudgeIndex:
         reading.add(item, criterion, status, label, np.nan if value is None else value)
     reading.flush()
     every = np.concatenate(reading.parts)
-    known = criteria_by_key(store, reading.columns)
-    newest = {criterion.id: key for key, criterion in known.items()}
-    keys = tuple(key for key in known if newest[known[key].id] == key)
+    criteria = criteria_by_key(store, reading.columns)
+    newest = {criterion.id: key for key, criterion in criteria.items()}
+    keys = tuple(key for key in criteria if newest[criteria[key].id] == key)
     originals = {
         (run.task, run.system, run.id): run
         for run in original_runs(store)
@@ -134,14 +134,14 @@ def read_index(store: Store, source_key: str) -> JudgeIndex:
     arrays = _arrays(every, row, column, (len(runs), len(keys)))
     code = every[:, 3].astype(np.int32)
     levels = np.zeros((len(runs), len(keys)), dtype=np.uint32)
-    bits = _level_bits(reading, [known[key] for key in keys], width)
+    bits = _level_bits(reading, [criteria[key] for key in keys], width)
     labelled = code >= 0
     np.bitwise_or.at(levels, (row[labelled], column[labelled]), bits[code[labelled]])
     failures = np.zeros((len(runs), len(reading.statuses)), dtype=np.int32)
     np.add.at(failures, (row[code <= -2], -2 - code[code <= -2]), 1)
     return JudgeIndex(
         runs,
-        tuple(known[key] for key in keys),
+        tuple(criteria[key] for key in keys),
         keys,
         *arrays,
         levels,

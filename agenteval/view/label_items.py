@@ -1,4 +1,4 @@
-"""What a rater sees of a queue: the text of an item, and the criteria to label it on."""
+"""Contents of a labelling queue: the text of an item, and the criteria to label."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ def label_items(store: Store, queue: LabelQueue, keys: Sequence[str]) -> list[La
 
     Raises InputError for one that is no longer in the store.
     """
-    known = store.items()
-    if missing := [key for key in keys if key not in known]:
+    items = store.items()
+    if missing := [key for key in keys if key not in items]:
         raise InputError(f"a run of this queue is not in the store: {missing[0][:12]}", queue.name)
-    names = run_names(known, queue.items)
+    names = run_names(items, queue.items)
     weights = dict(zip(queue.items, queue.weights or (), strict=False))
     return [
         LabelItem(
             key=key,
             run=names[key],
-            case=str(known[key]["case_key"] or names[key]),
-            system=str(known[key]["system"] or ""),
+            case=str(items[key]["case_key"] or names[key]),
+            system=str(items[key]["system"] or ""),
             problem=str(body.get("problem", "")),
             turns=tuple(split_trajectory(str(body.get("trajectory", "")))),
             weight=weights.get(key),
@@ -73,18 +73,18 @@ def label_criteria(store: Store, queue: LabelQueue) -> list[LabelCriterion]:
 
     Raises InputError when there is none.
     """
-    known = store.criteria_of(queue.source_key)
+    criteria_by_key = store.criteria_of(queue.source_key)
     criteria = [
         LabelCriterion(
             key=key,
-            id=known[key].id,
-            name=known[key].name,
-            description=known[key].description,
-            levels=known[key].accepted_values,
-            allow_na=known[key].allow_na,
+            id=criteria_by_key[key].id,
+            name=criteria_by_key[key].name,
+            description=criteria_by_key[key].description,
+            levels=criteria_by_key[key].accepted_values,
+            allow_na=criteria_by_key[key].allow_na,
         )
         for key in queue.criteria
-        if key in known and known[key].accepted_values
+        if key in criteria_by_key and criteria_by_key[key].accepted_values
     ]
     if not criteria:
         raise InputError("no criterion of this queue has levels to choose from", queue.name)
@@ -93,11 +93,11 @@ def label_criteria(store: Store, queue: LabelQueue) -> list[LabelCriterion]:
 
 def trace_findings(store: Store) -> dict[str, dict[str, HumanLabel]]:
     """Return the label that counts of every trace (key) and rater; its findings are in order."""
-    given: dict[str, dict[str, HumanLabel]] = {}
+    by_item: dict[str, dict[str, HumanLabel]] = {}
     for label in Labels(store).newest():
         if not label.criterion_key:
-            given.setdefault(label.item_key, {})[label.rater] = label
-    return given
+            by_item.setdefault(label.item_key, {})[label.rater] = label
+    return by_item
 
 
 def findings_of_raters(store: Store) -> dict[str, list[Findings]]:

@@ -1,4 +1,4 @@
-"""What a rater does in the viewer: take the next item, save it, undo it, and see what it says."""
+"""Actions of a rater in the viewer: take the next item, save it, undo it, and see the results."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class LabelScreen:
 
 @dataclass(frozen=True)
 class Revealed:
-    """What the rater and the judge say of an item on one criterion, shown after saving."""
+    """Labels of the rater and the judge for an item on one criterion, shown after saving."""
 
     criterion: str
     label: str
@@ -155,7 +155,7 @@ class RaterDifference:
 
 
 def differences(store: Store, queue: LabelQueue) -> list[RaterDifference]:
-    """Return where the raters of a queue differ and nobody has adjudicated, in its order."""
+    """Return where the raters of a queue differ without an adjudication, in its order."""
     names = {c.key: c.name for c in label_criteria(store, queue)}
     given: dict[tuple[str, str], dict[str, str]] = {}
     for label in Labels(store).newest(items=queue.items):

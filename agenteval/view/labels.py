@@ -108,7 +108,7 @@ def item_page(viewer: Viewer, request: Request) -> Page | Response:
 
 
 def results_page(viewer: Viewer, request: Request) -> Page:
-    """What the labels of a queue say about the judge."""
+    """Return the page with the results of a queue's labels."""
     queue = _queue(viewer, request.query_params)
     tables, notes = label_results(viewer.store, queue.name)
     first = [table for table in tables if not table.detail]
@@ -126,7 +126,7 @@ def results_page(viewer: Viewer, request: Request) -> Page:
     }
     table = table_of(_DifferenceRow, "differences", "Differences", rows)
     shown = Listing(table, links if viewer.labelling else {}, titled=False)
-    nothing = [] if tables else [Text("Nobody has labelled a run of this queue yet.")]
+    nothing = [] if tables else [Text("No run of this queue has a label yet.")]
     return Page(
         "view",
         f"Labels of {queue.name}",

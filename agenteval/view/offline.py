@@ -65,12 +65,14 @@ def label_rows(labelled: LabelledQueue) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     entries = {entry.run: entry for entry in labelled.ratings.entries()}
     for rater, table in labelled.people.items():
-        given = {
+        by_run_and_criterion = {
             (row.run, row.criterion): row for row in map(partial(_row, table), range(len(table)))
         }
-        for run in sample.weights if sample else dict.fromkeys(run for run, _ in given):
+        for run in (
+            sample.weights if sample else dict.fromkeys(run for run, _ in by_run_and_criterion)
+        ):
             for criterion in labelled.criteria:
-                row = given.get((run, criterion.id))
+                row = by_run_and_criterion.get((run, criterion.id))
                 if row is None and sample is None:
                     continue
                 fields: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Who may see the viewer: one token, one cookie, one address, and no foreign page.
+"""Access to the viewer: one token, one cookie, one address, and no foreign page.
 
 The viewer shows texts of users and, with labels, changes the store. Other pages in the same browser
 and other programs on the machine must not reach it, see OWASP's cheat sheets on cross-site request
@@ -36,7 +36,7 @@ class Access:
     """The secrets of one server.
 
     `token` is in the address that is printed. It works once, and with `reusable` (for other
-    machines) as often as it is shown. Whoever shows it gets the `session` as a cookie.
+    machines) as often as it is shown. A request with it gets the `session` as a cookie.
     """
 
     port: int
@@ -53,7 +53,7 @@ class Access:
 
     @property
     def form_token(self) -> str:
-        """What every form must send back."""
+        """Token that every form must return."""
         return hmac.new(self.session.encode(), b"form", hashlib.sha256).hexdigest()
 
     def admits(self, token: str) -> bool:
@@ -90,7 +90,7 @@ class Guard:
         await (refused or self.app)(scope, receive, send_with_headers)
 
     def _answer(self, request: Request) -> Response | None:
-        """What to send instead of the page; None for a request that may see it."""
+        """Return the response instead of the page, or None for an allowed request."""
         access = self.access
         host = request.headers.get("host", "")
         name = host.rpartition(":")[0] if not host.endswith("]") else host

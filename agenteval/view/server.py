@@ -1,4 +1,4 @@
-"""What the pages of the viewer are made with: templates, snapshots, forms.
+"""Building blocks of the viewer's pages: templates, snapshots, forms.
 
 A page is a function of a request that returns a `Page` of blocks, as report pages are made of, or a
 response of its own. To add one, write the function, add its path to `application`, and if it needs
@@ -28,7 +28,7 @@ from agenteval.view.security import Access
 
 @dataclass(frozen=True)
 class Viewer:
-    """What every page knows: the store, who may write, and the secrets of the server.
+    """Context of every page: the store, write permission, and the secrets of the server.
 
     Without `labelling` nothing can be changed. `rater` is the name that was given at the start,
     `criteria_file` the file that can be edited, `traces` read a whole trace by its key. A page
@@ -45,7 +45,7 @@ class Viewer:
 
     @functools.cached_property
     def indexes(self) -> JudgeIndexes:
-        """What is kept in memory of the judges."""
+        """In-memory indexes of the judges."""
         return JudgeIndexes(self.store, self.patience)
 
 

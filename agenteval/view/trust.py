@@ -70,7 +70,8 @@ _FEWEST_RUNS = 10
 
 
 def trust_page(viewer: Viewer, request: Request) -> Page | Response:
-    """What `verify` found of a judge. A judge that was not verified has a page that says so."""
+    """Return the page with the verdict of `verify` on a judge, or a note that it was not
+    verified."""
     store = viewer.store
     judge = judge_of(store, request.query_params.get("judge"))
     if judge is None:

@@ -88,8 +88,8 @@ class Call(Record):
 class Move:
     """One move of a reading, made after `at` calls.
 
-    `position` is where the walk is before it, `target` after it, None between scenarios.
-    `holds` says of an edge whether its condition does (None: unknown, or there is none).
+    `position` is the node before it, `target` the node after it, or None between scenarios. `holds`
+    is whether the condition of an edge holds (None: unknown, or no condition).
     """
 
     kind: MoveKind
@@ -148,7 +148,8 @@ def align(procedure: Procedure, calls: Sequence[Call], *, complete: bool = True)
 
 
 def returned_before(calls: Sequence[Call], at: int) -> list[tuple[str, Mapping[str, JsonValue]]]:
-    """Return what the calls before number `at` returned, as `conditions.holds` takes it."""
+    """Return the results of the calls before number `at`, in the form that `conditions.holds`
+    expects."""
     return [(c.tool, c.returned) for c in calls[:at] if isinstance(c.returned, dict)]
 
 

@@ -54,24 +54,26 @@ from agenteval.workflows.verdicts import Judges, Verdicts
 Roles = str | Path | OpenRole | Sequence[str | Path | OpenRole] | None
 LIMITS = Limits(concurrency=4)
 _NO_TRIAL = "run `agenteval flow session` or `agenteval flow turn` first"
-_NO_JUDGE = "(without --judge, what only a judge can decide stays undecided)"
+_NO_JUDGE = "(use --judge to decide what rules cannot)"
 
 
 async def aflow_sessions(roles: Roles = None, **options: Unpack[SessionKeywords]) -> WorkflowReport:
-    """Let an agent serve every user of the roles, from beginning to end.
+    """Let an agent serve every user of the roles in complete sessions.
 
-    `roles` are names, folders or opened roles (None: all that are found); their backend.py is run.
-    `agent` is a specification as on the command line, or a function of (messages, tools);
-    `recorded:NAME` replays the sessions of that name in the roles' folders. The user is simulated
-    by the model `simulator`, or scripted; `judge` names the model that decides what no rule can. A
-    session has at most `turns` replies of the agent (15, or 20 across scenarios) and `calls` (60),
-    of which at most `calls_per_turn` (20) between two replies. `success` is "state" (the final
-    state) or "state+reads" (with all results that gold obtained), None for what each role says.
-    What is stored is not run again. `gate` is the least share of successes, `judgements` gets every
-    decision on a pair of values. `agenteval.workflows.options` lists all keywords.
+    `roles` are names, folders or opened roles (None: all that are found); their backend.py is
+    executed. `agent` is a specification as on the command line, or a function of (messages, tools);
+    `recorded:NAME` replays the sessions with that name in the roles' folders. The user is simulated
+    by the model `simulator`, or scripted. `judge` is the model that decides what rules cannot.
 
-    Returns the rates of each format with all trials. Raises InputError for bad options or files
-    before anything is asked, Unauthorized for a refused key, and StoreError.
+    A session has at most `turns` replies of the agent (15, or 20 across scenarios) and `calls`
+    (60), with at most `calls_per_turn` (20) between two replies. `success` is "state" (the final
+    state), "state+reads" (also all results that gold obtained), or None to use the setting of each
+    role. Stored sessions are not run again. `gate` is the minimum share of successes, and
+    `judgements` a file for every decision on a pair of values. `agenteval.workflows.options` lists
+    all keywords.
+
+    Returns the rates of each format, with all trials. Raises InputError for invalid options or
+    files before any request is sent, Unauthorized when a key is refused, and StoreError.
     """
     how = read_options(SessionOptions, options, aflow_sessions)
     limits, watch = how.limits or LIMITS, Watch(how.notify, how.progress)
@@ -93,7 +95,7 @@ async def aflow_sessions(roles: Roles = None, **options: Unpack[SessionKeywords]
     opened_roles = read_roles(roles, backend=mode in ("auto", "backend"))
     cases = session_cases(opened_roles, _choice(how))[: how.limit]
     if not cases:
-        raise InputError("no user is left by these choices", "ROLE")
+        raise InputError("no user matches these options", "ROLE")
     agent = replace(agent, formats=common_formats(agent.formats, cases))
     for of in opened_roles:
         for words in of.role.conflicts:
@@ -124,17 +126,19 @@ async def aflow_sessions(roles: Roles = None, **options: Unpack[SessionKeywords]
 
 
 async def aflow_turns(roles: Roles = None, **options: Unpack[TurnKeywords]) -> WorkflowReport:
-    """Predict every turn of recorded sessions from the conversation before it, and compare it with
-    the recorded turn.
+    """Predict every turn of recorded sessions from the conversation before it, and compare the
+    prediction with the recorded turn.
 
-    `roles` may also be files of turn rows in FlowBench's format (.json, .jsonl): the agent is
-    given the row's own prompt, messages and tools. `gate` is the least share of due calls that are
-    right; the other keywords are those of `flow_sessions`.
+    `roles` can also be files of turn rows in FlowBench's format (.json, .jsonl); the agent then
+    gets the prompt, messages and tools of each row. `gate` is the minimum share of correct due
+    calls. The other keywords are those of `flow_sessions`.
+
+    Returns the rates of each format, with all trials. Raises as `flow_sessions`.
     """
     how = read_options(TurnOptions, options, aflow_turns)
     limits = how.limits or LIMITS
     if recorded_name(how.agent) is not None:
-        problem = "recorded sessions are replayed whole; use `agenteval flow session`"
+        problem = "recorded sessions can only be replayed as a whole; use `agenteval flow session`"
         raise InputError(problem, "--agent")
     agent = _agent(how, limits)
     _ = agent.system  # an unknown agent is reported before any file is read
@@ -145,8 +149,8 @@ async def aflow_turns(roles: Roles = None, **options: Unpack[TurnKeywords]) -> W
     if files := rows_among(listed):
         if how.formats or choice != Choice():
             raise InputError(
-                "rows have their own prompt and no users to choose from: no --format, "
-                "--kind, --scenario or --profile",
+                "rows have their own prompts and no users, so --format, --kind, --scenario and "
+                "--profile do not apply",
                 "ROLE",
             )
         cases = row_cases(files)[: how.limit]
@@ -154,7 +158,7 @@ async def aflow_turns(roles: Roles = None, **options: Unpack[TurnKeywords]) -> W
     else:
         cases = turn_cases(read_roles(roles, backend=False), choice)[: how.limit]
         if not cases:
-            raise InputError("no recorded turn is left by these choices", "ROLE")
+            raise InputError("no recorded turn matches these options", "ROLE")
         agent = replace(agent, formats=common_formats(agent.formats, cases))
     experiment = WorkflowExperiment(
         cases=cases,
@@ -176,9 +180,7 @@ def flow_results(
     store: str | Path | Store | None = None, *, roles: Sequence[str] | None = None
 ) -> WorkflowReport:
     """Return all stored sessions and turns, or those of these roles, and unfinished experiments.
-
-    Raises InputError where there are none.
-    """
+    Raises InputError when there are none."""
     if not isinstance(store, Store):
         try:
             with Store(store or default_path(), create=False) as opened_store:
@@ -191,7 +193,7 @@ def flow_results(
         sessions, turns = load_sessions(store), load_turns(store)
     every: list[SessionResult | TurnResult] = [*sessions, *turns]
     if not every:
-        begun = "".join(f"; {one.line}" for one in unfinished)
+        begun = "".join(f"; {experiment.line}" for experiment in unfinished)
         raise InputError(f"no trial of a workflow is stored here yet; {_NO_TRIAL}{begun}")
     stored_roles = {r.case.role for r in every}
     for name in roles or ():
@@ -216,8 +218,8 @@ def flow_results(
     report = trials_report(sessions, turns, notes)
     return replace(
         report,
-        unfinished=tuple(one.line for one in unfinished),
-        data={**report.data, "unfinished": [one.json() for one in unfinished]},
+        unfinished=tuple(experiment.line for experiment in unfinished),
+        data={**report.data, "unfinished": [experiment.json() for experiment in unfinished]},
     )
 
 
@@ -230,7 +232,7 @@ def read_roles(roles: Roles, *, backend: bool) -> list[OpenRole]:
         roles = [roles]
     folders: list[str | Path | OpenRole] = list(roles or role_folders().values())
     if not folders:
-        raise InputError("no role is found; a role is a folder with a role.yaml", "ROLE")
+        raise InputError("no role was found; a role is a folder with a role.yaml", "ROLE")
     opened_roles: dict[str, OpenRole] = {}
     for role in folders:
         if isinstance(role, OpenRole):
@@ -248,14 +250,14 @@ async def _run(experiment: WorkflowExperiment, how: TurnOptions, watch: Watch) -
         return WorkflowReport(title=f"flow {experiment.level}", tables=(), estimate=estimate)
     executor = make_executor(how.workers, how.ray)
     if executor.distributed and how.judgements is not None:
-        raise InputError("decisions are not collected from actors", "--judgements")
+        raise InputError("decisions cannot be collected from Ray actors", "--judgements")
     experiment = replace(experiment, executor=executor)
     with opened(how.store) as store, executor:
         try:
             result = await experiment.run(store, watch, how.judgements)
         except asyncio.CancelledError:
             report = _stored_report(experiment, store, watch)
-            line = "interrupted: what is done is stored; the same command goes on from here"
+            line = "interrupted: finished results are stored; run the same command to continue"
             raise Stopped(replace(report, unfinished=(line,), exit_code=130)) from None
         report = _stored_report(experiment, store, watch)
     if result.stopped:
@@ -294,8 +296,8 @@ def _stored_report(experiment: WorkflowExperiment, store: Store, watch: Watch) -
     if failed:
         listed = ", ".join(f"{status} in {n}" for status, n in sorted(failed.items()))
         watch.warn(
-            f"a judge failed ({listed} of {len(sessions) + len(turns)} trials); where its "
-            "endpoint failed, the same command asks again"
+            f"a judge failed ({listed} of {len(sessions) + len(turns)} trials); run the same "
+            "command to retry endpoint failures"
         )
     return trials_report(sessions, turns, watch.notes)
 
@@ -321,7 +323,7 @@ def gated_report(
     words = f"{what} have no verdict {hint}".strip()
     gates = [unscored_gate(len(rates), lost, max_unscored, words)]
     if gate is not None:
-        name = "success" if what == "sessions" else f"share of right {what}"
+        name = "success" if what == "sessions" else f"share of correct {what}"
         mean = sum(decided) / len(decided) if decided else None
         of = f"of {len(decided)} {what}, {lost} without verdict"
         unknown = f"none of the {what} has a verdict"
@@ -333,9 +335,8 @@ def note_idle_users(watch: Watch, idle: int, users: int) -> None:
     """Say that success by the state says little about some users, if there are any."""
     if idle:
         watch.note(
-            f"{idle} of {plural(users, 'user')} want nothing changed and are to be told nothing: "
-            "an agent that does nothing has success (--success state+reads asks for what gold "
-            "read)"
+            f"{idle} of {plural(users, 'user')} need neither a change nor an answer, so an agent "
+            "that does nothing succeeds (--success state+reads also checks what gold read)"
         )
 
 
@@ -352,15 +353,15 @@ def common_formats(
     }.items()
     order: tuple[Format, ...] = ("flowchart", "text", "code")
     if not formats:
-        formats = [f for f in order if all(f in one.formats for _, one in procedures)][:1]
+        formats = [f for f in order if all(f in scenario.formats for _, scenario in procedures)][:1]
     if not formats:
-        raise InputError("no format is common to all these procedures; name one", "--format")
+        raise InputError("these procedures have no format in common; choose one", "--format")
     for format in formats:
         needed = order if format == "all" else {format} & {*order}
-        for (role, id), one in procedures:
-            if lacking := [f for f in needed if f not in one.formats]:
-                there = ", ".join(one.formats)
-                raise InputError(f"{role}/{id} has no {lacking[0]}; it has {there}", "--format")
+        for (role, id), scenario in procedures:
+            if lacking := [f for f in needed if f not in scenario.formats]:
+                available = ", ".join(scenario.formats)
+                raise InputError(f"{role}/{id} has no {lacking[0]}; it has {available}", "--format")
     return formats
 
 
@@ -394,7 +395,7 @@ def _session_settings(how: SessionOptions) -> SessionSettings:
     bounds = {"turns": how.turns, "calls": how.calls, "calls_per_turn": how.calls_per_turn}
     changed: dict[str, Any] = {k: bound for k, bound in bounds.items() if bound is not None}
     if how.flowbench and changed:
-        named = ", ".join(f"--{name.replace('_', '-')}" for name in changed)
-        raise InputError(f"it sets the limits; {named} cannot be given beside it", "--flowbench")
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in changed)
+        raise InputError(f"it sets the limits and cannot be combined with {options}", "--flowbench")
     settings = SessionSettings.flowbench() if how.flowbench else SessionSettings()
     return replace(settings, **changed, seconds=how.seconds, seed=how.seed)

@@ -1,4 +1,4 @@
-"""How judges are asked: prompts by name, a schema, one repair."""
+"""Prompting of judges: prompts by name, a schema, one repair."""
 
 from __future__ import annotations
 

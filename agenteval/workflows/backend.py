@@ -121,7 +121,7 @@ def tools_of_backend(folder: Path) -> list[dict[str, Any]]:
 
 
 class _Untitled(GenerateJsonSchema):
-    """Without titles, which repeat the names."""
+    """A schema generator without titles, which would repeat the names."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -182,7 +182,7 @@ def call_tool(backend: StatefulBackend, tool: str, arguments: Mapping[str, Any])
         raise BackendDefect(tool, "raised ", f"{type(error).__name__}: {error}") from error
     if inspect.iscoroutine(value):
         value.close()
-        raise BackendDefect(tool, "has to be awaited")
+        raise BackendDefect(tool, "must be awaited")
     return value
 
 

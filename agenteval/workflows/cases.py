@@ -168,7 +168,7 @@ _C = TypeVar("_C", SessionCase, TurnCase)
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which cases of a role: these scenarios, these profiles (None: all), single or cross."""
+    """Selection of cases of a role: scenarios, profiles (None: all), single or cross."""
 
     kind: Kind = "all"
     scenarios: tuple[str, ...] | None = None
@@ -267,8 +267,8 @@ def _turns(group: _Group, session: RecordedSession, profile: Profile) -> Iterato
     turns = [turn.model_dump(mode="json") for turn in session.turns]
     for gold in gold_turns(session):
         at = gold.turn
-        said = _words(session.turns[at - 1]) if at else ""
-        words = {"id": f"{name}:{at}", "said": said, "gold": _words(session.turns[at])}
+        previous = _words(session.turns[at - 1]) if at else ""
+        words = {"id": f"{name}:{at}", "said": previous, "gold": _words(session.turns[at])}
         yield TurnCase(
             info=base.model_copy(update=words),
             of=of,

@@ -212,11 +212,11 @@ class _Causes:
 
 def _wrong(action: Action, call: Call) -> list[str]:
     """Return the parameters in which a call differs from gold, as text."""
-    given = filled(call.arguments)
+    stated = filled(call.arguments)
     return [
-        f"{name}: {_json(given[name]) if name in given else 'not given'}, gold {_json(value)}"
+        f"{name}: {_json(stated[name]) if name in stated else 'not given'}, gold {_json(value)}"
         for name, value in filled(action.arguments).items()
-        if name not in given or not equal_by_rule(value, given[name])
+        if name not in stated or not equal_by_rule(value, stated[name])
     ]
 
 

@@ -1,5 +1,5 @@
-"""What must be known beside the rates: what was lost and why, which recorded rewards contradict the
-verdicts, and what may not be compared."""
+"""Limits of the rates: missing results and their reasons, recorded rewards that contradict
+verdicts, and invalid comparisons."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_LISTED = 100
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What happened in a trial, with its message if there is one."""
+    """The reason for a missing result of a trial, with its message if there is one."""
 
     system: str
     what: str
@@ -44,18 +44,20 @@ class _Lost:
 @dataclass(slots=True)
 class _Rewards:
     system: str = column("system")
-    rewards: int = column(
-        "rewards", "count", "sessions that were recorded with a reward", default=0
+    rewards: int = column("rewards", "count", "sessions recorded with a reward", default=0)
+    agree: int = column("agree", "count", "reward and verdict agree", default=0)
+    reward_only: int = column(
+        "reward\nalone", "count", "reward 1, but the session failed", default=0
     )
-    agree: int = column("agree", "count", "reward 1 and success, or 0 and none", default=0)
-    reward_only: int = column("reward\nalone", "count", "reward 1 and no success", default=0)
-    state_only: int = column("success\nalone", "count", "success and reward 0", default=0)
+    state_only: int = column(
+        "success\nalone", "count", "reward 0, but the session succeeded", default=0
+    )
     neither: int = column(
         "can not be\ncompared", "count", "another reward, or no verdict", default=0
     )
     calls: int = column("calls", "count", "replayed", default=0)
     differing: int = column(
-        "other\nanswers", "count", "that the backend answers otherwise", default=0
+        "other\nanswers", "count", "answered differently by the backend", default=0
     )
 
 
@@ -171,19 +173,19 @@ def reward_tables(sessions: Sequence[SessionResult]) -> Iterator[Table]:
             contradictions.append(
                 _Contradiction(system, r.case.id, r.trial, log.reward, word, _why(r, log))
             )
-    title, note = "Recorded rewards against success", "A reward is no verdict: it is in no rate."
+    title, note = "Recorded rewards against success", "Rewards are not verdicts and enter no rate."
     yield table_of(_Rewards, "rewards", title, rows, notes=[note], group="system")
     title, listed = "Sessions whose reward contradicts the verdict", contradictions[:_MOST_LISTED]
     notes = _not_listed(len(contradictions))
     yield table_of(_Contradiction, "contradictions", title, listed, notes=notes, group="system")
-    title, notes = "Calls that the backend answers otherwise", _not_listed(len(others))
+    title, notes = "Calls that the backend answers differently", _not_listed(len(others))
     listed_calls = others[:_MOST_LISTED]
     yield table_of(_OtherAnswer, "answers", title, listed_calls, notes=notes, group="system")
 
 
 def _not_listed(number: int) -> list[str]:
     more = number - _MOST_LISTED
-    return [f"{more:,} more are not listed; --json and `export` have all."] if more > 0 else []
+    return [f"{more:,} more are not listed; see --json or `export`."] if more > 0 else []
 
 
 def _other_answers(system: str, r: SessionResult, log: SessionLog) -> Iterator[_OtherAnswer]:
@@ -195,7 +197,7 @@ def _other_answers(system: str, r: SessionResult, log: SessionLog) -> Iterator[_
 
 
 def _rewarded(reward: float) -> bool | None:
-    """Return what a reward says of success; None where it is neither 0 nor 1."""
+    """Return the success implied by a reward, or None if it is neither 0 nor 1."""
     if abs(reward - 1) <= _WHOLE:
         return True
     return False if reward == 0 else None
@@ -207,8 +209,8 @@ def _why(r: SessionResult, log: SessionLog) -> str:
         reasons = ["the session was cut off"]
     if log.differing:
         first = log.calls[log.differing[0]]
-        reasons.append(f"{first.tool} answers otherwise in the replay")
-    return "; ".join(reasons) or "the state is as wanted"
+        reasons.append(f"{first.tool} answers differently in the replay")
+    return "; ".join(reasons) or "the state is the expected one"
 
 
 def suffixes(names: Iterable[str]) -> str:
@@ -216,8 +218,8 @@ def suffixes(names: Iterable[str]) -> str:
     if not any(_SUFFIX.search(name) for name in names):
         return ""
     return (
-        "[…] behind a name: same name, other settings, source or procedure; the suffix tells them "
-        "apart."
+        "A suffix […] distinguishes systems with the same name but different settings, source or "
+        "procedure."
     )
 
 
@@ -235,8 +237,8 @@ def unequal(results: Sequence[SessionResult] | Sequence[TurnResult], what: str) 
     formats = {(r.agent, r.format) for r in results}
     paired = len({agent for agent, _ in formats}) < len(formats)
     return (
-        f"Systems were not tried on the same {what} ({each} each, {shared}): differences between "
-        "rows may be those of the tasks. Compare only systems tried on the same ones"
+        f"Systems were not run on the same {what} ({each} each, {shared}): differences between "
+        "rows may come from the tasks. Compare only systems run on the same ones"
         + ("; formats of one agent are paired below." if paired else ".")
     )
 

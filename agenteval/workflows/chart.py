@@ -45,7 +45,7 @@ class Edge(Record):
 
 
 class Remark(Record):
-    """How an ambiguous text was read, or what was skipped in it."""
+    """How an ambiguous text was read, or what was skipped."""
 
     kind: RemarkKind
     message: str
@@ -96,21 +96,21 @@ def calls_by_node(charts: Iterable[Chart], tools: Iterable[str]) -> dict[str, tu
     names = [
         (n, dict.fromkeys(names_in(n.text, tool_names))) for chart in charts for n in chart.nodes
     ]
-    drawn = {name for node, named in names if node.shape == "call" for name in named}
+    drawn = {name for node, node_names in names if node.shape == "call" for name in node_names}
     return {
-        node.id: tuple(name for name in named if node.shape != "reply" or name not in drawn)
-        for node, named in names
+        node.id: tuple(name for name in node_names if node.shape != "reply" or name not in drawn)
+        for node, node_names in names
     }
 
 
 def names_in(text: str, names: Iterable[str]) -> tuple[str, ...]:
     """Return all occurrences of the names as whole words, in order. `lend_book.due` is a field and
     does not count."""
-    wanted = set(names)
+    known_names = set(names)
     return tuple(
         match.group()
         for match in WORD.finditer(text)
-        if match.group() in wanted and not _FIELD.match(text, match.end())
+        if match.group() in known_names and not _FIELD.match(text, match.end())
     )
 
 

@@ -139,7 +139,7 @@ def _backend_defects(folder: Path, tools: Sequence[WorkflowTool]) -> Iterator[De
     try:
         json.dumps(backend.state, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        yield _defect(f"the state is no JSON value ({error})")
+        yield _defect(f"the state is not a JSON value ({error})")
     for tool in tools:
         method = getattr(backend, tool.name, None)
         if not callable(method):

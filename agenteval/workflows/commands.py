@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     help=(
-        "Evaluate agents that serve users by a procedure.\n\n"
+        "Evaluate agents that serve users by following a procedure.\n\n"
         "Turn by turn against recorded sessions, or in sessions with simulated users and tools."
     ),
     no_args_is_help=True,
@@ -42,7 +42,7 @@ app = typer.Typer(
 
 _Roles = Annotated[
     list[str] | None,
-    typer.Argument(help="Roles by name or folder. Default: all that are found.", metavar="ROLE..."),
+    typer.Argument(help="Roles by name or folder. Default: all roles found.", metavar="ROLE..."),
 ]
 
 
@@ -51,21 +51,24 @@ class FlowLimits(LimitOptions):
     """The bounds of agent, simulators and judges in all."""
 
     concurrency: Annotated[
-        int, typer.Option("-j", "--concurrency", help="Cases run at once.", min=1, max=512)
+        int,
+        typer.Option(
+            "-j", "--concurrency", help="Number of cases run concurrently.", min=1, max=512
+        ),
     ] = 4
     max_calls: Annotated[
         int | None,
         typer.Option(
-            help="Stop before this many requests of agent, simulators and judges in all, earlier "
-            "ones of the same experiment included. What a python, command or mcp agent asks itself "
-            "is not seen.",
+            help="Stop before exceeding this many requests of agent, simulators and judges "
+            "together, including earlier ones of this experiment. Requests that a python, "
+            "command or mcp agent makes itself are not counted.",
             min=1,
         ),
     ] = None
     max_cost: Annotated[
         float | None,
         typer.Option(
-            help="Stop before this much is spent by agent, simulators and judges in all, at one "
+            help="Stop before agent, simulators and judges together spend more than this, at one "
             "price.",
             min=0.0,
         ),
@@ -74,7 +77,7 @@ class FlowLimits(LimitOptions):
         float,
         typer.Option(
             "--timeout",
-            help="Seconds for one turn of the agent, and for one request of a simulator or judge.",
+            help="Timeout in seconds of an agent turn and of a request by a simulator or judge.",
             min=0.01,
         ),
     ] = 180.0
@@ -114,10 +117,10 @@ def check(
         ),
     ] = None,
     scenario: Annotated[
-        list[str] | None, typer.Option("--scenario", help="Only this one; several allowed.")
+        list[str] | None, typer.Option("--scenario", help="Check only this scenario. Repeatable.")
     ] = None,
     tools: Annotated[
-        Path | None, typer.Option("--tools", help="For charts: a tools.json to check against.")
+        Path | None, typer.Option("--tools", help="tools.json to check charts against.")
     ] = None,
 ) -> None:
     """Check roles for defects that make sessions meaningless.
@@ -159,14 +162,15 @@ def session(
     output: OutputOptions,
     roles: _Roles = None,
     show: Annotated[
-        int, typer.Option("--show", help="Print the talk of this many failed sessions.", min=0)
+        int,
+        typer.Option("--show", help="Print the conversation of this many failed sessions.", min=0),
     ] = 0,
     runs: Annotated[
         Path | None,
         typer.Option("--runs", help="Write the sessions as runs for quantify."),
     ] = None,
 ) -> None:
-    """Let an agent serve every user of the roles. Stop it at any time; the same command goes on.
+    """Let an agent serve every user of the roles. If interrupted, run the same command to continue.
 
     The roles' backend.py is run: it is code. What a judge could not be asked is asked next time."""
     from agenteval.workflows.api import flow_sessions
@@ -192,10 +196,10 @@ def import_(
         list[Path],
         typer.Argument(help="Trajectories as JSON or JSON Lines: tau-bench's results, messages."),
     ],
-    agent: Annotated[str, typer.Option(help="Whose sessions they are.")] = "recorded",
+    agent: Annotated[str, typer.Option(help="Name of the agent in these sessions.")] = "recorded",
     success: Annotated[str | None, flag(SessionOptions, "success")] = None,
     gate: Annotated[
-        float | None, typer.Option(help="Exit with 1 below this share of successes.", min=0, max=1)
+        float | None, typer.Option(help="Exit with 1 if a smaller share succeeds.", min=0, max=1)
     ] = None,
     max_unscored: Annotated[float, flag(TurnOptions, "max_unscored")] = 0.1,
     store: options.StorePath = None,
@@ -226,14 +230,14 @@ def import_(
 @grouped
 def report(
     output: OutputOptions,
-    page: Annotated[Path | None, typer.Option("-o", "--output", help="HTML page to write.")] = None,
+    page: Annotated[Path | None, typer.Option("-o", "--output", help="Output page (HTML).")] = None,
     figure: Annotated[
         Path | None,
-        typer.Option(help="Comparison of formats by domain, as PNG, SVG or PDF by its ending."),
+        typer.Option(help="Also write a chart comparing formats by domain (.png, .svg or .pdf)."),
     ] = None,
     role: Annotated[list[str] | None, typer.Option(help="Only these roles.")] = None,
     most: Annotated[
-        int, typer.Option("--sessions", help="Sessions on the page at most.", min=0)
+        int, typer.Option("--sessions", help="Maximum number of sessions on the page.", min=0)
     ] = 100,
     store: options.StorePath = None,
 ) -> None:
@@ -275,8 +279,8 @@ def score(
     workflow: Annotated[
         Path | None,
         typer.Option(
-            help="The workflow as text, for the judge of replies and goals; rows may "
-            "hold it as workflow_text."
+            help="Text of the workflow, for judging replies and goals. Rows can also provide it "
+            "as workflow_text."
         ),
     ] = None,
 ) -> None:

@@ -73,15 +73,20 @@ def compare(returned: Any, op: str, value: str | float | bool) -> bool | None:
     Case and runs of blanks make no difference. Numbers are ordered, and so are ISO dates and
     times, as text; nothing else is.
     """
-    left, right = plain(returned), plain(value)
+    result, operand = plain(returned), plain(value)
     if op in ("=", "!="):
-        return bool(left == right) == (op == "=")
-    if isinstance(left, float) and isinstance(right, float):
-        return bool(_ORDER[op](left, right))
-    words = isinstance(left, str) and isinstance(right, str)
+        return bool(result == operand) == (op == "=")
+    if isinstance(result, float) and isinstance(operand, float):
+        return bool(_ORDER[op](result, operand))
+    words = isinstance(result, str) and isinstance(operand, str)
     # A time has no order among dates.
-    if words and is_date(left) and is_date(right) and (":" in left[:3]) == (":" in right[:3]):
-        return bool(_ORDER[op](left.replace("t", " "), right.replace("t", " ")))
+    if (
+        words
+        and is_date(result)
+        and is_date(operand)
+        and (":" in result[:3]) == (":" in operand[:3])
+    ):
+        return bool(_ORDER[op](result.replace("t", " "), operand.replace("t", " ")))
     return None
 
 

@@ -42,10 +42,10 @@ CAUSES: tuple[Cause, ...] = ("missing_step", "wrong_order", "wrong_transition", 
 
 
 class Deviation(Record):
-    """One way in which calls depart from a procedure.
+    """One deviation of calls from a procedure.
 
-    `at` is the index of the call it is about; for a missing step the index before which it should
-    have come. `node` or `edge` (source, target) of the chart where there is one.
+    `at` is the index of the call, or for a missing step the index before which it was due. `node`
+    or `edge` (source, target) is the place in the chart, if there is one.
     """
 
     cause: Cause
@@ -163,10 +163,10 @@ class _Naming:
         """
         swaps = []
         for first, second in self._runs():
-            again = {self.calls[m.at].tool for m in second if m.kind == "step"}
-            for skip in [m for m in first if m.kind == "skip" and self._tool(m) in again]:
+            repeated = {self.calls[m.at].tool for m in second if m.kind == "step"}
+            for skip in [m for m in first if m.kind == "skip" and self._tool(m) in repeated]:
                 step = next((m for m in first if m.kind == "step" and m.at >= skip.at), None)
-                if step is None or skip not in self.skips or self.calls[step.at].tool in again:
+                if step is None or skip not in self.skips or self.calls[step.at].tool in repeated:
                     continue
                 self.skips.remove(skip)
                 early = self.calls[step.at].tool

@@ -29,9 +29,10 @@ _CAMEL = re.compile(r"[a-z]+(?:[A-Z][a-z0-9]+)+")
 
 
 class Defect(Record):
-    """One defect. `node` or `edge` (source, target) says where; `line` is 0 when no line is meant.
+    """One defect. `node` or `edge` (source, target) is its place, and `line` is 0 without a line.
 
-    An error makes sessions meaningless; a warning may be intended; a note says how a file was read.
+    An error makes sessions meaningless, a warning may be intended, and a note explains how a file
+    was read.
     """
 
     kind: DefectKind
@@ -85,7 +86,7 @@ def _shape(chart: Chart) -> Iterator[Defect]:
     stuck = [n for n in chart.nodes if n.id in reachable - ending]
     if stuck:
         names = ", ".join(n.id for n in stuck)
-        yield _at(stuck[0], "no_exit", f"a cycle without exit: no end follows {names}")
+        yield _at(stuck[0], "no_exit", f"a cycle without exit: no end can be reached from {names}")
 
 
 def _call_nodes(chart: Chart, tools: Sequence[WorkflowTool]) -> Iterator[Defect]:
@@ -218,7 +219,7 @@ def _call_problem(
 
 
 def _annotation(turn: Turn, charts: Charts) -> str | None:
-    """Return why a turn is not in its chart, None when it is, or there is no chart."""
+    """Return why a turn is not in its chart, or None if it is or there is no chart."""
     if turn.scenario not in charts:
         return f"there is no scenario {turn.scenario!r}{_hint(turn.scenario, charts)}"
     chart = charts[turn.scenario]

@@ -39,11 +39,11 @@ _SHOWN = 500
 
 
 class Judgement(Record):
-    """One decision on one value of a call, or why there is none.
+    """One decision on one value of a call, or the reason for a missing one.
 
-    `by` says what decided: equality as it is (`exact`), after normalizing (`normalised`), a judge,
-    the rule for enumerations, different JSON types, or nothing (`none`: there was no judge).
-    `status` is set where a judge was asked and failed. `parameter` is a path: `items[0].size`.
+    `by` is what decided: equality (`exact`), equality after normalizing (`normalised`), a judge,
+    the rule for enumerations, different JSON types, or `none` without a judge. `status` is set if a
+    judge failed. `parameter` is a path: `items[0].size`.
     """
 
     tool: str
@@ -102,7 +102,7 @@ class Equality:
 
     @property
     def log(self) -> tuple[Judgement, ...]:
-        """Every distinct judgement made, in the order in which they were first asked for."""
+        """Return every distinct judgement in the order of the first request."""
         return tuple(judgement for judgement in self._log.values() if judgement is not None)
 
     def by_rule(self, tool: str, parameter: str, gold: JsonValue, given: JsonValue) -> Judgement:
@@ -158,12 +158,12 @@ class Equality:
         verdict: Same = "unjudged"
         status: FailureStatus | None = None
         try:
-            asked = await self.judge.same(question)
+            answer = await self.judge.same(question)
         except Exception as error:  # noqa: BLE001  becomes a judgement that says why there is none
             failure = failure_of(error)
             status, message, usage = failure.status, failure.message, failure.usage
         else:
-            (equal, message), usage = asked.value, asked.usage
+            (equal, message), usage = answer.value, answer.usage
             verdict = "equal" if equal else "different"
         self.usage += usage
         return Judgement(
@@ -203,24 +203,24 @@ class _Ruling:
 
 
 def _compared(pair: _Pair) -> _Ruling:
-    gold, given = pair.gold, pair.given
-    if kind(gold) != kind(given):
+    gold, stated = pair.gold, pair.given
+    if kind(gold) != kind(stated):
         return _Ruling("different", "type")
-    if isinstance(gold, str) and isinstance(given, str):
-        return _texts(pair, gold, given)
-    if isinstance(gold, dict) and isinstance(given, dict):
-        gold, given = filled(gold), filled(given)
-        if gold.keys() != given.keys():
+    if isinstance(gold, str) and isinstance(stated, str):
+        return _texts(pair, gold, stated)
+    if isinstance(gold, dict) and isinstance(stated, dict):
+        gold, stated = filled(gold), filled(stated)
+        if gold.keys() != stated.keys():
             return _Ruling("different", "exact")
-        inner = [(f"{pair.path}.{k}", _property(pair.schema, k), gold[k], given[k]) for k in gold]
-    elif isinstance(gold, list) and isinstance(given, list):
-        if len(gold) != len(given):
+        inner = [(f"{pair.path}.{k}", _property(pair.schema, k), gold[k], stated[k]) for k in gold]
+    elif isinstance(gold, list) and isinstance(stated, list):
+        if len(gold) != len(stated):
             return _Ruling("different", "exact")
         schema = _object(pair.schema.get("items"))
-        rows = enumerate(zip(gold, given, strict=True))
+        rows = enumerate(zip(gold, stated, strict=True))
         inner = [(f"{pair.path}[{i}]", schema, a, b) for i, (a, b) in rows]
     else:
-        return _Ruling("equal" if gold == given else "different", "exact")
+        return _Ruling("equal" if gold == stated else "different", "exact")
     rulings = [_compared(_Pair(*parts)) for parts in inner]
     different = next((r for r in rulings if r.verdict == "different"), None)
     if different is not None:

@@ -68,7 +68,7 @@ class WorkflowEvaluator(AttemptEvaluator[Case]):
 
     @property
     def measures(self) -> tuple[Criterion, ...]:  # type: ignore[override]
-        """Those of a session or a turn."""
+        """Measures of a session or a turn."""
         return SESSION if self.level == "session" else (*TURN, RESPONSE)
 
     @property
@@ -178,7 +178,9 @@ def _broken(verdict: SessionVerdict | TurnJudged) -> tuple[FailureStatus, str] |
         if isinstance(verdict, SessionVerdict)
         else [verdict.grade, *verdict.turn.parameters]
     )
-    words = [one.message for one in judged if getattr(one, "status", None) == broken[0]]
+    words = [
+        judgement.message for judgement in judged if getattr(judgement, "status", None) == broken[0]
+    ]
     reason = "the cap on calls or cost is reached" if broken[0] == "error:budget" else broken[0]
     return broken[0], f"a judge failed: {next(filter(None, words), reason)}"
 

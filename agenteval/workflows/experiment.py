@@ -68,17 +68,19 @@ class WorkflowExperiment:
 
     @property
     def level(self) -> Level:
-        """What one trial is."""
+        """Kind of a trial: a turn or a session."""
         return "turn" if self.simulators is None else "session"
 
     @cached_property
     def conditions(self) -> dict[str, JsonValue]:
-        """What besides agent and format can change a trial."""
+        """Everything besides agent and format that can change a trial."""
         if self.simulators is None:
             return {"seconds": self.seconds}
-        asked = self.simulator if self.simulators.asks else None
+        choice = self.simulator if self.simulators.asks else None
         # This client only tells names; it opens no connection before it is asked.
-        return self.simulators.conditions(None if asked is None else Client(make_transport(asked)))
+        return self.simulators.conditions(
+            None if choice is None else Client(make_transport(choice))
+        )
 
     def variants(self) -> list[AgentVariant]:
         """Return the agent in each format; nothing is opened."""
@@ -121,7 +123,7 @@ class WorkflowExperiment:
                 total += await estimate(experiment.evaluator, work, seen)
         notes = uncounted(self.agent.system.parameters)
         if budget.price is not None and len(total.lines) > 1:
-            notes = (*notes, "one price is used for all models")
+            notes = (*notes, "all models are counted at one price")
         return replace(total, about=tuple(about), notes=notes)
 
     @asynccontextmanager

@@ -35,8 +35,8 @@ Path = tuple[str | int, ...]
 
 
 class Done(Record):
-    """A gold call as it was carried out. `told`: the end state shows nothing of it, because it
-    changed nothing or was undone, so that its result must be obtained."""
+    """An executed gold call. `told` means that the end state does not show it, because it changed
+    nothing or was undone, so that its result must be obtained."""
 
     action: Action
     result: JsonValue
@@ -44,8 +44,8 @@ class Done(Record):
 
 
 class GoldGoal(Record):
-    """The paths of the state that the calls of a goal change, the calls, and the `words` that the
-    user must be told."""
+    """The state paths changed by the calls of a goal, the calls, and the `words` that the user must
+    be told."""
 
     changes: tuple[Path, ...] = ()
     done: tuple[Done, ...] = ()
@@ -94,13 +94,13 @@ class Difference(Record):
 
 
 class StateVerdict(Record):
-    """What the final state says of a session.
+    """Verdict on the final state of a session.
 
-    `goals` says of each goal whether it is achieved; one that asks for nothing is. `progress` is
-    the share of goals achieved. `success` needs gold's state, and all that the user had to be told;
-    by "state+reads" also all results that gold obtained. `differences` are at most 50, in order of
-    their paths; `omitted` counts the others. `unobtained` are the gold calls whose result is
-    missing, `untold` the words.
+    `goals` is whether each goal is achieved; a goal without requirements is. `progress` is the
+    share of achieved goals. `success` requires gold's state and everything that the user had to be
+    told; with "state+reads" also all results that gold obtained. `differences` are at most 50, in
+    order of their paths; `omitted` counts the others. `unobtained` are the gold calls without a
+    result, `untold` the missing words.
     """
 
     success: bool
@@ -151,9 +151,9 @@ def gold_state(
         executed.append((calls, tuple(path for path, _, _ in _differing(before, state))))
 
     def done(action: Action, result: JsonValue, touched: list[Path]) -> Done:
-        told = tools[action.tool].effect == "read"
-        told = told or all(_same_at(begin, state, path) for path in touched)
-        return Done(action=action, result=result, told=told)
+        reported = tools[action.tool].effect == "read"
+        reported = reported or all(_same_at(begin, state, path) for path in touched)
+        return Done(action=action, result=result, told=reported)
 
     goals = tuple(
         GoldGoal(changes=changes, done=tuple(done(*call) for call in calls), words=goal.told)
@@ -223,7 +223,7 @@ def _carried_out(
         raise InputError(f"fails ({defect.reason})", shown) from defect
     answer = as_json(result, f"{shown}: the result")
     if tools[action.tool].returns and not isinstance(answer, dict):
-        raise InputError("the result is no JSON object", shown)
+        raise InputError("the result is not a JSON object", shown)
     return answer
 
 
@@ -242,20 +242,19 @@ def _obtained(due: Sequence[Done], log: SessionLog) -> frozenset[str]:
         if call.status == "ok":
             answer = call.tool, call.arguments, held(call.result)
             answers[canonical_json(list(answer))] = answer
-    wanted = {_key(done): done for done in due}
+    unique = {_key(done): done for done in due}
 
     def rank(done: Done, tool: str, arguments: JsonValue, result: JsonValue) -> int:
         if tool != done.action.tool or not same(held(done.result), result):
             return 0
         return 2 if same(done.action.arguments, arguments) else 1
 
-    ranks = [[rank(done, *answer) for answer in answers.values()] for done in wanted.values()]
-    return frozenset(list(wanted)[row] for row, _ in assigned(ranks))
+    ranks = [[rank(done, *answer) for answer in answers.values()] for done in unique.values()]
+    return frozenset(list(unique)[row] for row, _ in assigned(ranks))
 
 
 def held(value: JsonValue) -> JsonValue:
-    """Return the value that a text holds as JSON, as tools of others return it; any other value,
-    or words, as they are."""
+    """Return the value of a JSON text, as tools return it; any other value, or words, unchanged."""
     while isinstance(value, str):
         try:
             value = json.loads(value)

@@ -1,4 +1,4 @@
-"""Sessions and single turns whose text seems to talk to the judge.
+"""Sessions and single turns whose text seems to address the judge.
 
 Examined is what judges of workflows read and the agent or its tools wrote: what the agent says, the
 tools and arguments of its calls, their results; of a turn the reply or the call. What a simulated
@@ -43,7 +43,7 @@ def flow_flags(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -
 
 
 def row_flags(rows: Rows) -> Flags:
-    """Return the flags of rows made elsewhere.
+    """Return the flags of existing rows.
 
     Examined is what a judge would read of a prediction, or the generated conversation as a whole:
     rows need not say who speaks. Failed rows are not examined; no row names its system.

@@ -1,4 +1,4 @@
-"""FlowBench's figures of predictions made elsewhere."""
+"""FlowBench's figures for existing predictions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def aflow_score(
     workflow: str = "",
     **options: Unpack[FlowScoreKeywords],
 ) -> Report:
-    """Score predictions made elsewhere, in the row format of FlowBench.
+    """Score existing predictions in the row format of FlowBench.
 
     `level` is turn or session (None: as the first row says). `reference` counts as the published
     scripts do. `workflow` is the procedure as text, for the judge of replies and goals. Raises
@@ -55,7 +55,7 @@ async def aflow_score(
         if client and not (
             how.reference or workflow or all(row.workflow for row in rows.turns or rows.sessions)
         ):
-            watch.note("replies and goals are judged only where the workflow is told: --workflow")
+            watch.note("replies and goals are judged only if the workflow is given: use --workflow")
         resampling = Resampling(how.resamples, how.seed)
         if how.reference:
             work = score_published(rows, judges.equality)

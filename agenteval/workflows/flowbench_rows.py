@@ -186,7 +186,9 @@ def read_rows(paths: Sequence[Path], level: Level | None = None, *, predicted: b
     for turn in turns if predicted else ():
         turn.text("predict", needed=True)
     if turns and sessions:
-        raise InputError("some files hold turns, others sessions; score them apart", "FILES")
+        raise InputError(
+            "some files contain turns, others sessions; score them separately", "FILES"
+        )
     return Rows("turn" if turns else "session", tuple(turns), tuple(sessions))
 
 
@@ -203,12 +205,12 @@ def _objects(path: Path) -> list[tuple[str, _Object]]:
         raise InputError("there are no rows", str(path))
     for at, row in rows:
         if not isinstance(row, dict):
-            raise InputError("a row is an object", at)
+            raise InputError("a row must be an object", at)
     return rows
 
 
 def _schema(parameters: _Object) -> dict[str, JsonValue]:
-    """Return the parameters as a JSON schema; what is one already stays as it is."""
+    """Return the parameters as a JSON schema; a JSON schema is returned unchanged."""
     if isinstance(parameters.get("properties"), dict):
         return {**parameters}
     properties: dict[str, JsonValue] = {

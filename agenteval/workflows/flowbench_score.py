@@ -23,13 +23,13 @@ from agenteval.workflows.turn_score import TurnFailure, TurnVerdict, score_turn,
 from agenteval.workflows.verdicts import Judges
 
 _LOST = "are undecided or failed"
-_UNREADABLE = "calls whose arguments are no JSON object"
+_UNREADABLE = "calls whose arguments are not a JSON object"
 _SHARES = ("precision", "recall", "f1")
-_WRONG, _RIGHT = "with all that is open wrong", "with all that is open right"
+_WRONG, _RIGHT = "if all undecided calls are wrong", "if all undecided calls are correct"
 
 
 class Unscored(NamedTuple):
-    """How many of how many have no verdict, and what they are."""
+    """Numbers of results without a verdict and in total, with a description."""
 
     missing: int
     total: int
@@ -57,7 +57,7 @@ class _RateRow(_FigureColumn):
     recall: Interval = column("recall\n[95%]", "number")
     f1: Interval = column("F1\n[95%]", "number")
     right: int = column("right", "count")
-    open: int = column("open", "count", "for want of a judge's word")
+    open: int = column("open", "count", "without a judge's decision")
     predicted: int = column("said", "count")
     gold: int = column("gold", "count")
     precision_low: float | None = column("precision\nlow", "number", _WRONG, default=None)
@@ -104,7 +104,7 @@ async def score_turns(
     notes = [
         f"{table.turns} turns of {table.sessions} sessions; intervals: 95%, bootstrap over "
         "sessions; parameters are credited only where the tool is right, in the last line always",
-        *_counted(table.unreadable, "predictions in no known form, counted as no call"),
+        *_counted(table.unreadable, "predictions in an unknown form, counted as no call"),
         *_counted(table.arguments_unreadable, _UNREADABLE),
         *_counted(table.further, "calls beside the first one of their turn, not scored"),
         *_counted(failed, f"turns without a prediction, left out ({_listed(table.failures)})"),
@@ -117,7 +117,7 @@ async def score_turns(
         failures = _listed(graded.failures) or "0"
         name, n_graded = "response (0 to 10)", graded.mean.n
         means.append(_MeanRow(name, graded.mean, n_graded, graded.due, failures))
-        mean_notes = [f"{graded.no_reply} turns in which a reply was due have none"]
+        mean_notes = [f"{graded.no_reply} turns lack a due reply"]
         lost = sum(graded.failures.values())
         unscored.append(Unscored(lost, lost + n_graded, f"replies {_LOST}"))
     by_name = {
@@ -155,7 +155,7 @@ async def score_sessions(
     verdicts = [goals for _, goals in judged]
     tool = rates([c.matches for c in counts], [c.session for c in counts], how)
     notes = [
-        f"{len(counts)} sessions; calls matched one to one, their order not looked at",
+        f"{len(counts)} sessions; calls are matched one to one in any order",
         *_counted(sum(c.arguments_unreadable for c in counts), _UNREADABLE),
     ]
     tables = [_rates_table("sessions", {"tool": tool}, notes)]
@@ -163,7 +163,7 @@ async def score_sessions(
     goals = goals_table(verdicts, [name for name, _ in judged], how) if judged else None
     if goals is not None:
         note = (
-            "success: every goal achieved, and the judge says so; "
+            "success: every goal is achieved and the judge says so; "
             f"{goals.unquoted} goals called achieved by words that are not in the conversation"
         )
         failures = _listed(goals.failures) or "0"
@@ -212,10 +212,12 @@ async def score_published(rows: Rows, judge: TextJudge | None) -> Figures:
                 mean = sum(values) / len(values)
                 ends[f"{name} (as the rows keep it), n = {len(values)}"] = (mean, mean)
     unanswered, total = [*answers.values()].count("unjudged"), len(rows.turns or rows.sessions)
-    notes = ["counted as the published scripts do, their mistakes included: for comparison only"]
+    notes = ["counted like the published scripts, including their mistakes; for comparison only"]
     heads = {"low": "value"}
     if unanswered:
-        notes.append(f"{unanswered} questions to the judge are open: the ends are all no, all yes")
+        notes.append(
+            f"{unanswered} questions to the judge are open; the bounds assume all no and all yes"
+        )
         heads = {"low": "all no", "high": "all yes"}
     figures = {name: {"low": low, "high": high} for name, (low, high) in ends.items()}
     cells = [{"figure": n, **{end: figures[n][end] for end in heads}} for n in figures]
@@ -237,7 +239,7 @@ async def _answer(question: ValueQuestion, judge: TextJudge | None) -> Same:
 
 
 class _Equalities:
-    """One Equality for each toolbox: tools of one name differ between scenarios."""
+    """One Equality per toolbox, because tools with the same name differ between scenarios."""
 
     def __init__(self, judge: TextJudge | None) -> None:
         self._judge = judge
@@ -266,9 +268,9 @@ def _rates_table(key: str, rates: Mapping[str, Rates], notes: list[str]) -> Tabl
     """Return the figures with their counts, and bounds where values are undecided."""
     if undecided := rates["tool"].undecided:
         notes[1:1] = [
-            f"{undecided} calls are open for want of a judge's word: texts that differ wait for "
-            "it, those that agree do not, so the figures without them are too high; low and high "
-            "take all of them as wrong, and as right"
+            f"{undecided} calls await a judge: matching texts are decided by rule and differing "
+            "ones are not, so the figures without them are too high; low and high count all of "
+            "them as wrong and as correct"
         ]
     is_open = any(share.undecided for share in rates.values())
     rows = []

@@ -88,7 +88,7 @@ def read_role(folder: Path) -> Role:
             folders.append(path)
     if single and folders:
         raise InputError(
-            "a procedure stands here and in this folder: only one of them can be the role's",
+            "the role has a procedure here and in this folder; keep only one",
             str(folders[0]),
         )
     if not (single or folders):
@@ -117,10 +117,10 @@ def _visible(folder: Path) -> list[Path]:
 
 
 def _joined(parts: dict[str, Any], about: Mapping[str, JsonValue], path: Path) -> dict[str, Any]:
-    """Return what other files hold, and what the file at `path` says of itself."""
+    """Return the values from other files together with those in the file at `path`."""
     doubled = next((key for key in about if key in parts), None)
     if doubled is not None:
-        raise InputError(f"{doubled} cannot stand here: it follows from the folder", str(path))
+        raise InputError(f"{doubled} is not allowed here: it follows from the folder", str(path))
     return {**parts, **about}
 
 
@@ -134,7 +134,7 @@ def _scenario(folder: Path, role: Path, role_id: str) -> Scenario:
         path = folder / name
         if path.exists():
             if format in texts:
-                raise InputError("the text of a procedure stands in one file alone", str(path))
+                raise InputError("the text of a procedure must be in one file", str(path))
             texts[format] = read_text(path)
     if not any(text.strip() for text in texts.values()):
         raise InputError(f"a scenario needs one of {', '.join(_FILES)}", str(folder))
@@ -243,13 +243,13 @@ def read_recorded_turns(folder: Path, role: Role, name: str) -> dict[str, tuple[
 def _refuse_yml(path: Path) -> None:
     """Raise InputError for a file that would otherwise be ignored without a word."""
     if path.suffix == ".yml" and path.exists():
-        raise InputError(f"this file has to be called {path.stem}.yaml", str(path))
+        raise InputError(f"this file must be called {path.stem}.yaml", str(path))
 
 
 def _mapping(path: Path) -> Mapping[str, JsonValue]:
     data = load_yaml(read_text(path), str(path))
     if not isinstance(data, dict):
-        raise InputError("this file is a mapping of keys to values", str(path))
+        raise InputError("this file must be a mapping of keys to values", str(path))
     return data
 
 

@@ -47,12 +47,14 @@ async def aflow_import(
 ) -> WorkflowReport:
     """Store recorded trajectories (see `trajectories`) as sessions of `agent`.
 
-    Their calls are replayed on the role's backend, and success is judged by the state that they
-    leave, without a model. A record that cannot be used, or whose goal does not fit the tools, is
-    noted and left out; one that cannot be replayed is stored as a failure. Stored sessions are not
-    replayed again. Recorded rewards are shown next to the verdicts, and contradictions are listed.
-    `success`, `gate` and `max_unscored` are those of `flow_sessions`. Raises InputError where no
-    trajectory can be used.
+    Their calls are replayed on the role's backend, and the resulting state decides success, without
+    a model. A record that is malformed, or whose goal does not fit the tools, is skipped with a
+    note; one that cannot be replayed is stored as a failure. Stored sessions are not replayed
+    again. Recorded rewards are shown next to the verdicts, and contradictions are listed.
+    `success`, `gate` and `max_unscored` are those of `flow_sessions`.
+
+    Returns the rates with all trials. Raises InputError when no trajectory can be imported, and
+    StoreError.
     """
     watch = Watch(notify, progress)
     verdicts = Verdicts(Judges(demand=read_demand(success)))
@@ -71,12 +73,12 @@ async def aflow_import(
             del numbered[key]
     watch.warn_list("left out", problems)
     if not numbered:
-        raise InputError("no trajectory can be taken", ", ".join(map(str, paths)))
+        raise InputError("no trajectory can be imported", ", ".join(map(str, paths)))
     cases = {case.key: case for case, _ in numbered.values()}
     note_idle_users(watch, verdicts.prepare(cases.values()), len(cases))
     golds = [gold for case in cases.values() if (gold := verdicts.gold_of(case)) is not None]
     refused = [line for gold in golds for line in gold.refused]
-    watch.warn_list("the backend does not carry out what was wanted", refused)
+    watch.warn_list("the backend cannot execute the expected actions", refused)
     variant = AgentVariant(System(agent, _no_agent, {"adapter": "recorded"}), RECORDED, {})
 
     async def replay(case: Any, _: AgentVariant, number: int) -> SessionLog | SessionFailure:

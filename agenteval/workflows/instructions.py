@@ -81,8 +81,8 @@ def _scenarios(role: Role, scenario_ids: Sequence[str]) -> list[Scenario]:
     by_id = {scenario.id: scenario for scenario in role.scenarios}
     missing = [id for id in scenario_ids if id not in by_id]
     if missing or not scenario_ids:
-        named = repr(missing[0]) if missing else "of no name"
-        raise InputError(f"{role.id} has no scenario {named}; it has {', '.join(by_id)}")
+        description = repr(missing[0]) if missing else "without a name"
+        raise InputError(f"{role.id} has no scenario {description}; it has {', '.join(by_id)}")
     return [by_id[id] for id in scenario_ids]
 
 

@@ -1,4 +1,4 @@
-"""What a session and a predicted turn are rated on."""
+"""Measures of a session and of a predicted turn."""
 
 from __future__ import annotations
 

@@ -467,8 +467,8 @@ class _Parser:
             targets: dict[str, list[str]] = {id: [] for id in self._mentioned}
             for edge in self._edges:
                 targets[edge.source].append(edge.target)
-            others = self._round | (targets.keys() - entered)
-            candidates = [id for n, id in enumerate(self._mentioned) if n == 0 or id in others]
+            allowed = self._round | (targets.keys() - entered)
+            candidates = [id for n, id in enumerate(self._mentioned) if n == 0 or id in allowed]
             first = max(candidates, key=lambda id: len(reached([id], targets)))  # first of equals
             starts = self._round & {first}
         for id in starts:

@@ -165,7 +165,7 @@ class SessionKeywords(TurnKeywords, total=False):
 
 @dataclass(frozen=True)
 class FlowScoreOptions:
-    """How predictions made elsewhere are scored, and who decides what no rule can."""
+    """Options for scoring existing predictions, and the judge for what rules cannot decide."""
 
     level: Literal["turn", "session"] | None = option(
         None, help="What the rows are.", show_default="as the first row says"

@@ -59,13 +59,15 @@ def workflows_page(
         tables = result_tables(sessions, turns, tallies)
     shown, decided = chosen(sessions, most_sessions)
     wrong, wrong_in_all = wrong_turns(turns, MOST_TURNS)
-    lines = headlines(tallies) or ["There is no trial."]
+    lines = headlines(tallies) or ["There are no trials."]
     answer = Answer("Workflows followed by", listed(agents, 5), lines)
     items = session_items(shown)
     sections = [
         summary(answer, _tiles(sessions, turns), flow_flags(sessions, turns)),
         figures(_plan(tallies)),
-        PageSection("tables", "Tables", tables or [Text("There is nothing to count.")], _RATES),
+        PageSection(
+            "tables", "Tables", tables or [Text("There are no deviations to count.")], _RATES
+        ),
         foldouts("sessions", "Sessions", items, decided, "session{s} with a verdict", _SESSIONS),
         foldouts("wrong", "Wrong turns", wrong, wrong_in_all, "wrong turn{s}", _TURNS),
         lost_section(
@@ -80,24 +82,25 @@ def workflows_page(
 
 
 _LEAD = (
-    "Deviations are computed from the chart and the gold calls. Success is decided by a limit that "
-    "was passed, else by the final state, else by a judge."
+    "Deviations are computed from the chart and the gold calls. Success is decided by an "
+    "exceeded limit, otherwise by the final state, otherwise by a judge."
 )
 _RATES = (
-    "Brackets hold 95% intervals. Trials without a verdict are counted beside the rates and are in "
-    "none of them."
+    "Brackets contain 95% intervals. Trials without a verdict are counted separately and "
+    "excluded from rates."
 )
 _SESSIONS = (
-    "Systems take turns; failed sessions come first, the shortest of each system before the "
-    "others. Deviations are shown at their call."
+    "Systems alternate. Failed sessions come first, the shortest of each system at the top. "
+    "Deviations are shown at their call."
 )
 _TURNS = (
-    "Systems take turns. Each is one turn of a recorded session, predicted from the conversation "
+    "Systems alternate. Each entry is one turn of a recorded session, predicted from the "
+    "conversation "
     "before it."
 )
 _LOST = (
-    "An endpoint, an adapter or a simulator failed, so nothing is known about the agent: counted "
-    "here and in no rate."
+    "An endpoint, an adapter or a simulator failed, so these trials say nothing about the agent. "
+    "They are counted here and excluded from rates."
 )
 
 
@@ -114,7 +117,7 @@ def _session_line(t: SessionTally) -> str:
     without += [f"{t.undecided_sessions:,} undecided"] if t.undecided_sessions else []
     if t.success.mean is None:
         reason = ", ".join(without) or "not judged yet"
-        return "; ".join([f"{t.system}: no session is decided ({reason})", *_ends(t)]) + "."
+        return "; ".join([f"{t.system}: no session has a verdict ({reason})", *_ends(t)]) + "."
     held = plural(t.success.n, "session")
     one_each = t.success.n == t.success.n_clusters
     users = ", one for each user" if one_each else f" with {plural(t.tasks or 0, 'user')}"
@@ -124,10 +127,10 @@ def _session_line(t: SessionTally) -> str:
     if t.causes:
         most = max(t.causes, key=lambda cause: t.causes[cause])
         counted = f"{t.causes[most]:,} of {sum(t.causes.values()):,}"
-        parts.append(f"commonest cause of failure: {most.replace('_', ' ')} ({counted})")
+        parts.append(f"most common cause of failure: {most.replace('_', ' ')} ({counted})")
     parts += _ends(t)
     if without:
-        parts.append(f"{', '.join(without)}, in no rate")
+        parts.append(f"{', '.join(without)}, excluded from rates")
     return "; ".join(parts) + "."
 
 
@@ -148,21 +151,21 @@ def _ends(t: SessionTally) -> list[str]:
     if t.refused > _NOTABLE * calls:
         kinds = [(k, n) for k, n in sorted(t.statuses.items()) if k != "ok"]
         how = ", ".join(f"{k.replace('_', ' ')} {n:,}" for k, n in kinds)
-        remarks.append(f"{t.refused:,} of {plural(calls, 'call')} could not be carried out ({how})")
+        remarks.append(f"{t.refused:,} of {plural(calls, 'call')} could not be executed ({how})")
     return remarks
 
 
 def _turn_line(t: TurnTally) -> str:
     share = "no due call is decided"
     if t.recall.mean is not None:
-        share = f"{rate_words(t.recall)} of {plural(t.due_calls, 'due call')} are right"
+        share = f"{rate_words(t.recall)} of {plural(t.due_calls, 'due call')} are correct"
     parts = [f"{t.system}, single turns: {share}"]
     if t.unreadable:
         parts.append(f"{plural(t.unreadable, 'turn')} unreadable")
     if t.undecided:
         parts.append(f"{plural(t.undecided, 'call')} undecided")
     if t.lost:
-        parts.append(f"{plural(t.lost, 'turn')} without a prediction, in no rate")
+        parts.append(f"{plural(t.lost, 'turn')} without a prediction, excluded from rates")
     return "; ".join(parts) + "."
 
 
@@ -204,7 +207,7 @@ def _plan(tallies: Tallies) -> Plan:
             plan.append(
                 (
                     "Formats on the same users",
-                    "Paired by user, so that hard users weigh equally on both sides.",
+                    "Paired by user, so that difficult users count equally on both sides.",
                     lambda: plots.format_differences(format_pairs(tallies.sessions)),
                 )
             )
@@ -221,8 +224,8 @@ def _plan(tallies: Tallies) -> Plan:
         several = len({r.format for r in tallies.turns}) > 1
         plan.append(
             (
-                "Formats at single turns" if several else "Right calls at single turns",
-                "Share of due calls that are right, tool and parameters.",
+                "Formats at single turns" if several else "Correct calls at single turns",
+                "Share of due calls with the correct tool and parameters.",
                 lambda: plots.format_points(tallies, "turns"),
             )
         )

@@ -54,7 +54,7 @@ _ANSWERED = {
     "generated": "answered by a generator",
     "refused": "refused",
 }
-_CHART = {True: "no call departs from it", False: "departed from", None: "no call was made"}
+_CHART = {True: "all calls follow it", False: "departed from", None: "no call was made"}
 
 
 def chosen(results: Sequence[SessionResult], most: int) -> tuple[list[SessionResult], int]:
@@ -95,7 +95,7 @@ def heading(*parts: object) -> str:
 
 
 def json_text(value: JsonValue) -> str:
-    """Return a value as JSON, a text as it is."""
+    """Return a value as JSON, or a text unchanged."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -104,7 +104,7 @@ def _session(id: str, result: SessionResult) -> Foldout:
     assert verdict is not None  # `chosen` takes no others
     assert isinstance(log, SessionLog)
     cards, more = conversation(id, log, verdict.deviations)
-    chat: list[Block] = [Cards(cards, form="chat") if cards else Text("Nothing was said.")]
+    chat: list[Block] = [Cards(cards, form="chat") if cards else Text("There are no messages.")]
     if more:
         chat.append(Text(f"… and {more} more", "note"))
     anchors = {card.id for card in cards if card.id}
@@ -148,7 +148,7 @@ def _annotations(
         lines.append([link, ": ", *_mark(d, tool=True)])
     yield Lines(lines, "Deviations", empty="None.")
     if (more := len(deviations) - _MOST_MARKS) > 0:
-        yield Text(f"… and {more} more, each at its call in the conversation", "note")
+        yield Text(f"… and {more} more, shown at their calls in the conversation", "note")
     off = {d.node for d in deviations} | {n for d in deviations for n in d.edge or ()}
     nodes = [
         [Fragment(cut(node, 80), "off" if node in off else "")]
@@ -157,8 +157,8 @@ def _annotations(
     yield Lines(nodes, "Walk through the chart", "nodes", "No node was reached.")
     if verdict.unchecked:
         yield Text(
-            f"{verdict.unchecked} of {plural(len(verdict.edges), 'transition')} hang on the user's "
-            "will or on what no call returned, and could not be checked.",
+            f"{verdict.unchecked} of {plural(len(verdict.edges), 'transition')} depend on the "
+            "user's choice or on values that no call returned, and could not be checked.",
             "note",
         )
     yield _final_state(verdict)
@@ -186,15 +186,15 @@ def _annotations(
 def _final_state(verdict: SessionVerdict) -> Block:
     if verdict.differences:
         lines = [[Fragment(cut(d, MOST_TEXT), "code")] for d in verdict.differences[:MOST_LISTED]]
-        return Lines(lines, "Final state: what the session left, and what gold leaves")
+        return Lines(lines, "Final state: session and gold")
     if verdict.state_success is None:
         text = "There is no final state to compare."
     elif verdict.state_success:
-        text = "The final state is that of the gold calls."
+        text = "The final state equals that of the gold calls."
     else:
         text = (
-            "The final state is that of the gold calls, but a result that they obtain was never "
-            "obtained."
+            "The final state equals that of the gold calls, but a result that they obtain is "
+            "missing."
         )
     return Text(text, title="Final state")
 
@@ -231,14 +231,14 @@ def _judge_note(verdict: SessionVerdict) -> str:
     if isinstance(judge, GoalsFailure):
         return f"The judge gave no verdict ({judge.status}): {cut(judge.message, MOST_TEXT)}"
     if judge is None:
-        return "No judge was asked."
+        return "There was no judge."
     if not judge.goals:
         return f"The judge counts {judge.achieved} of {judge.total} goals as achieved."
     if judge.said == bool(judge.success):
         return ""
     return (
-        f"Overall the judge says {'yes' if judge.said else 'no'}, against its verdicts on the "
-        "goals: the lesser counts."
+        f"Overall the judge says {'yes' if judge.said else 'no'}, which contradicts its verdicts "
+        "on the goals; the lower one counts."
     )
 
 
@@ -308,7 +308,7 @@ class _Conversation:
         else:
             name = Text([Fragment(cut(requested.name, MOST_NAME), "strong")])
             arguments = Text(cut(json_text(requested.arguments), MOST_TEXT), "pre")
-            self.cards.append(Card("no answer is known", [name, arguments], "call"))
+            self.cards.append(Card("the answer is unknown", [name, arguments], "call"))
 
     def _show_call(self) -> None:
         number, call = self.calls.popleft()

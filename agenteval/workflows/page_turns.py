@@ -92,25 +92,25 @@ def _predicted(prediction: Prediction) -> str:
         return call + cut(more, MOST_WORDS)
     if prediction.form == "reply":
         return cut(prediction.response, MOST_WORDS)
-    return cut(prediction.raw, MOST_WORDS) or "(nothing was said)"
+    return cut(prediction.raw, MOST_WORDS) or "(no text)"
 
 
 def _differences(verdict: TurnVerdict, prediction: Prediction, gold: str) -> Iterator[str]:
     if verdict.form == "unreadable":
         due = "a call" if verdict.gold_call else "a reply"
-        yield f"neither call nor reply could be read; due was {due}"
+        yield f"neither a call nor a reply could be read; expected was {due}"
     elif not verdict.gold_call:
-        yield "a reply was due, not a call"
+        yield "a reply was expected, not a call"
     elif verdict.form == "reply":
-        yield "a call was due, not a reply"
+        yield "a call was expected, not a reply"
     elif verdict.name_right is False:
-        yield "another tool was due"
+        yield "another tool was expected"
     elif verdict.arguments_unreadable:
-        yield "the arguments are no JSON object"
+        yield "the arguments are not a JSON object"
     else:
         yield from _arguments(verdict, prediction, gold)
     if verdict.node_right is False:
-        yield f"says that it stands at node {cut(prediction.node, MOST_NAME)}: wrong"
+        yield f"names the wrong node, {cut(prediction.node, MOST_NAME)}"
 
 
 def _arguments(verdict: TurnVerdict, prediction: Prediction, gold: str) -> Iterator[str]:
@@ -122,16 +122,16 @@ def _arguments(verdict: TurnVerdict, prediction: Prediction, gold: str) -> Itera
             name = cut(pair.parameter, MOST_NAME)
             yield f"{name}: {_value(pair.given)}, gold {_value(pair.gold)}{by}"
     try:  # a gold call is stored in words, `tool({…})`
-        wanted = filled(json.loads(gold.partition("(")[2].removesuffix(")")))
+        expected = filled(json.loads(gold.partition("(")[2].removesuffix(")")))
     except ValueError:
-        wanted = {}
+        expected = {}
     stated = filled(prediction.arguments)
-    for name, value in wanted.items():
+    for name, value in expected.items():
         if name not in stated:
             yield f"{cut(name, MOST_NAME)}: not given, gold {_value(value)}"
     for name, value in stated.items():
-        if wanted and name not in wanted:
-            yield f"{cut(name, MOST_NAME)}: {_value(value)}, which gold has not"
+        if expected and name not in expected:
+            yield f"{cut(name, MOST_NAME)}: {_value(value)}, which is not in gold"
 
 
 def _value(value: JsonValue) -> str:

@@ -1,4 +1,5 @@
-"""How the scripted user understands questions in plain English, by words of names and choices."""
+"""Understanding of plain English questions by the scripted user, using words of names and
+choices."""
 
 from __future__ import annotations
 
@@ -51,17 +52,17 @@ def questions(text: str) -> str:
 def requested(profile: Profile, text: str) -> list[str]:
     """Return the facts that a reply asks for: by name; by a value among alternatives; by the form
     of their values; else the only one whose name ends in a word of the question."""
-    asked = questions(text)
-    words, choosing = _words(asked), OR.search(asked)
+    question = questions(text)
+    words, choosing = _words(question), OR.search(question)
     names, last = [], []
     for name, fact in profile.facts.items():
         values = [str(value) for value in (fact if isinstance(fact, list) else [fact])]
-        named = _words(name) <= words
-        named |= any(
-            look.fullmatch(v) and way.search(asked) for look, way in _KINDS for v in values
+        is_requested = _words(name) <= words
+        is_requested |= any(
+            look.fullmatch(v) and way.search(question) for look, way in _KINDS for v in values
         )
-        named |= bool(choosing) and any(v.isalpha() and _words(v) <= words for v in values)
-        names += [name] if named else []
+        is_requested |= bool(choosing) and any(v.isalpha() and _words(v) <= words for v in values)
+        names += [name] if is_requested else []
         last += [name] if name.rpartition("_")[2] in words else []
     return names or (last if len(last) == 1 and not choosing else [])
 

@@ -28,7 +28,7 @@ _MOST_PANELS = 4
 _MOST_ROWS = 20
 _MOST_PAIRS = 40
 _ALL = "all domains"
-_SHARE_OF = {"sessions": "sessions that succeed", "single turns": "due calls that are right"}
+_SHARE_OF = {"sessions": "successful sessions", "single turns": "correct due calls"}
 _COUNTED = {"sessions": "sessions with a verdict", "single turns": "decided calls"}
 
 # Agent, format and domain → the rate, and how many it is a share of.
@@ -36,21 +36,20 @@ _Rates = dict[tuple[str, str, str], tuple[Interval, int]]
 
 
 def format_points(tallies: Tallies, level: str = "") -> Figure:
-    """Draw the rate of each format in each domain, a panel for each agent; of "sessions" or
-    "turns", else of both.
+    """Draw the rate of each format in each domain, one panel per agent, for "sessions", "turns" or
+    both.
 
-    Rates have 95% intervals: of sessions the share of successes, of single turns the share of due
-    calls that are right, as in the tables; on the right is how many they are a share of. At most
-    four agents of a level have a panel: those tried in more formats first, then those with more in
-    their rates, then by name; others are named. Where all were tried in one format only, a panel
-    has up to seven agents side by side, in a single domain up to twenty. Raises InputError without
-    any rate.
+    Rates have 95% intervals: the share of successful sessions, or of correct due calls at single
+    turns, as in the tables. The denominator is on the right. Each level has at most four panels:
+    agents run in more formats come first, then those with more trials, then by name; the others
+    are listed. If all agents were run in one format only, a panel has up to seven agents side by
+    side, or up to twenty in a single domain. Raises InputError when there are no rates.
     """
     levels = {"sessions": _session_rates(tallies), "single turns": _turn_rates(tallies)}
-    wanted = {"sessions": ["sessions"], "turns": ["single turns"]}.get(level, list(levels))
-    drawn = {name: levels[name] for name in wanted if levels[name]}
+    level_names = {"sessions": ["sessions"], "turns": ["single turns"]}.get(level, list(levels))
+    drawn = {name: levels[name] for name in level_names if levels[name]}
     if not drawn:
-        raise InputError("there is no rate to draw")
+        raise InputError("there are no rates to draw")
     keys = [key for rates in drawn.values() for key in rates]
     formats = _in_order(format for _, format, _ in keys)
     domains = sorted({domain for *_, domain in keys}, key=lambda d: (d != _ALL, d))
@@ -81,7 +80,7 @@ def format_points(tallies: Tallies, level: str = "") -> Figure:
             left_out += agents[_MOST_PANELS:]
     notes = [f"whiskers: 95%; at the right: {' or '.join(_COUNTED[k] for k in drawn)}"]
     if left_out:
-        notes.append(f"not drawn: {listed([plain(a) for a in left_out])}")
+        notes.append(f"not shown: {listed([plain(a) for a in left_out])}")
     in_series = any(series.name in EVERY_FORMAT for some in panels.values() for series in some)
     shown = "Formats" if in_series and len(formats) > 1 else "Systems"
     return charts.rows(
@@ -94,8 +93,8 @@ def format_points(tallies: Tallies, level: str = "") -> Figure:
 
 
 def _in_order(formats: Iterable[str]) -> list[str]:
-    there = set(formats)
-    return [format for format in EVERY_FORMAT if format in there]
+    present = set(formats)
+    return [format for format in EVERY_FORMAT if format in present]
 
 
 def _series(name: str, rates: _Rates, keys: Sequence[tuple[str, str, str]]) -> Series:
@@ -146,26 +145,26 @@ def format_differences(pairs: Sequence[Pair], what: str = "success") -> Figure:
     On the right are the tasks that both have a verdict on. `what` names the rate. Beyond 40 pairs
     the others are counted. Raises InputError without any difference.
     """
-    known = [p for p in pairs if p.difference.mean is not None]
-    if not known:
-        raise InputError("no agent was tried in two formats on the same tasks")
+    estimated = [p for p in pairs if p.difference.mean is not None]
+    if not estimated:
+        raise InputError("no agent was run in two formats on the same tasks")
     order: list[str] = list(EVERY_FORMAT)
-    known.sort(key=lambda p: (p.agent, order.index(p.first), order.index(p.second)))
-    drawn, more = known[:_MOST_PAIRS], len(known) - _MOST_PAIRS
-    several = len({p.agent for p in known}) > 1
+    estimated.sort(key=lambda p: (p.agent, order.index(p.first), order.index(p.second)))
+    drawn, more = estimated[:_MOST_PAIRS], len(estimated) - _MOST_PAIRS
+    several = len({p.agent for p in estimated}) > 1
     names = [
         (f"{p.agent}: " if several else "") + f"{p.first} − {p.second}".replace("_", " ")
         for p in drawn
     ]
     estimates = [Estimate.of(p.difference) for p in drawn]
     notes = ["whiskers: 95%; at the right: tasks with both"]
-    notes += [f"not drawn: {plural(more, 'pair')}"] if more > 0 else []
+    notes += [f"not shown: {plural(more, 'pair')}"] if more > 0 else []
     return charts.rows(
         names,
         {"": [Series("difference", estimates, counts=[p.tasks for p in drawn])]},
         title="Formats compared on the same tasks",
         limits=None,
         level=0.0,
-        x=f"{what} with the first less {what} with the second",
+        x=f"{what} with the first minus {what} with the second",
         notes=notes,
     )

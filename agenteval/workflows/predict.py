@@ -59,8 +59,8 @@ def _prediction(log: AgentLog, beyond: tuple[str, ...]) -> Prediction:
         "model": log.model,
     }
     if first is not None and called:
-        asked = spoken.tool_calls if spoken is not None else ()
-        further = tuple(call.name for call in asked[1:] if call.name) or beyond or read.further
+        calls = spoken.tool_calls if spoken is not None else ()
+        further = tuple(call.name for call in calls[1:] if call.name) or beyond or read.further
         step = {"form": "call", "tool": first.name, "arguments": first.arguments}
         return Prediction(**step, further=further, **common)
     if first is not None or not log.output.strip():

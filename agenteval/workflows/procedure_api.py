@@ -70,15 +70,16 @@ def conform(
     tools: str | Path | Sequence[WorkflowTool] = (),
     complete: bool = True,
 ) -> ConformReport:
-    """Check whether calls follow a chart, and if not, where not.
+    """Check whether calls follow a chart, and where they deviate.
 
-    `calls` are records or mappings with `tool`, and `arguments`, `returned`, `carried_out` where
-    known; a session's log; a run, whose tool spans are taken; or a JSON file of calls. `chart` is a
-    role (by name, folder or record) with charts of its `scenarios` (all), or a file with a Mermaid
-    flowchart (.mmd, .md) with the `tools` that it can call. Without `complete` the walk may stop
-    anywhere. A note says how many transitions could not be checked.
+    `calls` are records or mappings with `tool` and optionally `arguments`, `returned` and
+    `carried_out`; the log of a session; a run, whose tool spans are used; or a JSON file of calls.
+    `chart` is a role (name, folder or record) with charts of its `scenarios` (default: all), or a
+    file with a Mermaid flowchart (.mmd, .md) and the `tools` it can call. With `complete=False` the
+    walk may stop at any node.
 
-    Raises InputError for what cannot be read, and for a chart that has no end.
+    Returns the deviations; a note counts the transitions that could not be checked. Raises
+    InputError for calls or charts that cannot be read, and for a chart without an end.
     """
     call_list = _calls(calls)
     verdict = aligned(_procedure(chart, scenarios, tools), call_list, complete=complete)
@@ -89,8 +90,8 @@ def conform(
     word = "follow" if verdict.conforms else "do not follow"
     fitness = "" if verdict.fitness is None else f", fitness {verdict.fitness:.2f}"
     unchecked = (
-        f"{verdict.unchecked} of {plural(len(verdict.edges), 'transition')} walked could not "
-        "be checked: no condition on the edge, or none of its values was returned"
+        f"{verdict.unchecked} of {plural(len(verdict.edges), 'transition')} could not be "
+        "checked: the edge has no condition, or no call returned its values"
     )
     return ConformReport(
         title=f"{plural(len(call_list), 'call')} {word} the chart{fitness}",
@@ -114,8 +115,8 @@ class _CheckedRow:
     unchecked: int | None = column(
         "unchecked",
         "count",
-        "edges that are one of several out of their node, without a condition on what a call "
-        "returned: no call tells whether they are taken rightly",
+        "edges without a condition on a returned value, at nodes with several edges: calls "
+        "cannot show whether they are taken correctly",
     )
     errors: int = column("errors", "count")
     warnings: int = column("warnings", "count")
@@ -145,7 +146,7 @@ def flow_check(
     names = [str(role) for role in ([roles] if isinstance(roles, str | Path) else roles or ())]
     names = names or [str(folder) for folder in role_folders().values()]
     if not names:
-        raise InputError("no role was named, and none is found in tasks/flows")
+        raise InputError("no role was given, and tasks/flows has none")
     checked: list[Checked] = []
     unread: list[str] = []
     for name in names:
@@ -222,7 +223,7 @@ def _calls(calls: Any) -> tuple[Call, ...]:
     try:
         return TypeAdapter(tuple[Call, ...]).validate_python(calls)
     except ValidationError as error:
-        raise InputError(f"no list of calls ({error.errors()[0]['msg']})", where) from error
+        raise InputError(f"not a list of calls ({error.errors()[0]['msg']})", where) from error
 
 
 def _json(text: Any) -> Any:

@@ -21,14 +21,15 @@ from agenteval.stats.bounded import bounded_interval
 
 @dataclass(frozen=True)
 class Resampling:
-    """How intervals are made: cases are drawn with replacement, from `seed`, for each figure."""
+    """Settings of intervals: cases are drawn with replacement, from `seed`, for each figure."""
 
     resamples: int = 2000
     seed: int = 0
     level: float = 0.95
 
     def bootstrap(self) -> Bootstrap:
-        """From the start of the seed: no figure depends on another."""
+        """Return a resampler that starts from the seed, so that figures do not depend on each
+        other."""
         return Bootstrap(np.random.default_rng(self.seed), self.resamples, self.level)
 
 
@@ -57,18 +58,18 @@ class Rates:
 
     @property
     def f1_low(self) -> float | None:
-        """F1 with all that is undecided wrong; None where nothing is."""
+        """F1 with all undecided calls wrong, or None."""
         return self.f1.low if self.undecided else None
 
     @property
     def f1_high(self) -> float | None:
-        """F1 with all that is undecided right; None where nothing is."""
+        """F1 with all undecided calls correct, or None."""
         return self.f1.high if self.undecided else None
 
 
 @dataclass(frozen=True, slots=True)
 class MatchCounts:
-    """Of one unit. `undecided` ones are among both the predicted and the gold ones."""
+    """Counts of one unit. `undecided` ones are counted as both predicted and gold."""
 
     right: int = 0
     undecided: int = 0
@@ -98,11 +99,11 @@ def rates(
             np.divide(share * totals[:, 0], below, out=rate, where=below > 0)
             return rate
 
-        known = bootstrap_sums(parts, statistic, list(cases), how=how.bootstrap())
+        decided = bootstrap_sums(parts, statistic, list(cases), how=how.bootstrap())
         total = weights[0] * predicted + weights[1] * gold
         if not total:
-            return Rate(known, None, None)
-        return Rate(known, share * right / total, share * (right + undecided) / total)
+            return Rate(decided, None, None)
+        return Rate(decided, share * right / total, share * (right + undecided) / total)
 
     return Rates(right, undecided, predicted, gold, rate((1, 0)), rate((0, 1)), rate((1, 1)))
 

@@ -53,7 +53,7 @@ class RecordedAgents:
 
     @cached_property
     def system(self) -> System:
-        """The agent as reports and the store name it; it serves nobody itself, see `at`."""
+        """The agent's name in reports and the store; it serves no user itself, see `at`."""
         sessions: dict[str, JsonValue] = {
             role: content_hash({u: [t.model_dump() for t in turns] for u, turns in users.items()})
             for role, users in self.turns.items()

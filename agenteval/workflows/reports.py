@@ -37,7 +37,7 @@ class WorkflowReport(Report):
 
     @property
     def failures(self) -> tuple[SessionResult | TurnResult, ...]:
-        """Trials that brought nothing to judge: they are in no rate."""
+        """Trials without a result; they are excluded from rates."""
         return tuple(t for t in self.trials if t.failure is not None)
 
     def records(self) -> list[dict[str, Any]]:
@@ -52,15 +52,15 @@ class WorkflowReport(Report):
         with its calls, success by the verdict, the goals as the input."""
         return [
             Run(
-                id=f"{one.case.id}/{one.system}/{one.trial}".replace(" · ", "/"),
-                task=one.case.role,
-                system=one.system,
-                messages=one.log.messages,
-                input="; ".join(one.case.goals) or one.case.task,
-                success=None if one.verdict is None else one.verdict.success,
+                id=f"{result.case.id}/{result.system}/{result.trial}".replace(" · ", "/"),
+                task=result.case.role,
+                system=result.system,
+                messages=result.log.messages,
+                input="; ".join(result.case.goals) or result.case.task,
+                success=None if result.verdict is None else result.verdict.success,
             )
-            for one in self.sessions
-            if isinstance(one.log, SessionLog)
+            for result in self.sessions
+            if isinstance(result.log, SessionLog)
         ]
 
     def page(self, most_sessions: int = 100) -> str:

@@ -38,8 +38,8 @@ class OffScale(ReplyError):
 
 
 class ResponseVerdict(Record):
-    """A grade from 0 (worst) to 10 with what was said of each part, or the `status` that says why
-    there is none. A failure has no score and never gets one."""
+    """A grade from 0 (worst) to 10 with the reasons for each part, or the `status` of a failure,
+    which never has a score."""
 
     score: float | None = Field(default=None, ge=WORST, le=BEST)
     correctness: str = ""
@@ -76,7 +76,7 @@ class ResponseJudge:
     async def grade(self, case: ReplyToGrade, repeat: int = 0) -> ResponseVerdict:
         """Return the grade, or why there is none. Raises Unauthorized for a refused key."""
         try:
-            asked = await ask_judge(
+            answer = await ask_judge(
                 self.client,
                 Form("response", SCHEMA, read_score),
                 self.options,
@@ -91,7 +91,7 @@ class ResponseJudge:
             if isinstance(error, OffScale):
                 failure["status"] = "unscored:off_scale"
             return ResponseVerdict(**failure)
-        return ResponseVerdict(**asked.value, usage=asked.usage)
+        return ResponseVerdict(**answer.value, usage=answer.usage)
 
 
 def read_score(text: str) -> dict[str, Any]:

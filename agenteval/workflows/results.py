@@ -21,11 +21,11 @@ Level = Literal["turn", "session"]
 
 
 class CaseInfo(Record):
-    """A case as it is stored: enough to group and to show it without the folder of its role.
+    """A stored case, with what is needed to group and show it without the folder of its role.
 
-    `id` is role/scenario/profile, or role/scenario/session:turn; `task` is what stands for one
-    input in comparisons and in intervals: the profile, or the recorded session. `version` is a
-    hash (hex) of what the role tells of it: tasks of one name and two versions are two.
+    `id` is role/scenario/profile, or role/scenario/session:turn; `task` identifies one input in
+    comparisons and intervals: the profile, or the recorded session. `version` is a hash (hex) of
+    the role's definition of it: tasks with the same name but different versions are different.
     """
 
     level: Level
@@ -87,7 +87,7 @@ class SessionVerdict(Record):
 
     @property
     def outcome(self) -> str:
-        """As trials are counted in the store."""
+        """Outcome as stored with the trial."""
         return {True: "success", False: "failure", None: "undecided"}[self.success]
 
 
@@ -105,7 +105,7 @@ class TurnJudged(Record):
 
     @property
     def outcome(self) -> str:
-        """As trials are counted in the store."""
+        """Outcome as stored with the trial."""
         if self.turn.form == "unreadable":
             return "unreadable"
         if self.turn.gold_call:
@@ -115,7 +115,7 @@ class TurnJudged(Record):
 
 @dataclass(frozen=True, slots=True)
 class TrialOfCase:
-    """Which trial of which case: `system` is the agent with its format, `agent` without it."""
+    """A trial of a case: `system` is the agent with its format, `agent` without it."""
 
     case: CaseInfo
     system: str
@@ -136,7 +136,7 @@ class SessionResult(TrialOfCase):
 
     @property
     def failure(self) -> SessionFailure | None:
-        """Why there is no session to judge."""
+        """Reason for a missing session."""
         return self.log if isinstance(self.log, SessionFailure) else None
 
 
@@ -151,5 +151,5 @@ class TurnResult(TrialOfCase):
 
     @property
     def failure(self) -> AgentFailure | None:
-        """Why there is no prediction."""
+        """Reason for a missing prediction."""
         return self.prediction if isinstance(self.prediction, AgentFailure) else None

@@ -122,5 +122,5 @@ def rows_among(paths: Sequence[object]) -> list[Path]:
     listed = [Path(path) for path in paths if isinstance(path, str | Path)]
     files = [path for path in listed if path.suffix in (".json", ".jsonl")]
     if files and len(files) < len(paths):
-        raise InputError("give files of rows, or roles, not both at once", "ROLE")
+        raise InputError("give either files of rows or roles", "ROLE")
     return files

@@ -71,7 +71,9 @@ class SessionSettings:
     def __post_init__(self) -> None:
         bounds = (self.turns, self.calls, self.calls_per_turn, self.messages)
         if any(b is not None and b < 1 for b in bounds) or not self.seconds > 0:
-            raise InputError("the limits of a session are at least 1, its seconds more than 0")
+            raise InputError(
+                "the limits of a session must be at least 1 and its seconds more than 0"
+            )
 
     @classmethod
     def flowbench(cls, format: Format = "flowchart", *, seed: int = 0) -> SessionSettings:
@@ -140,12 +142,12 @@ class _SessionRun:
         tools: ToolSimulator,
         settings: SessionSettings,
     ) -> None:
-        given = role.given(profile.scenarios)
+        scenarios = role.given(profile.scenarios)
         seed, repeat = settings.seed, settings.repeat
         self.tools = tools.open(role, profile, seed=seed, repeat=repeat)
         self.agent = system.make()
-        self.instructions = instructions(role, given, settings.format)
-        self.offered = tools_given(role, given, settings.format)
+        self.instructions = instructions(role, scenarios, settings.format)
+        self.offered = tools_given(role, scenarios, settings.format)
         self.user, self.settings = user, settings
         self.context = UserContext(profile, role.now, seed=seed, repeat=repeat)
         self.who: Literal["agent", "user", "tools"] = "user"

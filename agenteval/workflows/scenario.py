@@ -119,9 +119,11 @@ class Action(Record):
 
 
 class Goal(Record):
-    """What a user wants, in words, the calls that achieve it, and the words that the user must be
-    told (`values.contains_tokens`). Without either it is out of scope; if no goal of a user has
-    calls, nothing may be changed.
+    """A goal of a user in words, the calls that achieve it, and the words that the user must be
+    told (`values.contains_tokens`).
+
+    Without calls and words it is out of scope; if no goal of a user has calls, nothing may be
+    changed.
     """
 
     text: str
@@ -155,16 +157,16 @@ class Profile(Record):
 
     @property
     def actions(self) -> tuple[Action, ...]:
-        """All gold calls in their order."""
+        """All gold calls in order."""
         return tuple(action for goal in self.goals for action in goal.actions)
 
 
 class Turn(Record):
     """One step of a recorded session: the user speaks, the agent calls a tool, or it replies.
 
-    `text` is what is said (`user`, `reply`). Agent's turns are annotated: `scenario` and `node`
-    say where in which chart it stands, `intent` is the label of the edge that led there ("" while
-    it stays, "out of scope" for what no edge covers).
+    `text` is the message (`user`, `reply`). Turns of the agent are annotated: `scenario` and `node`
+    are the position in a chart, and `intent` is the label of the edge that led there ("" without a
+    move, "out of scope" for what no edge covers).
     """
 
     kind: Literal["user", "call", "reply"]
@@ -196,8 +198,8 @@ class RecordedSession(Record):
 
 
 class RecordedTurn(Record):
-    """One turn of a session that is replayed in place of an agent: the user's words, the calls that
-    the agent makes then, and its reply."""
+    """One turn of a session that is replayed instead of an agent: the user's words, the agent's
+    calls, and its reply."""
 
     user: str
     calls: tuple[Action, ...] = ()

@@ -84,7 +84,8 @@ class SessionLog(Record):
 
 
 class SessionFailure(Record):
-    """No session to judge: the endpoint, the adapter or a simulator failed. Never a score."""
+    """The endpoint, the adapter or a simulator failed: there is no session to judge, and never a
+    score."""
 
     status: FailureStatus
     message: str = ""
@@ -95,7 +96,7 @@ class SessionFailure(Record):
 
 
 class Prediction(Record):
-    """What an agent did at one turn of a recorded session.
+    """The action of an agent at one turn of a recorded session.
 
     `form`: it called a tool, replied, or did nothing that can be read as either (`unreadable`: said
     so and counted). A call that could not be carried out is a call all the same. `arguments` is the

@@ -1,4 +1,4 @@
-"""How a session can end: everything that is said of each end, and who decides success."""
+"""The ways a session can end, their descriptions, and how success is decided."""
 
 from __future__ import annotations
 
@@ -9,70 +9,55 @@ SessionEnd = Literal["user", "turns", "calls", "turn_calls", "time", "agent"]
 DecidedBy = Literal["limit", "time", "agent", "state", "judge", "simulator"]
 
 DECIDED_BY: dict[DecidedBy | None, str] = {
-    "limit": "a limit that was passed",
+    "limit": "an exceeded limit",
     "time": "the time limit of a turn",
-    "agent": "the agent, which said nothing",
+    "agent": "the agent's silence",
     "state": "the final state",
     "judge": "the judge",
-    "simulator": "nobody: a simulator made a mistake, which is not charged to the agent",
+    "simulator": "undecided: a simulator made a mistake, which does not count against the agent",
     None: "nobody could",
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class EndWords:
-    """What is said of one end.
+    """Description of one end.
 
-    `column` and `head` are the key and the head of its column in tables, `hint` explains it.
-    `sentence` is for the page of a session. The session has failed by `decided_by`; None: the final
-    state or a judge decides.
+    `column` and `head` are key and head of its table column, `hint` explains it. `sentence` is for
+    the page of a session. The session has failed because of `decided_by`; with None the final state
+    or a judge decides.
     """
 
     column: str
     head: str
-    hint: str = ""
     sentence: str
     decided_by: DecidedBy | None
+    hint: str = ""
 
 
 ENDS: dict[SessionEnd, EndWords] = {
-    "user": EndWords(
-        column="user",
-        head="user said\ngoodbye",
-        sentence="the user ended it",
-        decided_by=None,
-    ),
-    "turns": EndWords(
-        column="turns",
-        head="limit of\nturns",
-        sentence="stopped at the limit of turns",
-        decided_by="limit",
-    ),
-    "calls": EndWords(
-        column="limit",
-        head="limit of\ncalls",
-        sentence="stopped at the limit of calls",
-        decided_by="limit",
-    ),
+    "user": EndWords("user", "user said\ngoodbye", "the user ended it", None),
+    "turns": EndWords("turns", "limit of\nturns", "stopped at the limit of turns", "limit"),
+    "calls": EndWords("limit", "limit of\ncalls", "stopped at the limit of calls", "limit"),
     "turn_calls": EndWords(
-        column="turn_limit",
-        head="limit of calls\nin a turn",
-        hint="see --calls-per-turn",
-        sentence="stopped at the limit of calls in one turn",
-        decided_by="limit",
+        "turn_limit",
+        "limit of calls\nin a turn",
+        "stopped at the limit of calls in one turn",
+        "limit",
+        "see --calls-per-turn",
     ),
     "time": EndWords(
         column="out_of_time",
         head="agent out\nof time",
         hint="within a turn, see --timeout",
-        sentence="the agent's time for a turn was over",
+        sentence="the agent exceeded the time of a turn",
         decided_by="time",
     ),
     "agent": EndWords(
-        column="agent_stopped",
-        head="agent\nsilent",
-        hint="sessions stored before version 0.3: or out of time",
-        sentence="the agent said nothing (stored before version 0.3: or its time was over)",
-        decided_by="agent",
+        "agent_stopped",
+        "agent\nsilent",
+        "the agent said nothing (stored before version 0.3: or its time was over)",
+        "agent",
+        "sessions stored before version 0.3: or out of time",
     ),
 }

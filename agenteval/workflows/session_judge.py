@@ -34,7 +34,7 @@ from agenteval.workflows.rates import Resampling
 
 
 class GoalVerdict(Record):
-    """One goal. `quoted` tells whether the evidence really stands in the conversation."""
+    """Verdict on one goal. `quoted` is whether the evidence occurs in the conversation."""
 
     goal: str
     achieved: bool
@@ -65,17 +65,17 @@ class GoalsVerdict(Record):
 
     @property
     def success(self) -> bool | None:
-        """All goals achieved, and the judge says so as well; None without goals."""
+        """Whether all goals are achieved and the judge agrees overall, or None without goals."""
         return self.said and self.achieved == self.total if self.total else None
 
     @property
     def unquoted(self) -> int:
         """Goals called achieved whose evidence is not in the conversation."""
-        return sum(one.achieved and not one.quoted for one in self.goals)
+        return sum(goal.achieved and not goal.quoted for goal in self.goals)
 
 
 class GoalsFailure(Record):
-    """No verdict, and why."""
+    """A missing verdict with its reason."""
 
     status: FailureStatus
     message: str = ""
@@ -107,7 +107,7 @@ class SessionJudge:
             "session_judge", _schema(bool(numbered)), lambda text: read_goals(text, session)
         )
         try:
-            asked = await ask_judge(
+            answer = await ask_judge(
                 self.client,
                 form,
                 self.options,
@@ -119,8 +119,8 @@ class SessionJudge:
             )
         except Exception as error:  # noqa: BLE001  becomes a failure that says what it is
             return GoalsFailure(**asdict(failure_of(error)))
-        verdict: GoalsVerdict = asked.value
-        return verdict.model_copy(update={"usage": asked.usage})
+        verdict: GoalsVerdict = answer.value
+        return verdict.model_copy(update={"usage": answer.usage})
 
 
 def read_goals(text: str, session: SessionText) -> GoalsVerdict:
@@ -144,8 +144,8 @@ def read_goals(text: str, session: SessionText) -> GoalsVerdict:
 def dialogue_text(messages: Sequence[Message]) -> str:
     """Return a conversation as the judge reads it: who speaks, calls with arguments, results.
 
-    Further lines of what is said are indented, so that nobody can write "assistant calls ..." or
-    speak for a tool.
+    Further lines of what is said are indented, so that a message cannot imitate "assistant calls
+    ..." or a tool's result.
     """
     lines = []
     for message in messages:
@@ -182,18 +182,18 @@ def goals_table(
     """Return means over sessions; intervals resample `cases` (one label per verdict, default:
     each)."""
     how = how or Resampling()
-    known = [(i, v) for i, v in enumerate(verdicts) if isinstance(v, GoalsVerdict) and v.total]
-    labels = None if cases is None else [cases[i] for i, _ in known]
-    success = [float(bool(v.success)) for _, v in known]
-    progress = [v.achieved / v.total for _, v in known]
+    graded = [(i, v) for i, v in enumerate(verdicts) if isinstance(v, GoalsVerdict) and v.total]
+    labels = None if cases is None else [cases[i] for i, _ in graded]
+    success = [float(bool(v.success)) for _, v in graded]
+    progress = [v.achieved / v.total for _, v in graded]
     failures: Counter[str] = Counter(v.status for v in verdicts if isinstance(v, GoalsFailure))
     return GoalsTable(
         sessions=len(verdicts),
         success=bootstrap_mean(success, labels, how=how.bootstrap()),
         progress=bootstrap_mean(progress, labels, how=how.bootstrap()),
         failures=dict(failures),
-        without_goals=len(verdicts) - len(known) - failures.total(),
-        unquoted=sum(v.unquoted for _, v in known),
+        without_goals=len(verdicts) - len(graded) - failures.total(),
+        unquoted=sum(v.unquoted for _, v in graded),
     )
 
 

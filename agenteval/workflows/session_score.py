@@ -20,12 +20,12 @@ from agenteval.workflows.values import assigned, filled
 
 
 class SessionCounts(Record):
-    """How many calls of a session are right.
+    """Counts of correct calls in a session.
 
-    The calls are matched twice where values are left that only a judge could compare: with all of
-    these taken as different, and as equal. `right` is the lower number, `unjudged` what the higher
-    one has more. `pairs` are (gold, call) as matched with what is sure, by index.
-    `arguments_unreadable` counts calls whose arguments were no JSON object.
+    Calls are matched twice if values need a judge: with all of these counted as different, and as
+    equal. `right` is the lower number, and `unjudged` the difference to the higher one. `pairs` are
+    indices (gold, call) matched with decided values. `arguments_unreadable` counts calls whose
+    arguments were not a JSON object.
     """
 
     session: str
@@ -58,12 +58,15 @@ async def score_session(
     decisions = [[_by_rule(action, call, equality) for call in calls] for action in gold]
     sure, possible = _matched(decisions, "right"), _matched(decisions, "right", "undecided")
     for action, row in zip(gold, decisions, strict=True):
-        wanted = filled(action.arguments)
+        expected = filled(action.arguments)
         for j, call in enumerate(calls):  # what is sure is logged too
             if row[j] == "right" or (row[j] == "undecided" and len(possible) > len(sure)):
                 stated = filled(call.arguments)
                 row[j] = decided(
-                    [await equality.compare(action.tool, k, wanted[k], stated[k]) for k in wanted]
+                    [
+                        await equality.compare(action.tool, k, expected[k], stated[k])
+                        for k in expected
+                    ]
                 )
     sure, possible = _matched(decisions, "right"), _matched(decisions, "right", "undecided")
     return SessionCounts(
@@ -83,7 +86,9 @@ def _matched(decisions: Sequence[Sequence[Decision]], *taken: Decision) -> list[
 
 
 def _by_rule(gold: Action, call: Call, equality: Equality) -> Decision:
-    wanted, stated = filled(gold.arguments), filled(call.arguments)
-    if gold.tool.strip() != call.tool.strip() or call.unreadable or wanted.keys() - stated.keys():
+    expected, stated = filled(gold.arguments), filled(call.arguments)
+    if gold.tool.strip() != call.tool.strip() or call.unreadable or expected.keys() - stated.keys():
         return "wrong"
-    return decided([equality.by_rule(gold.tool, key, wanted[key], stated[key]) for key in wanted])
+    return decided(
+        [equality.by_rule(gold.tool, key, expected[key], stated[key]) for key in expected]
+    )

@@ -36,10 +36,10 @@ _MAX_TOKENS = 1000
 class ToolSimulator:
     """Answers the calls in all sessions of a role.
 
-    `auto` is the backend if there is one, else `recorded`. `recorded` takes the result of the same
-    call in a recorded session, and where there is none a model's if a client is given. `backend`
-    and `model` use that one alone. A call that nobody can answer ends the session without a
-    verdict: results are never made up.
+    `auto` is the backend if there is one, else `recorded`. `recorded` uses the result of the same
+    call in a recorded session, or else a model if a client is given. `backend` and `model` use only
+    that source. A call without an answer ends the session without a verdict: results are never
+    invented.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class ToolSession:
 
     Arguments are checked against the tool's own schema, whatever the agent was told about it, and
     results against the schema of what it returns: a backend that breaks it is a defect, never the
-    agent's mistake. Whoever runs the session sets `turn`, which dates mistakes.
+    agent's mistake. The caller sets `turn`, which dates mistakes.
     """
 
     def __init__(self, tools: Mapping[str, WorkflowTool]) -> None:
@@ -101,7 +101,7 @@ class ToolSession:
         return self._answer if self.model is None else self._answer_async
 
     def answered(self, tool: str, arguments: JsonValue) -> Answered:
-        """Return who answered the oldest such call not asked for yet; "refused" if nobody did."""
+        """Return who answered the oldest such call not yet queried, or "refused"."""
         queue = self._answered[canonical_json([tool, arguments])]
         return queue.popleft() if queue else "refused"
 
@@ -211,7 +211,7 @@ class RecordedResults:
             self._results = {**results, **self._results}
 
     def answer(self, tool: str, arguments: Mapping[str, Any]) -> JsonValue:
-        """Return a copy of the recorded result, None where there is none."""
+        """Return a copy of the recorded result, or None."""
         key = _call_key(tool, arguments)
         results = self._results.get(key)
         if results is None:

@@ -80,18 +80,18 @@ class UserContext:
 
     @property
     def own(self) -> tuple[str, ...]:
-        """What the user said so far."""
+        """The user's messages so far."""
         return tuple(m.content for m in self.messages if m.role == "user")
 
     @property
     def agent(self) -> tuple[str, ...]:
-        """What the agent said so far."""
+        """The agent's messages so far."""
         return tuple(m.content for m in self.messages if m.role == "assistant")
 
 
 @dataclass(frozen=True, slots=True)
 class UserTurn:
-    """What the user says next, whether it leaves (`done`), and the mistakes made on the way."""
+    """The user's next message, whether it leaves (`done`), and the mistakes made meanwhile."""
 
     text: str
     done: bool = False
@@ -104,7 +104,7 @@ class UserSimulator(Protocol):
 
     @property
     def parameters(self) -> dict[str, JsonValue]:
-        """Everything that can change what it says."""
+        """Everything that can change its messages."""
         ...
 
     async def speak(self, context: UserContext) -> UserTurn:

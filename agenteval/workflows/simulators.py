@@ -30,8 +30,8 @@ def check_simulators(user: str, tools: str, *, on_model: bool) -> ToolMode:
     mode: ToolMode = one_of(tools, get_args(ToolMode), "--tools")
     if not on_model and (user == "model" or tools == "model"):
         raise InputError(
-            "a simulated user or tool on a model needs --simulator PROVIDER:MODEL or "
-            "--simulator-url; --user scripted needs none",
+            "model-based users and tools need --simulator PROVIDER:MODEL or --simulator-url; "
+            "--user scripted does not",
             "--simulator",
         )
     return mode
@@ -41,9 +41,8 @@ def check_simulators(user: str, tools: str, *, on_model: bool) -> ToolMode:
 class Simulators:
     """The simulators of sessions of these roles.
 
-    `user` is model or scripted, `tools` says how calls are answered. `on_model` tells whether there
-    is a model to simulate with. Raises InputError for a role without the backend that `tools` asks
-    for.
+    `user` is model or scripted, `tools` is how calls are answered, and `on_model` is whether a
+    model is used. Raises InputError for a role without the backend required by `tools`.
     """
 
     user: str

@@ -46,19 +46,19 @@ _MEANS = {  # columns of groups without their intervals
     "conforms": Column("conforms", "follows\nthe chart", "number"),
 }
 _NO_VERDICT = (
-    "Success leaves out sessions without a verdict, whichever way they ended; low and high are its "
-    "ends with all of them failed, and succeeded. What they lacked is told below."
+    "Success excludes sessions without a verdict; low and high count all of them as failed and as "
+    "successful. The reasons are listed below."
 )
 _UNDECIDED = (
-    "Calls are undecided for want of a judge's word. Values that agree are decided by rule and "
-    "those that differ wait for it, so the F1 of decided calls is optimistic: believe the bounds."
+    "Undecided calls need a judge. Matching values are decided by rule and differing ones are not, "
+    "so the F1 of decided calls is optimistic: use the bounds."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class _AgentColumns:
     agent: str = column("agent")
-    format: str = column("format", hint="how the procedure is told")
+    format: str = column("format", hint="format of the procedure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +73,14 @@ class _FailedCount(_AgentColumns):
 
 @dataclass(frozen=True, slots=True)
 class _CallStatuses:
-    calls: int = column("calls", "count", "made in these sessions")
+    calls: int = column("calls", "count", "in these sessions")
     malformed: int = column("malformed", "count", "calls that could not be read")
     bad_arguments: int = column(
         "refused",
         "count",
-        "calls whose arguments the tool does not declare, or that it refused",
+        "calls with undeclared arguments, or refused by the tool",
     )
-    unknown_tool: int = column("unknown\ntool", "count", "calls of a tool that there is not")
+    unknown_tool: int = column("unknown\ntool", "count", "calls of a tool that does not exist")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +111,11 @@ class _EffortRow(_AgentColumns):
 
 @dataclass(frozen=True, slots=True)
 class _TurnCalls(_AgentColumns):
-    precision: Interval = column("tool P\n[95%]", "number", "calls that are gold calls")
-    recall: Interval = column("tool R\n[95%]", "number", "gold calls that were made")
+    precision: Interval = column("tool P\n[95%]", "number", "calls that match gold calls")
+    recall: Interval = column("tool R\n[95%]", "number", "matched gold calls")
     f1: Interval = column("tool F1\n[95%]", "number")
     parameters: Interval = column(
-        "parameters\nF1 [95%]", "number", "credited only where the tool is right"
+        "parameters\nF1 [95%]", "number", "credited only if the tool is correct"
     )
     parameters_free: Interval = column("with any tool\nF1 [95%]", "number")
 
@@ -145,8 +145,8 @@ def _session_tables(all_tallies: Tallies) -> Iterator[Table]:
         "sessions",
         "Whole sessions",
         _SESSIONS,
-        "Success is the mean over tasks, progress over sessions. Tasks are the units of all "
-        "intervals: repeated sessions of a user add none.",
+        "Success is the mean over tasks, progress over sessions. Intervals treat tasks as units: "
+        "repeated sessions of a user do not add units.",
         _NO_VERDICT if missing else "",
         without_interval(i for t in tallies for i in (t.success, t.progress)),
         unequal(sessions, "tasks"),
@@ -155,16 +155,16 @@ def _session_tables(all_tallies: Tallies) -> Iterator[Table]:
     )
     yield lost_table(
         "lost",
-        "What brought no verdict, and what simulators did wrong",
+        "Missing verdicts and simulator mistakes",
         [loss for r in sessions for loss in losses_of_session(r)],
-        "None of it is charged to the agent.",
+        "None of these count against the agent.",
     )
     yield _table(
         tallies,
         "procedure",
         "Do sessions follow the procedure?",
         _PROCEDURE,
-        "A beginning of a walk follows the chart too; what is missing is told by the causes.",
+        "An incomplete walk also follows the chart; the causes show what is missing.",
         *_unchecked(sessions),
         without_interval(t.conforms for t in tallies),
     )
@@ -174,7 +174,8 @@ def _session_tables(all_tallies: Tallies) -> Iterator[Table]:
         "session_calls",
         "Calls in sessions",
         _CALLS,
-        "A call is right when tool and parameters equal a gold call's, each gold call once.",
+        "A call is correct if its tool and parameters equal those of a gold call; each gold call "
+        "counts once.",
         _UNDECIDED if undecided else "",
         without_interval(t.f1 for t in tallies),
     )
@@ -202,8 +203,8 @@ def _session_tables(all_tallies: Tallies) -> Iterator[Table]:
             for p in t.powers
         ],
         notes=[
-            "Unbiased: C(successes, k) / C(sessions, k) of each task, mean over tasks, which are "
-            "the units of all intervals."
+            "Unbiased: mean over tasks of C(successes, k) / C(sessions, k). Intervals treat tasks "
+            "as units."
         ],
         group="agent",
     )
@@ -215,7 +216,7 @@ def _session_tables(all_tallies: Tallies) -> Iterator[Table]:
     title = "Judge's success against the final state"
     yield table_of(_JudgeAgreement, "judge", title, agreements, group="agent", detail=True)
     efforts = [effort for t in tallies if any(astuple(effort := _effort(t))[2:])]
-    title = "What the sessions took"
+    title = "Cost of the sessions"
     yield table_of(_EffortRow, "effort", title, efforts, group="agent", detail=True)
 
 
@@ -227,7 +228,7 @@ def _turn_tables(all_tallies: Tallies) -> Iterator[Table]:
         "turns",
         "Single turns of recorded sessions",
         _TURNS,
-        "Intervals resample recorded sessions. Lost: no prediction; in no rate.",
+        "Intervals resample recorded sessions. Lost: no prediction; excluded from rates.",
         unequal(turns, "turns"),
         suffixes(t.system for t in tallies),
         _UNDECIDED if undecided else "",
@@ -235,7 +236,7 @@ def _turn_tables(all_tallies: Tallies) -> Iterator[Table]:
         detail=False,
     )
     losses = [loss for r in turns for loss in losses_of_turn(r)]
-    yield lost_table("turns_lost", "What brought no prediction or grade", losses)
+    yield lost_table("turns_lost", "Missing predictions and grades", losses)
     calls = [
         _TurnCalls(
             t.agent,
@@ -261,7 +262,7 @@ def _turn_tables(all_tallies: Tallies) -> Iterator[Table]:
             ]
             title = f"Single turns by {name}"
             yield _table(groups, f"turns_by_{name}", title, _TURNS, *notes, by=name)
-    yield _formats(format_pairs(turns), "turns", "share of due calls that are right")
+    yield _formats(format_pairs(turns), "turns", "share of correct due calls")
 
 
 def _table(
@@ -307,8 +308,8 @@ def _unchecked(sessions: Sequence[SessionResult]) -> Iterator[str]:
         yield f"{plural(without, 'session')} without a chart: not applicable."
     unchecked, walked = sum(v.unchecked for v in verdicts), sum(len(v.edges) for v in verdicts)
     if unchecked:
-        reason = "the user's will, or no value that was returned"
-        yield f"{unchecked:,} of {walked:,} transitions walked could not be checked: {reason}."
+        reason = "the user's choice, or a value that no call returned"
+        yield f"{unchecked:,} of {walked:,} transitions could not be checked: {reason}."
 
 
 def _ends(tallies: Sequence[SessionTally]) -> Table:
@@ -325,7 +326,10 @@ def _ends(tallies: Sequence[SessionTally]) -> Table:
         kinds = (t.statuses[k] for k in ("malformed", "bad_arguments", "unknown_tool"))
         ends = {end.column: t.ended[key] for key, end in ENDS.items()}
         rows.append(asdict(counts) | ends | asdict(_CallStatuses(t.statuses.total(), *kinds)))
-    left_out = "Agents whose users all said goodbye, without a refused call, are left out."
+    left_out = (
+        "Agents whose sessions all ended with the user's goodbye and without refused calls are "
+        "omitted."
+    )
     notes = (left_out,) if len(notable) < len(tallies) else ()
     return Table("ended", "How sessions ended", columns, tuple(rows), notes, "agent", detail=True)
 
@@ -338,7 +342,9 @@ def _causes(tallies: Sequence[SessionTally]) -> Table:
         "causes",
         "Why sessions failed",
         [(t, {"failed": sum(t.causes.values()), **t.causes}) for t in tallies],
-        notes=["The first deviation of a failed session, from chart and gold calls; no judge."],
+        notes=[
+            "The first deviation of a failed session from chart and gold calls (without a judge)."
+        ],
         group="agent",
         detail=True,
         more=columns_headed(heads, "count"),
@@ -372,7 +378,7 @@ class _FormatPairColumns:
     second: str = column("second")
     difference: Interval = column("first less\nsecond [95%]", "signed")
     tasks: int = column("tasks", "count", "with both")
-    left_out: int = column("left\nout", "count", "tasks with a verdict on one only")
+    left_out: int = column("left\nout", "count", "tasks with a verdict on one side only")
     p: float | None = column("p", "p")
     corrected: float | None = column("p cor-\nrected", "p", "Holm, over all pairs")
 

@@ -1,8 +1,7 @@
-"""What the trials of an agent say: rates by system, by group of cases, and by format.
+"""Rates of an agent's trials by system, by group of cases, and by format.
 
-A trial that ended in a failure is in no rate and is counted separately, and so is a trial that
-nobody can decide. Repeated trials of a task are not independent: tasks are the units of every
-interval.
+A failed trial is excluded from rates and counted separately, and so is an undecided one. Repeated
+trials of a task are not independent: tasks are the units of every interval.
 """
 
 from __future__ import annotations
@@ -49,8 +48,8 @@ GROUPS: dict[str, Callable[[CaseInfo], str]] = {
     "scenario": lambda case: f"{case.role}/{'+'.join(case.scenarios)}",
     "task": lambda case: "cross" if case.cross else "single",
 }
-_F1_LOW = "with all that is undecided wrong"
-_F1_HIGH = "with all that is undecided right"
+_F1_LOW = "if all undecided calls are wrong"
+_F1_HIGH = "if all undecided calls are correct"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,38 +57,39 @@ class SessionTally:
     """The sessions of one system, or of one group of its cases; its columns are those of tables.
 
     `success`, `progress`, `conforms`, `fitness` and `order` are over trials with a verdict that
-    says it. Sessions that a simulator spoiled are in no rate of calls. `undecided_sessions` are
-    verdicts without success, `failures` trials without a session, by status; `pending` are sessions
-    that are not judged yet. `ended` counts how sessions ended, `statuses` what became of their
-    calls, `causes` the first deviations of failed sessions. `usage` is the agent's, `simulated` the
-    simulators', `judging` that of judges. `judge` is the agreement of judge and final state.
+    says it. Sessions that a simulator spoiled are excluded from the rates of calls.
+    `undecided_sessions` are verdicts without success, `failures` trials without a session, by
+    status; `pending` are sessions that are not judged yet. `ended` counts how sessions ended,
+    `statuses` what became of their calls, `causes` the first deviations of failed sessions. `usage`
+    is the agent's, `simulated` the simulators', `judging` that of judges. `judge` is the agreement
+    of judge and final state.
     """
 
     group: str = column("group")
     system: str = column("system")
     agent: str = column("agent")
-    format: str = column("format", hint="how the procedure is told")
+    format: str = column("format", hint="format of the procedure")
     success: Interval = column(
         "success\n[95%]",
         "number",
-        "share of sessions that left the state which the goals ask for",
+        "share of sessions that end in the state the goals require",
     )
     success_low: float | None = column(
-        "success\nlow", "number", "with all sessions without verdict failed"
+        "success\nlow", "number", "if all sessions without a verdict failed"
     )
-    success_high: float | None = column("success\nhigh", "number", "with all of them succeeded")
-    progress: Interval = column("progress\n[95%]", "number", "goals achieved of all goals")
-    sessions: int = column("ses-\nsions", "count", "with a word on success")
-    tasks: int | None = column("tasks", "count", "users that these sessions are of")
+    success_high: float | None = column("success\nhigh", "number", "if all of them succeeded")
+    progress: Interval = column("progress\n[95%]", "number", "share of goals achieved")
+    sessions: int = column("ses-\nsions", "count", "sessions with a verdict on success")
+    tasks: int | None = column("tasks", "count", "users of these sessions")
     without_verdict: int = column(
         "no\nverdict",
         "count",
-        "endpoint, adapter, simulator failed, undecided, or not judged yet: in no rate",
+        "endpoint, adapter or simulator failed, undecided, or not judged yet; excluded from rates",
     )
     conforms: Interval = column(
         "follows the\nchart [95%]",
         "number",
-        "sessions with a call of which none departs from the procedure",
+        "share of sessions with calls, all of which follow the procedure",
     )
     with_calls: int = column("sessions\nwith a call", "count")
     fitness: Interval = column("fitness", "number", "1 − cost of the best walk / cost of the worst")
@@ -98,17 +98,15 @@ class SessionTally:
         "number",
         "longest common subsequence of tool names with gold, mean",
     )
-    precision: Interval = column("tool P\n[95%]", "number", "calls that are gold calls")
-    recall: Interval = column("tool R\n[95%]", "number", "gold calls that were made")
+    precision: Interval = column("tool P\n[95%]", "number", "calls that match gold calls")
+    recall: Interval = column("tool R\n[95%]", "number", "matched gold calls")
     f1: Interval = column("tool F1\n[95%]", "number")
     f1_low: float | None = column("F1\nlow", "number", _F1_LOW)
     f1_high: float | None = column("F1\nhigh", "number", _F1_HIGH)
     right: int = column("right", "count")
     made: int = column("made", "count")
     gold: int = column("gold", "count", "calls due")
-    undecided: int = column(
-        "un-\ndecided", "count", "calls whose values only a judge could compare"
-    )
+    undecided: int = column("un-\ndecided", "count", "calls that need a judge to compare values")
     turns: Interval = column("replies per\nsession", "number")
     calls: Interval = column("calls per\nsession", "number")
     tool: Rates
@@ -204,23 +202,23 @@ class TurnTally:
     group: str = column("group")
     system: str = column("system")
     agent: str = column("agent")
-    format: str = column("format", hint="how the procedure is told")
+    format: str = column("format", hint="format of the procedure")
     recall: Interval = column("right of due\ncalls [95%]", "number", "tool and parameters")
     f1: Interval = column("tool F1\n[95%]", "number")
     f1_low: float | None = column("F1\nlow", "number", _F1_LOW)
     f1_high: float | None = column("F1\nhigh", "number", _F1_HIGH)
     turns: int = column("turns", "count", "with a prediction")
-    unreadable: int = column("unread-\nable", "count", "no call and no reply")
-    undecided: int = column("un-\ndecided", "count", "calls only a judge could decide")
-    lost: int = column("lost", "count", "endpoint or adapter failed: in no rate")
+    unreadable: int = column("unread-\nable", "count", "neither a call nor a reply")
+    undecided: int = column("un-\ndecided", "count", "calls that need a judge")
+    lost: int = column("lost", "count", "endpoint or adapter failed; excluded from rates")
     table: TurnTable
     node: Interval = column("node right\n[95%]", "number", "share of named nodes")
     named: int = column("named", "count", "turns that name a node")
     due: int = column("of", "count", "turns that have a node")
-    response: Interval | None = column("response\n0–10 [95%]", "number", "a judge's mean")
+    response: Interval | None = column("response\n0–10 [95%]", "number", "mean grade by the judge")
     graded: int = column("graded", "count")
     not_graded: int = column("not\ngraded", "count", "the judge failed")
-    no_reply: int = column("no\nreply", "count", "a reply was due and none came")
+    no_reply: int = column("no\nreply", "count", "a due reply is missing")
 
     @property
     def due_calls(self) -> int:

@@ -49,8 +49,8 @@ _Object = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """One recorded session. `task` is "" if none is named, `trial` None if it has no number, `goal`
-    None if the record has none. `error` says why there was no session."""
+    """One recorded session. `task` is "" without a name, `trial` None without a number, and `goal`
+    None if the record has none. `error` is the reason for a missing session."""
 
     place: str
     task: str
@@ -140,7 +140,7 @@ def _trajectory(value: Any, place: str) -> Trajectory:
     """Raises InputError naming the key that is wrong."""
     record: dict[str, Any] = {"messages": value} if isinstance(value, list) else value
     if not isinstance(record, dict):
-        raise InputError("a trajectory is an object with `traj` or `messages`", place)
+        raise InputError("a trajectory must be an object with `traj` or `messages`", place)
     key = "traj" if "traj" in record else "messages"
     if not isinstance(record.get(key), list):
         raise InputError("a trajectory needs a list of messages in `traj` or `messages`", place)
@@ -165,7 +165,7 @@ def _trajectory(value: Any, place: str) -> Trajectory:
         reward=None if reward is None else float(reward),
         goal=_goal(record, info, place),
         ended="turns" if cut_off else "user",
-        error="" if messages else str(info.get("error") or "the recording holds no message"),
+        error="" if messages else str(info.get("error") or "the recording has no messages"),
     )
 
 
@@ -207,11 +207,11 @@ def _goal(record: _Object, info: _Object, place: str) -> Goal | None:
             if step["name"] != _REPLY
         )
     except (KeyError, TypeError, AttributeError, ValidationError) as error:
-        problem = f"actions are objects with `name` and `kwargs` ({error})"
+        problem = f"actions must be objects with `name` and `kwargs` ({error})"
         raise InputError(problem, place) from error
     outputs = goal.get("outputs") or []
     if not isinstance(outputs, list):
-        raise InputError(f"outputs is a list of texts, not {outputs!r:.40}", place)
+        raise InputError(f"outputs must be a list of texts, not {outputs!r:.40}", place)
     text = str(goal.get("instruction") or "")
     return Goal(text=text, actions=actions, told=tuple(map(str, outputs)))
 
@@ -230,11 +230,15 @@ def case_of(of: OpenRole, trajectory: Trajectory) -> SessionCase:
         if not task and len(users) == 1:
             return next(iter(users.values()))
         problem = (
-            f"the task {task!r} is no user of the role" if task else "it names no task (`task_id`)"
+            f"the task {task!r} is not a user of the role"
+            if task
+            else "it does not name a task (`task_id`)"
         )
         listed = f"; its users are {', '.join(users)}" if users else ""
         failure = f" (there was no session: {trajectory.error[:200]})" if trajectory.error else ""
-        raise InputError(f"{problem}, and no `actions` say what was wanted{listed}{failure}", place)
+        raise InputError(
+            f"{problem}, and it has no `actions` to define the goal{listed}{failure}", place
+        )
     scenarios = tuple(s.id for s in of.role.scenarios)
     tools = {tool.name: tool for tool in of.role.tools_of(scenarios)}
     for action in trajectory.goal.actions:
@@ -249,7 +253,7 @@ def case_of(of: OpenRole, trajectory: Trajectory) -> SessionCase:
 def _check_tool(name: str, tools: Mapping[str, WorkflowTool], what: str, place: str) -> None:
     if name not in tools:
         hint = did_you_mean(name, tools) or f"it has {', '.join(tools)}"
-        raise InputError(f"{what} {name!r}, a tool that the role has not; {hint}", place)
+        raise InputError(f"{what} {name!r}, which is not a tool of the role; {hint}", place)
 
 
 def replayed(
@@ -323,7 +327,7 @@ def _carried_out(
     """Carry a call out and return its status and result."""
     arguments: JsonValue = call.arguments or {}
     if not isinstance(arguments, dict):
-        return "bad_arguments", "the arguments are no JSON object"
+        return "bad_arguments", "the arguments are not a JSON object"
     if not callable(getattr(backend, call.name, None)):
         raise InputError(f"the backend has no method {call.name}", place)
     if answer is not None and answer.lower().startswith(_ERROR):

@@ -28,10 +28,10 @@ from agenteval.workflows.values import filled
 
 
 class GoldTurn(Record):
-    """What a recorded agent did at one turn: it called a tool (`action`) or replied (`response`).
+    """The recorded agent's turn: a tool call (`action`) or a reply (`response`).
 
-    `turn` is the index of the turn in its session, which is also the number of turns before it:
-    the history. `node` and `intent` are None where the recording does not say.
+    `turn` is the index of the turn in its session, which is also the number of turns before it.
+    `node` and `intent` are None if the recording does not state them.
     """
 
     session: str
@@ -44,13 +44,13 @@ class GoldTurn(Record):
 
 
 class TurnVerdict(Record):
-    """What is right in one predicted turn.
+    """The scores of one predicted turn.
 
-    `call` is None where gold or prediction is no call; a call where a reply was due is `wrong`.
-    `parameters` are the judgements of the gold parameters that were given, whatever tool was
-    called; `gold_parameters` and `given_parameters` count those that state something, at turns
-    where a call was due. `arguments_unreadable`: they were no JSON object. `further` counts calls
-    asked for beside the first one. `node_right` is None where the agent, or gold, names none.
+    `call` is None if gold or prediction is not a call; a call instead of a due reply is `wrong`.
+    `parameters` are the judgements of the stated gold parameters, whichever tool was called;
+    `gold_parameters` and `given_parameters` count non-empty ones at turns where a call was due.
+    `arguments_unreadable` means that they were not a JSON object. `further` counts calls besides
+    the first one. `node_right` is None if the agent or gold does not name a node.
     """
 
     session: str
@@ -106,17 +106,17 @@ async def score_turn(gold: GoldTurn, prediction: Prediction, equality: Equality)
         verdict["node_right"] = same
     called = prediction.form == "call"
     if gold.action is not None:
-        wanted, tool = filled(gold.action.arguments), gold.action.tool
-        verdict["gold_parameters"] = len(wanted)
+        expected, tool = filled(gold.action.arguments), gold.action.tool
+        verdict["gold_parameters"] = len(expected)
         if called:
             stated = filled(prediction.arguments)
             readable = prediction.arguments is None or isinstance(prediction.arguments, dict)
-            keys = [key for key in wanted if key in stated]
+            keys = [key for key in expected if key in stated]
             judged = await asyncio.gather(
-                *(equality.compare(tool, key, wanted[key], stated[key]) for key in keys)
+                *(equality.compare(tool, key, expected[key], stated[key]) for key in keys)
             )
             name_right = prediction.tool.strip() == tool.strip()
-            complete = name_right and readable and len(judged) == len(wanted)
+            complete = name_right and readable and len(judged) == len(expected)
             verdict |= {
                 "call": decided(judged) if complete else "wrong",
                 "name_right": name_right,
@@ -193,36 +193,36 @@ def turn_table(
     another number of them.
     """
     how = how or Resampling()
-    known = [v for v in verdicts if isinstance(v, TurnVerdict)]
-    cases = [v.session for v in known]
+    scored = [v for v in verdicts if isinstance(v, TurnVerdict)]
+    cases = [v.session for v in scored]
     lost: Counter[str] = Counter(v.status for v in verdicts if isinstance(v, TurnFailure))
     calls = [
         MatchCounts(v.call == "right", v.call == "undecided", v.form == "call", v.gold_call)
-        for v in known
+        for v in scored
     ]
-    named = [v for v in known if v.node_right is not None]
+    with_node = [v for v in scored if v.node_right is not None]
     accuracy = bootstrap_mean(
-        [float(v.node_right is True) for v in named],
-        [v.session for v in named],
+        [float(v.node_right is True) for v in with_node],
+        [v.session for v in with_node],
         how=how.bootstrap(),
     )
     return TurnTable(
-        turns=len(known),
+        turns=len(scored),
         sessions=len(set(cases)),
         tool=rates(calls, cases, how),
-        parameters=rates([_parameters(v, v.name_right is True) for v in known], cases, how),
-        parameters_free=rates([_parameters(v, True) for v in known], cases, how),
-        node=NodeAccuracy(accuracy, sum(v.gold_node for v in known)),
+        parameters=rates([_parameters(v, v.name_right is True) for v in scored], cases, how),
+        parameters_free=rates([_parameters(v, True) for v in scored], cases, how),
+        node=NodeAccuracy(accuracy, sum(v.gold_node for v in scored)),
         response=None if grades is None else _responses(verdicts, grades, how),
-        unreadable=sum(v.form == "unreadable" for v in known),
-        arguments_unreadable=sum(v.arguments_unreadable for v in known),
-        further=sum(v.further for v in known),
+        unreadable=sum(v.form == "unreadable" for v in scored),
+        arguments_unreadable=sum(v.arguments_unreadable for v in scored),
+        further=sum(v.further for v in scored),
         failures=dict(lost),
     )
 
 
 def _parameters(verdict: TurnVerdict, credited: bool) -> MatchCounts:
-    verdicts = Counter(one.verdict for one in verdict.parameters if credited)
+    verdicts = Counter(parameter.verdict for parameter in verdict.parameters if credited)
     return MatchCounts(
         verdicts["equal"], verdicts["unjudged"], verdict.given_parameters, verdict.gold_parameters
     )

@@ -100,14 +100,14 @@ class UserOnModel:
 
         for attempt in range(_TRIES):
             try:
-                asked = await ask(self._client, self.request(context, attempt), read, repair)
+                answer = await ask(self._client, self.request(context, attempt), read, repair)
             except Mistake as error:
                 usage += error.spent or Usage()
             except AgentevalError as error:
                 error.spent = usage + (error.spent or Usage())
                 raise
             else:
-                usage += asked.usage
+                usage += answer.usage
                 mistakes = [m.model_copy(update={"repaired": True}) for m in mistakes]
                 break
         else:
@@ -206,11 +206,11 @@ def _same(text: str) -> str:
 
 
 def _open(context: UserContext) -> str | None:
-    """Return a fact that the goals need and nobody has said, where the agent has just asked
-    something for the first time, else None: a user who leaves then was not failed by the agent."""
+    """Return a fact that the goals need and that was not stated, if the agent has just asked
+    something for the first time, else None: if the user leaves then, the agent did not fail."""
     last = context.agent[-1]
-    asked = ASKS.search(last) and not says_goodbye(last) and not ANYTHING_ELSE.search(last)
-    if not asked or _same(last) in [_same(text) for text in context.agent[:-1]]:
+    question = ASKS.search(last) and not says_goodbye(last) and not ANYTHING_ELSE.search(last)
+    if not question or _same(last) in [_same(text) for text in context.agent[:-1]]:
         return None
     dialogue = "\n".join(m.content for m in context.messages).casefold()
     for action in context.profile.actions:

@@ -1,7 +1,7 @@
-"""When two values are equal by rule, and which of many calls stands for which.
+"""Equality of values by rule, and the assignment of calls to each other.
 
-Values are compared exactly, then normalized, never by substring. Everything that compares values
-of calls, results or states uses the functions here.
+Values are compared exactly, then normalized, never by substring. All comparisons of values of
+calls, results or states use these functions.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from agenteval.records import canonical_json
 
 
 def filled(arguments: JsonValue) -> dict[str, JsonValue]:
-    """Return the arguments without those that are "", [], {} or null, which count as left out; {}
-    for what is not an object."""
+    """Return the arguments without those that are "", [], {} or null, which count as omitted; {}
+    for a value that is not an object."""
     if not isinstance(arguments, dict):
         return {}
     return {key: value for key, value in arguments.items() if value not in ("", [], {}, None)}
@@ -51,9 +51,9 @@ def equal_by_rule(gold: JsonValue, given: JsonValue) -> bool:
 
 def contains_tokens(words: str, text: str) -> bool:
     """Return whether the tokens of `words` are in the text in a row. No tokens are in no text."""
-    wanted, given = tokens(words), tokens(text)
-    return bool(wanted) and any(
-        given[at : at + len(wanted)] == wanted for at in range(len(given) - len(wanted) + 1)
+    needle, haystack = tokens(words), tokens(text)
+    return bool(needle) and any(
+        haystack[at : at + len(needle)] == needle for at in range(len(haystack) - len(needle) + 1)
     )
 
 

@@ -52,7 +52,7 @@ class AgentVariant:
 
     @property
     def parameters(self) -> dict[str, JsonValue]:
-        """As the store keeps them."""
+        """Parameters as kept in the store."""
         return {
             "agent": {"name": self.system.name, **self.system.parameters},
             "format": self.format,
@@ -79,10 +79,8 @@ class AgentUnderTest:
 
     @property
     def system(self) -> System:
-        """The agent, to know its name and parameters: nothing is opened.
-
-        Raises InputError for an agent that does not exist.
-        """
+        """The agent with its name and parameters; nothing is opened. Raises InputError for an
+        unknown agent."""
         if isinstance(self.agent, RecordedAgents):
             return self.agent.system
         if isinstance(self.agent, System):

@@ -54,8 +54,8 @@ VERSION = 6  # of the rules of a verdict
 
 @dataclass(frozen=True, slots=True)
 class Judges:
-    """The judges of what no rule decides; each may be missing. `name` is that of their model.
-    `demand` is what success asks of the final state, None for what each role says."""
+    """The judges of what rules cannot decide; each is optional. `name` is that of their model.
+    `demand` is the requirement of success on the final state, or None to use that of each role."""
 
     name: str | None = None
     demand: Demand | None = None
@@ -141,7 +141,7 @@ class Verdicts:
 
     @property
     def log(self) -> list[Judgement]:
-        """Every distinct decision on a pair of values."""
+        """Return every distinct decision on a pair of values."""
         return [judgement for equality in self._equal.values() for judgement in equality.log]
 
     def prepare(self, cases: Iterable[SessionCase]) -> int:
@@ -221,7 +221,9 @@ class Verdicts:
             before = dialogue_text(case.before)
             reply = ReplyToGrade(prediction.response, case.turn.text, case.workflow, before)
             grade = await response.grade(reply)
-        failures = [one.status for one in verdict.parameters if one.status is not None]
+        failures = [
+            parameter.status for parameter in verdict.parameters if parameter.status is not None
+        ]
         failures += [grade.status] if grade and grade.status is not None else []
         return TurnJudged(
             turn=verdict.model_copy(update={"session": case.info.task}),
@@ -255,11 +257,11 @@ class Verdicts:
 
     def _procedure(self, case: SessionCase) -> Procedure | None:
         """Return the chart of the case's scenarios, None where one has none."""
-        role, given = case.of.role, case.given
-        if (role.sha256, given) not in self._procedures:
-            walk = procedure(role, given) if role.charted(given) else None
-            self._procedures[role.sha256, given] = walk
-        return self._procedures[role.sha256, given]
+        role, scenarios = case.of.role, case.given
+        if (role.sha256, scenarios) not in self._procedures:
+            walk = procedure(role, scenarios) if role.charted(scenarios) else None
+            self._procedures[role.sha256, scenarios] = walk
+        return self._procedures[role.sha256, scenarios]
 
 
 def _failed_on(equality: Equality, log: SessionLog) -> list[FailureStatus]:
@@ -271,9 +273,10 @@ def _failed_on(equality: Equality, log: SessionLog) -> list[FailureStatus]:
         for name, value in call.arguments.items()
     }
     return [
-        one.status
-        for one in equality.log
-        if one.status and canonical_json([one.tool, one.parameter, one.given]) in arguments
+        judgement.status
+        for judgement in equality.log
+        if judgement.status
+        and canonical_json([judgement.tool, judgement.parameter, judgement.given]) in arguments
     ]
 
 
@@ -293,9 +296,9 @@ def _success(
 
 
 def _differences(state: StateVerdict) -> tuple[str, ...]:
-    """Return in words where the states differ, what was never obtained, and what the user was not
+    """Return a description of state differences, missing results, and words that the user was not
     told."""
-    more = (f"and {state.omitted:,} places more",) if state.omitted else ()
+    more = (f"and {state.omitted:,} more places",) if state.omitted else ()
     never = (
         f"never obtained: {a.tool}({json.dumps(a.arguments, ensure_ascii=False)})"
         for a in state.unobtained

@@ -1,4 +1,4 @@
-"""SIGKILL at random moments, two processes on one store, stores that cannot be used.
+"""SIGKILL at random moments: what is left, and what the same command makes of it.
 
     python -m benchmarks.crash [--quick] [--seed 0] [--workers N]
 
@@ -20,21 +20,10 @@ temporary file of an output was there. *in company*: `show`, `export` and `docto
 the same store, in half of the lives of commands that write. *extra calls*: requests at the server
 above those of the uninterrupted run.
 
-**Pairs.** Two processes on one store: different experiments hold their locks at the same time and
-both finish; one of two such is killed at work, the other ends, the killed one is finished, and both
-have everything; of the same experiment one works, and the other ends with 2 and one line that names
-process and host; a killed holder's lock is taken over.
-
-**Files.** Newer (with and without a log) and older versions, texts, other databases, folders,
-truncated and damaged databases, empty and write-protected files: each command ends with 2 and one
-line, and every file is as it was. New stores are killed at every write of their making, and made
-good by the next command.
-
 Targets: at least 300 kills, 30 for each of the first five commands, 20 for each of flow and trace,
 60 in commits, 80 in company; nothing corrupt, lost, half or differing; extra calls at most
 the number of units under way for each kill (8: two for each of 4 requests in flight; of `criteria`,
-which keeps replies but no units, it is shown only); every pair and every file as described. Ends
-with 1 when one is missed.
+which keeps replies but no units, it is shown only). Ends with 1 when one is missed.
 """
 
 from __future__ import annotations
@@ -49,9 +38,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.crash.files import Files
-from benchmarks.crash.pairs import Pairs
-from benchmarks.crash.parts import FULL, QUICK, QUICK_ROUNDS, ROUNDS, run_parts
+from benchmarks.crash.parts import FULL, QUICK, run_parts
 from benchmarks.crash.storm import Tally
 from benchmarks.crash.work import UNDER_WAY
 from benchmarks.outcome import Row, finish
@@ -66,9 +53,6 @@ class Measured:
     """Everything that the table is made from. `seconds`: what each part took, by its name."""
 
     tallies: tuple[Tally, ...]
-    pairs: Pairs
-    files: Files
-    pair_rounds: int
     seconds: tuple[tuple[str, float], ...] = ()
 
 
@@ -84,15 +68,8 @@ def measure(*, quick: bool, seed: int, workers: int = 1) -> Measured:
     scratch.chmod(0o755)
     parts = run_parts(scratch, quick=quick, seed=seed, workers=workers)
     found = {part.name: part.result for part in parts}
-    pairs, files = found.pop("pairs"), found.pop("files")
-    assert isinstance(pairs, Pairs)
-    assert isinstance(files, Files)
-    tallies = [found[name] for name in (QUICK if quick else FULL)]
     measured = Measured(
-        tuple(t for t in tallies if isinstance(t, Tally)),
-        pairs,
-        files,
-        QUICK_ROUNDS if quick else ROUNDS,
+        tuple(found[name] for name in (QUICK if quick else FULL)),
         tuple((part.name, round(part.seconds, 1)) for part in parts),
     )
     if wrong(measured):
@@ -104,8 +81,7 @@ def measure(*, quick: bool, seed: int, workers: int = 1) -> Measured:
 
 def wrong(measured: Measured) -> list[str]:
     """Everything that is not as it must be, in words."""
-    lines = [line for t in measured.tallies for line in t.found.all() + t.differing]
-    return lines + measured.pairs.wrong + measured.files.wrong
+    return [line for t in measured.tallies for line in t.found.all() + t.differing]
 
 
 def merged(tallies: Sequence[Tally]) -> list[Tally]:
@@ -201,50 +177,13 @@ def rows_of(measured: Measured, *, quick: bool) -> list[Row]:
     most = max(t.most_extra for t in lines if t.name in ("quantify", "verify", *AGENTS))
     what = "extra calls for each kill, most of a store"
     rows.append(Row(what, f"{most:.1f}", f"<= {UNDER_WAY}", most <= UNDER_WAY))
-    pairs, files, n = measured.pairs, measured.files, measured.pair_rounds
-    killed = (n + 1) // 2
-    rows += [
-        Row(
-            "pairs on different experiments, both finish",
-            f"{pairs.different} of {n}",
-            f"{n} of {n}",
-            pairs.different == n,
-        ),
-        Row(
-            "pairs of which one is killed, both complete",
-            f"{pairs.outlived} of {n}",
-            f"{n} of {n}",
-            pairs.outlived == n,
-        ),
-        Row(
-            "pairs on the same experiment, one is refused",
-            f"{pairs.same} of {n}",
-            f"{n} of {n}",
-            pairs.same == n,
-        ),
-        Row(
-            "locks of killed holders taken over",
-            f"{pairs.taken_over} of {killed}",
-            f"{killed} of {killed}",
-            pairs.taken_over == killed,
-        ),
-        Row("longest refusal, s", f"{pairs.longest_refusal:.2f}"),
-        Row("unusable stores refused, unchanged", str(files.refused), "all", not files.wrong),
-        Row("write-protected stores read", str(files.read), "all", not files.wrong),
-        Row(
-            "makings of a store killed and made good",
-            str(files.creation_kills),
-            "all",
-            files.creation_kills > 0 and not files.wrong,
-        ),
-    ]
     return rows
 
 
 def main() -> int:
     """Run, print the table, then the rows as JSON."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="7 kills, 2 pairs of either kind")
+    parser.add_argument("--quick", action="store_true", help="7 kills")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, help="default: 1 for --quick, else one per core")
     options = parser.parse_args()

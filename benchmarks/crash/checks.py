@@ -22,6 +22,9 @@ TABLES = {
     "results",
     "replies",
     "verdicts",
+    "labels",
+    "queues",
+    "claims",
 }
 Key = tuple[str, tuple[tuple[str, Any], ...]]  # a table, and columns with values that tell a row
 
@@ -148,12 +151,6 @@ def _there(db: sqlite3.Connection, tables: set[str], key: Key) -> bool:
     where = " AND ".join(f"{column} = ?" for column, _ in values)
     query = f"SELECT 1 FROM {table} WHERE {where}"
     return db.execute(query, [value for _, value in values]).fetchone() is not None
-
-
-def rows_of_both(one: Path, other: Path) -> set[Key]:
-    """Rows that two children submitted, each for itself."""
-    rows = ({key for keys in _said(units)[0].values() for key in keys} for units in (one, other))
-    return set.intersection(*rows)
 
 
 def _said(units: Path) -> tuple[dict[str, list[Key]], list[str]]:

@@ -13,14 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agenteval.testing import Server, serve
-from benchmarks.crash.files import Files, run_files
-from benchmarks.crash.pairs import Pairs, run_pairs
 from benchmarks.crash.storm import Storm, Tally
 from benchmarks.crash.watch import Kill
 from benchmarks.crash.work import Kitchen, Sizes, answer, works
 from benchmarks.crash.zygote import Zygote
 
-ROUNDS, QUICK_ROUNDS = 50, 2  # of pairs
 LATENCY = 0.03  # seconds; longer than a commit takes
 NONCE = r"[0-9a-f]{24}"
 FULL = {
@@ -57,7 +54,6 @@ FIRST = {
     "trace locate": Kill("write", at=4, write=2, share=0.5),
 }
 SMALL = Sizes(8, 2, 1, 6, 1, users=2, traces=2, agent_trials=1, pages=False)
-TINY = Sizes(4, 1, 1, 3, 1, traces=1)  # of pairs, and of stores that cannot be used
 
 
 @dataclass
@@ -65,7 +61,7 @@ class Part:
     """What came of one part, the time from its start to its end, and of its commands."""
 
     name: str
-    result: Tally | Pairs | Files
+    result: Tally
     seconds: float
     commands: int
     cpu: float
@@ -100,21 +96,13 @@ def _kitchens(scratch: Path) -> Iterator[tuple[Kitchens, Server]]:
 
 
 def _part(name: str, kitchens: Kitchens, server: Server, *, quick: bool, seed: int) -> Part:
-    """One command's kills, the pairs or the files."""
+    """The kills of one command."""
     began, zygote = time.monotonic(), kitchens.zygote
     commands, cpu = zygote.commands, zygote.cpu
-    result: Tally | Pairs | Files
-    if name == "pairs":
-        result = run_pairs(kitchens.of(TINY), QUICK_ROUNDS if quick else ROUNDS)
-    elif name == "files":
-        result = run_files(kitchens.of(TINY), quick=quick)
-    else:
-        sizes = SMALL if quick else Sizes()
-        storm = Storm(
-            kitchens.of(sizes), server, works(sizes)[name], random.Random(f"{seed} {name}")
-        )
-        kills = (QUICK if quick else FULL)[name]
-        result = storm.run(kills, first=FIRST.get(name) if quick else None)
+    sizes = SMALL if quick else Sizes()
+    storm = Storm(kitchens.of(sizes), server, works(sizes)[name], random.Random(f"{seed} {name}"))
+    kills = (QUICK if quick else FULL)[name]
+    result = storm.run(kills, first=FIRST.get(name) if quick else None)
     seconds = time.monotonic() - began
     part = Part(name, result, seconds, zygote.commands - commands, zygote.cpu - cpu)
     print(part, file=sys.stderr, flush=True)
@@ -127,7 +115,7 @@ def run_parts(scratch: Path, *, quick: bool, seed: int, workers: int) -> list[Pa
     What takes longest comes first, so that nobody waits for it at the end.
     """
     names: queue.SimpleQueue[str] = queue.SimpleQueue()
-    for name in ("pairs", "files", *(QUICK if quick else FULL)):
+    for name in QUICK if quick else FULL:
         names.put(name)
 
     def share(number: int) -> list[Part]:

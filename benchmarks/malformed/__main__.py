@@ -7,47 +7,39 @@ corpus      the replies of tests/data/malformed, written by hand as weak models 
 generated   correct answers with one to three mutations whose effect on the outcome is known
 readers     texts for the critic, the locator, the judges and simulators of workflows and the agents
             of planning, each with what it must give
-served      the corpus over HTTP from the loopback server through client, quantifier and store
-repair      rows whose first two replies are bad and whose third, never asked for, would be good
 
 Counted are replies, criteria read and unscored by status, by kind and by rung; crashes (anything
 but an outcome), invented labels (a label where another one or none was right) and other
 differences.
-*Targets*: 0 crashes, 0 invented labels, 0 differences; two requests for two bad replies.
+*Targets*: 0 crashes, 0 invented labels, 0 differences.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from agenteval.records import Criterion, Failure
+from agenteval.records import Criterion
 from benchmarks.malformed import readers as malformed_readers
 from benchmarks.malformed.corpus import Row, corpus, read
 from benchmarks.malformed.generator import replies
-from benchmarks.malformed.served import differences, serve_rows
 from benchmarks.outcome import Row as Figure
 from benchmarks.outcome import finish
 
 __all__ = [
     "corpus",
-    "differences",
     "malformed_readers",
     "read",
     "read_corpus",
     "read_generated",
     "read_others",
-    "read_repaired",
     "replies",
-    "serve_rows",
 ]
 GENERATED, QUICK = 50_000, 1000
 Reader = Callable[[str, Sequence[Criterion], str], tuple[dict[str, str], str | None]]
@@ -160,25 +152,6 @@ def read_others() -> dict[str, Count]:
     return counts
 
 
-def read_served(rows: Sequence[Row]) -> tuple[int, int, list[str]]:
-    """Cells in the store, requests made, and what differs from the corpus."""
-    said = [[(row.reply, row.finish)] for row in rows]
-    with tempfile.TemporaryDirectory() as folder:
-        stored, asked = serve_rows(said, [r.criteria for r in rows], Path(folder), repair=False)
-    return len(stored), sum(asked.values()), differences(rows, stored)
-
-
-def read_repaired(rows: Sequence[Row]) -> tuple[int, set[int], int]:
-    """Rows with nothing readable twice and a good third reply: rows, requests per row, scores."""
-    bad = [row for row in rows if set(row.expect.values()) <= {"unscored:parse"}]
-    good = next(r for r in rows if r.kind == "plain")
-    said = [[(row.reply, row.finish)] * 2 + [(good.reply, "stop")] for row in bad]
-    with tempfile.TemporaryDirectory() as folder:
-        stored, asked = serve_rows(said, [r.criteria for r in bad], Path(folder), repair=True)
-    scores = sum(not isinstance(one.result, Failure) for one in stored)
-    return len(bad), set(asked.values()), scores
-
-
 def _table(title: str, groups: dict[str, Count]) -> Table:
     statuses = sorted({s for c in groups.values() for s in c.outcomes})
     table = Table(title=title, title_justify="left")
@@ -204,7 +177,7 @@ def _figures(what: str, count: Count) -> list[Figure]:
 
 
 def main() -> int:
-    """Run all five; see the top of the file."""
+    """Run all three; see the top of the file."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--generated", type=int, default=GENERATED)
@@ -218,9 +191,6 @@ def main() -> int:
     total = Count()
     for one in others.values():
         total.add(one)
-    served = rows[::10] if options.quick else rows
-    cells, asked, differing = read_served(served)
-    bad, requests, scores = read_repaired(served)
     console.print(_table("corpus", dict(sorted(written.kinds.items()))))
     console.print(_table("generated", dict(sorted(made.kinds.items()))))
     console.print(_table("other readers", others))
@@ -230,26 +200,12 @@ def main() -> int:
         line
         for count in (written.all, made.all, total)
         for line in (*count.crashes, *count.invented, *count.other)
-    ][:50] + differing[:50]:
+    ][:50]:
         console.print(line, style="red", markup=False)
     figures = [
         *_figures("corpus", written.all),
         *_figures("generated", made.all),
         *_figures("other readers", total),
-        Figure(
-            "served: cells in the store as decided",
-            f"{cells - len(differing)} of {cells}",
-            "all",
-            cells > 0 and not differing,
-        ),
-        Figure("served: requests per reply", f"{asked / len(served):g}", "1", asked == len(served)),
-        Figure(
-            "bad, bad, good: requests per reply",
-            f"{sorted(requests)} over {bad}",
-            "2",
-            requests == {2},
-        ),
-        Figure("bad, bad, good: scores", str(scores), "0", scores == 0),
     ]
     more = {"rungs": dict(written.rungs), "statuses": dict(written.all.outcomes)}
     return finish("malformed", figures, **more)

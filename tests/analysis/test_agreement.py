@@ -365,8 +365,7 @@ def test_kappa_counts_the_runs_that_it_is_over() -> None:
     assert (found.exact.n, found.kappa.n, found.bias.n) == (30, 30, 40)
     assert found.exact.mean == 1
     assert found.warnings[0] == (
-        "10 of 40 runs rated by both have no level of the scale: equal levels, kappa and alpha "
-        "are over 30"
+        "10 of 40 runs rated by both have no level; equal levels, kappa and alpha use 30"
     )
     assert not any("fewer than 30" in w for w in found.warnings)
     few = one(table(GRADE, judge), table(GRADE, label), GRADE, few=31)

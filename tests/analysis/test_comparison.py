@@ -71,8 +71,9 @@ def test_every_figure_by_another_way() -> None:
     assert row.detectable == pytest.approx(z * sd / math.sqrt(12))
     assert row.cases_to_decide == math.ceil((z * sd / (sum(d) / 12)) ** 2)
     assert row.reason == (
-        f"the interval [+0.019, +0.398] leaves out 0, but the test does not: p = {row.p:.3g}; "
-        "about 17 cases like these would decide"
+        f"the interval [+0.019, +0.398] excludes 0, but the test is not significant: "
+        f"p = {row.p:.3g}; "
+        "about 17 similar cases would settle it"
     )
     shifted = [x + 0.05 for x in d]
     assert sum(shifted) > 0
@@ -297,10 +298,10 @@ def test_verdicts(by: tuple[float, ...], n: int, verdict: str) -> None:
             (0.49, -0.47),
             40,
             "cannot tell",
-            "the difference may be anything in [-0.145, +0.165]; "
-            "about 1,160 cases like these would decide",
+            "the difference can be anywhere in [-0.145, +0.165]; "
+            "about 1,160 similar cases would settle it",
         ),
-        ((0.25, 0.5), 19, "cannot tell", "19 cases: below 20 nothing is decided"),
+        ((0.25, 0.5), 19, "cannot tell", "19 cases: at least 20 are needed"),
     ],
 )
 def test_reasons(by: tuple[float, ...], n: int, verdict: str, reason: str) -> None:

@@ -18,7 +18,7 @@ def test_five_are_named_and_the_rest_counted() -> None:
     seven = Flags(tuple(Flag(f"r{i}", "hen" if i else "cock", MARKER) for i in range(7)), 9)
     named = "; ".join(f"r{i} (fake marker)" for i in range(5))
     assert seven.line == (
-        "7 of 9 runs hold text that seems to talk to the judge (by system: cock 1, hen 6): "
+        "7 of 9 runs have text that seems to address the judge (by system: cock 1, hen 6): "
         f"{named}; and 2 more"
     )
 
@@ -32,7 +32,7 @@ def test_runs_of_one_name_are_told_apart_by_their_system() -> None:
 
 def test_without_a_system_none_is_named() -> None:
     one = Flags((Flag("s0:1", None, MARKER),), 2)
-    assert one.line == "1 of 2 runs hold text that seems to talk to the judge: s0:1 (fake marker)"
+    assert one.line == "1 of 2 runs have text that seems to address the judge: s0:1 (fake marker)"
     assert one.json() == [{"run": "s0:1", "system": None, "signs": ["fake marker"]}]
 
 
@@ -64,6 +64,6 @@ def test_it_is_told_by_system_and_of_long_answers_only() -> None:
         for i, p in enumerate(problems)
     ]
     assert flags_among(spaced).line == (
-        "3 of 3 runs hold text that seems to talk to the judge (by system: hen 3): "
+        "3 of 3 runs have text that seems to address the judge (by system: hen 3): "
         + "; ".join(f"{p} (fake marker, one output for several problems)" for p in problems)
     )

@@ -49,7 +49,7 @@ def test_regression(by: tuple[float, ...], surely_worse: str, not_surely_as_good
 @pytest.mark.parametrize("by", [(0.25, 0.125), (0.0,), (-0.5, -0.25)])
 def test_few_cases_are_no_pass(by: tuple[float, ...], fail_if: FailIf) -> None:
     gate = regression(by, 19, fail_if)
-    assert (gate.outcome, gate.detail) == ("undecided", "19 cases: below 20 nothing is decided")
+    assert (gate.outcome, gate.detail) == ("undecided", "19 cases: at least 20 are needed")
 
 
 def test_equal_pairs_pass_and_say_what_they_do_not_show() -> None:
@@ -75,8 +75,7 @@ def test_undecided_says_how_many_cases_would_decide() -> None:
     (gate,) = regression_gates(found)
     assert gate.outcome == "undecided"
     assert gate.detail == (
-        "difference -0.150 [-0.374, +0.074] lies on both sides of -0.05; "
-        "about 385 cases like these would decide"
+        "difference -0.150 [-0.374, +0.074] includes -0.05; about 385 similar cases would settle it"
     )
 
 
@@ -84,7 +83,7 @@ def test_few_that_differ_must_become_six() -> None:
     """One of 40 is better by 1: the variance found would do with 36 cases, 6 such take 240."""
     (gate,) = regression_gates(compare(table("a", [0.0] * 40), table("b", [1.0] + [0.0] * 39)))
     assert gate.outcome == "undecided"
-    assert gate.detail.endswith("about 240 cases like these would decide")
+    assert gate.detail.endswith("about 240 similar cases would settle it")
 
 
 @pytest.mark.parametrize(
@@ -212,9 +211,7 @@ def test_twenty_of_twenty_is_not_more_than_it_shows() -> None:
     # nor is it below the best there is: the interval ends at 1 itself
     assert under_gate(perfect, "clarity", 1.0).outcome == "undecided"
     # .025^(1/21) = .839, .025^(1/22) = .846
-    assert gate.detail.endswith(
-        "lies on both sides of 0.84; about 22 cases like these would decide"
-    )
+    assert gate.detail.endswith("includes 0.84; about 22 similar cases would settle it")
 
 
 def test_an_unknown_criterion() -> None:

@@ -57,7 +57,7 @@ def test_by_disagreement_of_repeats() -> None:
     assert sorted(set(sample.weights.values())) == [1.0, 9.0]
     with pytest.raises(InputError, match="judged once"):
         draw(ratings([0.5, 0.6]), 1, by="disagreement")
-    with pytest.raises(InputError, match="'luck' is none of: random, value, disagreement"):
+    with pytest.raises(InputError, match="'luck' is not one of: random, value, disagreement"):
         draw(table, 8, by="luck")  # type: ignore[arg-type]
 
 
@@ -90,10 +90,10 @@ def test_an_edited_sample_is_refused(tmp_path: Path, weight: float | None, drop:
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ([{"sample": "x", "weight": 1}], "'x' is no sample that `agree sample` drew"),
+        ([{"sample": "x", "weight": 1}], "'x' is not a sample"),
         ([{"sample": "x", "weight": 0}], "s.jsonl:1: weight 0 is not a number from 1"),
         ([{"sample": "x", "weight": 1}, {"sample": "y", "weight": 1}], "several samples: x, y"),
-        ([{"sample": "x", "weight": 1}, {}], "s.jsonl:2: this row names no sample"),
+        ([{"sample": "x", "weight": 1}, {}], "s.jsonl:2: this row does not name a sample"),
     ],
 )
 def test_rows_that_fit_no_sample(tmp_path: Path, rows: list[dict[str, object]], said: str) -> None:

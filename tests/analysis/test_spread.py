@@ -65,7 +65,7 @@ def test_one_repeat_says_nothing_about_repeats() -> None:
     assert got.more_repeats is None
     line = spread_line([got])
     assert line is not None
-    assert line.endswith("what repeats would buy is not known from one")
+    assert line.endswith("use --repeats 2 to estimate the effect of repeats")
 
 
 def test_systems_without_a_common_case() -> None:

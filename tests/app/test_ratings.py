@@ -66,9 +66,9 @@ def test_two_tables_are_compared(tmp_path: Path) -> None:
 def test_what_may_mislead_is_said() -> None:
     first, second = ratings([0.25, 0.5] * 10, "a"), ratings([0.5, 1.0] * 10, "a")
     said = " ".join(agenteval.compare(scores=first, other=second, min_cases=20).notes)
-    assert "nothing is decided" not in said
+    assert "are needed" not in said
     said = " ".join(agenteval.compare(scores=first, other=second, min_cases=21).notes)
-    assert "20 common cases: below 21 nothing is decided" in said
+    assert "20 common cases; at least 21 are needed" in said
     holes = ratings([0.5, 1.0] * 6 + [float("nan")] * 8, "a")
     said = " ".join(agenteval.compare(scores=first, other=holes).notes)
     assert "clarity: 0% of A and 40% of B are not rated" in said

@@ -55,13 +55,6 @@ def test_several_judges_make_a_panel(cli: Cli, project: Path) -> None:
     assert "panel" not in only.json["tables"]
 
 
-def answer(body: dict[str, Any], n: int) -> str:
-    """Clear and right, but wrong where the run failed (i = 2)."""
-    wrong = "What is 2 + 2?" in body["messages"][1]["content"]
-    labels = {"clarity": "clear", "accuracy": "incorrect" if wrong else "correct"}
-    return json.dumps({k: {"explanation": f"{k}.", "label": v} for k, v in labels.items()})
-
-
 def test_audit_of_labels_in_the_runs_file(cli: Cli, project: Path) -> None:
     rows, runs = [], []
     for i in range(14):
@@ -88,7 +81,7 @@ def test_audit_of_labels_in_the_runs_file(cli: Cli, project: Path) -> None:
     assert "label audit by s" in shown.out
     failed = [rating(f"r{i}", "accuracy", None) for i in range(14)]
     nothing = cli(*ask[:-1], lines(project / "f.jsonl", *failed), "--runs", known)
-    assert (nothing.code, "nothing to audit with" in nothing.out) == (0, True)
+    assert (nothing.code, "the audit is not possible" in nothing.out) == (0, True)
 
 
 def test_cases_come_from_the_runs_beside_the_labels(cli: Cli, project: Path) -> None:
@@ -103,10 +96,10 @@ def test_cases_come_from_the_runs_beside_the_labels(cli: Cli, project: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "--labels: give ratings to compare with, or --audit"),
+        ((), "--labels: "),
         (("--labels", "none.jsonl", "--scores", "s.jsonl", "--task", "sums"), "none.jsonl: can"),
         (("--labels", "l.jsonl"), "agenteval.db"),
-        (("--labels", "l.jsonl", "--scores", "l.jsonl"), "no rater is left to be the judge"),
+        (("--labels", "l.jsonl", "--scores", "l.jsonl"), "--source"),
         (("--labels", "l.jsonl", "--scores", "s.jsonl"), "say which criteria these are"),
         (
             ("--labels", "l.jsonl", "--scores", "s.jsonl", "--task", "sums", "--rater", "Z"),

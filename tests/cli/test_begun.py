@@ -23,10 +23,6 @@ FINISH = "run the same command again to finish"
 CELLS = f"not finished: 8 of 12 planned cells are done (6 runs × 2 criteria × 1 repeat); {FINISH}"
 
 
-def top(text: str) -> str:
-    return text.splitlines()[0]
-
-
 def head(text: str) -> str:
     """What stands first, a title perhaps before it; lines may be folded."""
     return " ".join(" ".join(text.splitlines()[:4]).split())

@@ -125,7 +125,7 @@ def test_who_cannot_be_asked_so_is_told_in_a_line(cli: Cli, project: Path) -> No
         (("criteria", "--task", "sums", "--model", "decisions:x"), "writes no text"),
         ((*quantify, "--model", "embedded", "--probabilities"), "embedded has none"),
         ((*quantify, "--model", "recorded", "--probabilities"), "recorded has none"),
-        ((*quantify, "--model", "python:judge:judge", "--probabilities"), "a judge in Python"),
+        ((*quantify, "--model", "python:judge:judge", "--probabilities"), "--probabilities"),
         ((*quantify, "--model", "decisions:recorded"), "cannot decide"),
     ):
         result = cli(*arguments)

@@ -14,7 +14,7 @@ def test_a_store_not_made_yet_is_no_fault(tmp_path: Path, there: bytes | None) -
     path = tmp_path / "s.db"
     if there is not None:  # another process is about to make it
         path.write_bytes(there)
-    assert _store(path) == DoctorCheck("store", None, f"{path} (made by the first quantify)")
+    assert _store(path) == DoctorCheck("store", None, f"{path} (created by the first quantify)")
     assert path.exists() == (there is not None)
 
 

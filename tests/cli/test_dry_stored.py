@@ -10,8 +10,6 @@ from tests.cli import dry_worlds as worlds
 from tests.cli.conftest import Cli
 from tests.cli.dry_worlds import desk, runs, two_traces
 
-URL = "http://127.0.0.1:9/v1"
-
 
 def requests(cli: Cli, *words: object) -> tuple[int, int]:
     done = cli(*words, "--dry-run", "--json")

@@ -97,11 +97,8 @@ def test_an_endpoint_that_refuses_is_one_line_and_3(
     with collecting([(401, "\x1b[2Jno\nkey", {})]) as collector:
         done = export("--otlp", collector.url)
     assert (done.code, done.out) == (3, "")
-    assert done.err.endswith(
-        f"agenteval: {collector.url}/v1/logs: HTTP 401 (\\x1b[2Jno key); 0 of 2 events were sent; "
-        "a file in its place keeps them: agenteval export --otlp events.jsonl, with the same "
-        "options\n"
-    )
+    assert done.err.endswith("agenteval export --otlp events.jsonl\n")
+    assert f"{collector.url}/v1/logs: HTTP 401 (\\x1b[2Jno key); 0 of 2 events" in done.err
     assert export("--otlp", "events.jsonl").code == 0
     assert (tmp_path / "events.jsonl").exists()
 
@@ -110,16 +107,16 @@ def test_an_endpoint_that_refuses_is_one_line_and_3(
     ("arguments", "said"),
     [
         (["http://127.0.0.1:1"], "write to a file ending in .jsonl, .csv or .parquet"),
-        (["a.csv", "--traces", "traces"], "--traces, --no-explanations: goes with --otlp"),
-        (["a.csv", "--no-explanations"], "--traces, --no-explanations: goes with --otlp"),
+        (["a.csv", "--traces", "traces"], "--traces, --no-explanations: needs --otlp"),
+        (["a.csv", "--no-explanations"], "--traces, --no-explanations: needs --otlp"),
         (
             ["--otlp", "traces/one.json", "--traces", "traces/one.json"],
-            "the command reads this file",
+            "another output file",
         ),
-        (["--otlp", "agenteval.db"], "this is the store; name another file to write"),
+        (["--otlp", "agenteval.db"], "agenteval.db: this file is the store"),
         (["--otlp", "e.jsonl", "--traces", "criteria.json"], "criteria.json"),
-        (["--otlp", "http://a:b@127.0.0.1:1"], "keys belong in OTEL_EXPORTER_OTLP_HEADERS"),
-        (["--otlp", "https://"], "keys belong in OTEL_EXPORTER_OTLP_HEADERS"),
+        (["--otlp", "http://a:b@127.0.0.1:1"], "set keys in OTEL_EXPORTER_OTLP_HEADERS"),
+        (["--otlp", "https://"], "set keys in OTEL_EXPORTER_OTLP_HEADERS"),
     ],
 )
 def test_what_cannot_be_done_is_one_line_and_2(

@@ -65,7 +65,7 @@ def test_replies_of_an_earlier_version_do_not_name_their_request(
         db.execute(f"{changed} WHERE key = ?", (key,))
     done = cli("export", "--replies", "replies.jsonl")
     assert (done.code, len(lines(Path("replies.jsonl")))) == (0, 5)
-    assert "left out: 1 reply stored by an earlier version" in done.err
+    assert "1 reply stored by an earlier version" in done.err
     with closing(sqlite3.connect("agenteval.db")) as db, db:
         db.execute(changed)
     assert cli("export", "--replies", "replies.jsonl").code == 2

@@ -133,4 +133,4 @@ def test_what_is_no_way_to_count_them(cli: Cli, judged: Any) -> None:
     result = cli("quantify", *judged[0], "--score-failed-runs", "zero")
     assert result.code == 2
     assert "--score-failed-runs" in result.err
-    assert "'zero' is not `worst`" in result.err
+    assert "not 'zero'" in result.err

@@ -59,7 +59,7 @@ def test_flagged_runs_are_named_in_table_and_json(cli: Cli, project: Path) -> No
             "v.json",
         )
     line = (
-        "1 of 3 runs hold text that seems to talk to the judge (by system: hen 1): "
+        "1 of 3 runs have text that seems to address the judge (by system: hen 1): "
         "hen-1 (fake marker, instruction to the judge)"
     )
     shown = cli("show")
@@ -71,8 +71,8 @@ def test_flagged_runs_are_named_in_table_and_json(cli: Cli, project: Path) -> No
     assert value["flagged"] == expected
     assert cli("show", "--json").json["flagged"] == expected
     one = cli("show", "--run", "hen-1").out
-    assert "its text seems to talk to the judge: fake marker, instruction to the judge" in one
-    assert "talk to the judge" not in cli("show", "--run", "hen-2").out
+    assert "its text seems to address the judge: fake marker, instruction to the judge" in one
+    assert "address the judge" not in cli("show", "--run", "hen-2").out
 
 
 DEGENERATE = {
@@ -124,16 +124,16 @@ def test_traces_are_flagged_by_what_came_out_of_their_spans(cli: Cli, tmp_path: 
         looked = span("look", "TOOL", 1, attributes={"output.value": text})
         traces.write(tmp_path / "traces", trace(str(i) * 32, [looked]))
     done = cli("trace", "locate", "traces", "--detectors-only")
-    assert "1 of 2 runs hold text that seems to talk to the judge" in " ".join(done.out.split())
+    assert "1 of 2 runs have text that seems to address the judge" in " ".join(done.out.split())
     found = cli("trace", "locate", "traces", "--detectors-only", "--json").json["findings"]
     assert {one["trace"]: one["signs"] for one in found} == {
         "0" * 32: ["instruction to the judge"],
         "1" * 32: [],
     }
     one, other = (f"traces/{str(i) * 32}.json" for i in (0, 1))
-    told = "its text seems to talk to the judge: instruction to the judge"
+    told = "its text seems to address the judge: instruction to the judge"
     assert told in cli("trace", "show", one).out
-    assert "talk to the judge" not in cli("trace", "show", other).out
+    assert "address the judge" not in cli("trace", "show", other).out
     assert cli("trace", "show", one, "--json").json["signs"] == ["instruction to the judge"]
 
 
@@ -145,14 +145,14 @@ def test_a_report_of_traces_tells_how_much_it_has_read(cli: Cli, tmp_path: Path)
         looked = span("look", "TOOL", 1, attributes={"output.value": text})
         traces.write(tmp_path / "traces", trace(str(i) * 32, [looked]))
     cli("trace", "locate", "traces", "--detectors-only", "-q")
-    told = "{} of 3 runs hold text that seems to talk to the judge: " + "0" * 32
+    told = "{} of 3 runs have text that seems to address the judge: " + "0" * 32
     for paths, found in (((), 1), (("traces",), 2)):
         done = cli("trace", "report", *paths, "-o", "page.html")
         assert told.format(found) in " ".join(done.out.split())
         page = Path("page.html").read_text(encoding="utf-8")
         assert f"<dt>address the judge</dt><dd>{found} of 3</dd>" in page
         assert page.count('<span class="badge repair">talks to the judge</span>') == found
-        assert ("looked for in the stored excerpts" in page) == (not paths)
+        assert ("only the stored excerpts were searched" in page) == (not paths)
         (finder,) = cli("trace", "report", *paths, "--json").json["findings"]
         assert (
             sum(one["signs"] == ["instruction to the judge"] for one in finder["findings"]) == found
@@ -196,12 +196,12 @@ def test_sessions_turns_and_their_page(cli: Cli, desk: Path) -> None:
     evil, honest = "python:flag_agents:evil", "python:flag_agents:honest"
     done = " ".join(cli(*session, evil).out.split())
     line = (
-        f"1 of 1 runs hold text that seems to talk to the judge (by system: {evil} · flowchart 1): "
+        f"1 of 1 runs have text that seems to address the judge (by system: {evil} · flowchart 1): "
         "desk/lend_book/hana (fake marker, instruction to the judge)"
     )
     assert line in done
     quiet = cli(*session, honest)
-    assert "talk to the judge" not in quiet.out + quiet.err
+    assert "address the judge" not in quiet.out + quiet.err
     (row,) = cli(*session, evil, "--json").json["trials"]
     assert row["signs"] == ["fake marker", "instruction to the judge"]
     (row,) = cli(*session, honest, "--json").json["trials"]
@@ -210,7 +210,7 @@ def test_sessions_turns_and_their_page(cli: Cli, desk: Path) -> None:
     assert [r["signs"] for r in rows] == [["fake marker"]] * 6  # its turn is the call
     told = cli("flow", "report", "-o", "page.html")
     split = f"(by system: {evil} · flowchart 7): desk/lend_book/hana (fake marker"
-    assert f"7 of 8 runs hold text that seems to talk to the judge {split}" in " ".join(
+    assert f"7 of 8 runs have text that seems to address the judge {split}" in " ".join(
         told.out.split()
     )
     page = Path("page.html").read_text(encoding="utf-8")
@@ -218,7 +218,7 @@ def test_sessions_turns_and_their_page(cli: Cli, desk: Path) -> None:
     # One session, and five wrong turns: where find_book is due, only a judge could tell.
     assert page.count('<span class="badge repair">talks to the judge</span>') == 1 + 5
     assert (
-        'This text seems to talk to the judge: <span class="badge drop">fake marker</span> '
+        'This text seems to address the judge: <span class="badge drop">fake marker</span> '
         '<span class="badge drop">instruction to the judge</span>'
     ) in page
     assert [r["signs"] for r in cli("flow", "report", "--json").json["trials"]].count([]) == 1
@@ -251,7 +251,7 @@ def test_rows_made_elsewhere(cli: Cli, tmp_path: Path) -> None:
         {"run": "s4:1", "system": None, "signs": ["fake marker"]},
     ]
     line = (
-        "2 of 4 runs hold text that seems to talk to the judge: s0:1 (instruction to the judge); "
+        "2 of 4 runs have text that seems to address the judge: s0:1 (instruction to the judge); "
         "s4:1 (fake marker)"
     )
     for more in ((), ("--reference",)):

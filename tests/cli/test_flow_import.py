@@ -64,7 +64,9 @@ def test_one_that_cannot_be_replayed_is_one_line_and_the_rest_goes_on(
     run = ("flow", "import", str(SHED), str(path), "--store", str(tmp_path / "a.db"))
     done = cli(*run, "--json")
     assert done.code == 3  # 2 of 10 have no verdict
-    assert f"{path}[4]: it calls 'find_visitor', a tool that the role has not; it has" in done.err
+    assert (
+        f"{path}[4]: it calls 'find_visitor', which is not a tool of the role; it has" in done.err
+    )
     assert f"{path}[5]: a trajectory needs a list of messages" in done.err
     statuses = sorted(t["status"] for t in done.json["trials"])
     assert statuses == 8 * ["done"] + ["unscored:unsupported"]
@@ -138,7 +140,7 @@ def test_a_task_whose_wanted_calls_do_not_fit_the_tools_has_no_verdict(
     [
         (lambda role: (role / "backend.py").unlink(), "a role needs a"),
         (lambda role: (role / "t.jsonl").write_text("{"), "t.jsonl:1"),
-        (lambda role: (role / "t.jsonl").write_text("[3]"), "no trajectory can be taken"),
+        (lambda role: (role / "t.jsonl").write_text("[3]"), "no trajectory can be imported"),
     ],
 )
 def test_nothing_to_take(cli: Cli, tmp_path: Path, change: Any, told: str) -> None:

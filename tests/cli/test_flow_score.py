@@ -133,7 +133,7 @@ def test_sessions_strict_and_published(score: Any) -> None:
     [
         (["missing.json"], "missing.json: cannot read"),
         (["bad.json"], "bad.json, row 1: predict is missing"),
-        (["rows.json", "sessions.json"], "score them apart"),
+        (["rows.json", "sessions.json"], "some files contain turns"),
         (["rows.json", "--model", "embedded"], "needs a chat model"),
         (["rows.json", "--workflow", "none.txt"], "none.txt: cannot read"),
         (["rows.json", "--model", "openai:m"], "needs a key"),

@@ -82,8 +82,8 @@ def test_replies_of_single_questions_are_kept(cli: Cli, project: Path, command: 
         where = ("--model", "m", "--base-url", server.base_url)
         stopped = cli(*asked, *where)
         assert stopped.code == 130, stopped.err
-        assert "waiting for the replies under way; once more ends it at once" in stopped.err
-        assert "stored; the same command goes on" in words(stopped.err)
+        assert "waiting for pending replies" in stopped.err
+        assert "run the same command to continue" in words(stopped.err)
         assert len(model.bodies) == 1  # nothing more was asked
         assert not Path("new.json").exists()
         cli(*asked, *where)
@@ -116,7 +116,7 @@ def test_trials_under_way_come_to_their_end(cli: Cli, tmp_path: Path) -> None:
             gate.open.set()
             out, err = process.communicate(timeout=30)
         assert process.returncode == 143, err
-        assert "interrupted: what is done is stored; the same command goes on from here" in out
+        assert "interrupted: finished results are stored; run the same command to continue" in out
         assert gate.count == 2  # the trial's second request too, and no other trial
         (trial,) = kept("planning")
         assert (trial.status, trial.usage.requests) == ("done", 2)
@@ -150,7 +150,7 @@ def test_what_is_under_way_is_stored(cli: Cli, desk: Path, folder: Path, command
         stopped = cli(*asked, *where)
         assert stopped.code == 130, stopped.err
         assert " in progress" in stopped.err
-        assert "the same command goes on from here" in words(stopped.out)  # what is done is shown
+        assert "run the same command to continue" in words(stopped.out)  # what is done is shown
         assert [t.status for t in kept(evaluator)] == ["done"]
         done = cli(*asked, *where)
         assert done.code == 0, done.err
@@ -181,7 +181,7 @@ def test_a_second_signal_breaks_trials_off_and_stores_no_failure(cli: Cli, desk:
             out, err = process.communicate(timeout=30)  # the model has not answered
             assert not gate.open.is_set()
         assert process.returncode == 129, err
-        assert "the same command goes on from here" in out + err
+        assert "run the same command to continue" in out + err
         assert "Traceback" not in err
         assert kept("workflows.turn") == []
         assert "2 turns to run" in cli(*asked).err

@@ -157,7 +157,7 @@ def test_sheets_that_cannot_be_used(
 def test_a_sheet_that_nobody_has_filled_in(math: Cli, sheet: Path) -> None:
     result = agree(math, drawn(math, sheet), sheet)
     assert (result.code, result.err.count("\n")) == (2, 1)
-    assert "every row waits for a label" in result.err
+    assert "no row has a label yet" in result.err
 
 
 def test_twice_by_one_rater_with_different_levels(math: Cli, sheet: Path) -> None:
@@ -212,12 +212,12 @@ def test_twice_by_one_rater_with_different_levels(math: Cli, sheet: Path) -> Non
                 "--criteria",
                 "my.json",
             ),
-            "this file names no sample",
+            "judge.jsonl: this file",
         ),
-        (("agree", "--alt-test", "--audit"), "asks for labels of several people"),
-        (("design", "--cases", "many"), "'many' is no list of numbers"),
-        (("design", "--cases", "0"), "start at 1"),
-        (("design", "--width", "2"), "2.0 is no width between 0 and 1"),
+        (("agree", "--alt-test", "--audit"), "--alt-test"),
+        (("design", "--cases", "many"), "'many' is not a list"),
+        (("design", "--cases", "0"), "at least 1"),
+        (("design", "--width", "2"), "2.0 is not a width between 0 and 1"),
         (("compare", "a", "b", "--sequential", 1), "--sequential"),
         (("quantify", "judge.jsonl", "--until", "soon"), "'soon' is neither a width"),
     ],

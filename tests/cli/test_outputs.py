@@ -55,7 +55,7 @@ def refused(cli: Cli, project: Path, *arguments: object) -> None:
     done = cli(*arguments)
     assert done.code == 2, done
     assert done.out == ""
-    told = "this is the store; name another file to write"
+    told = "this file is the store; choose another output file"
     if "init" in arguments:
         told = "cannot write \\(Not a directory\\)"
     elif "demo" in arguments:
@@ -122,5 +122,5 @@ def test_what_is_read_is_not_written_over(cli: Cli, project: Path) -> None:
     ):
         done = cli(*command)
         assert done.code == 2, done
-        assert "runs.jsonl: the command reads this file" in done.err
+        assert "runs.jsonl: the command also reads this file" in done.err
         assert files(project) == before

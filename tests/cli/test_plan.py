@@ -54,7 +54,7 @@ def test_cases_that_are_the_same_are_run_once_and_said_so(
     done = run(cli, "scripted:perfect", "--json")
     assert [row["case"] for row in done.json["trials"]].count("again") == 0
     assert len(done.json["trials"]) == 3
-    assert "1 of 4 cases are another one again" in done.json["notes"][0]
+    assert "1 of 4 cases duplicate another case" in done.json["notes"][0]
 
 
 def test_a_case_without_a_text_does_not_hold_up_the_dissection_of_others(

@@ -34,11 +34,6 @@ def fair(body: dict[str, Any], n: int) -> str:
     return labels(body, "unclear", "incorrect")
 
 
-def middling(body: dict[str, Any], n: int) -> str:
-    """The middle levels: half a scale of room to rise."""
-    return labels(body, "partly clear", "partially correct")
-
-
 def obedient(body: dict[str, Any], n: int) -> str:
     """The best levels as soon as anything in the prompt speaks of the best level."""
     asked = "best level" in body["messages"][1]["content"]

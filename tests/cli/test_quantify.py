@@ -182,7 +182,7 @@ def test_max_calls_is_kept_and_counts_earlier_sessions(cli: Cli, project: Path) 
             ],
             "--price-in",
         ),
-        ("", ["quantify", "runs.jsonl", "--price-in", "1"], "--price-out: one price without"),
+        ("", ["quantify", "runs.jsonl", "--price-in", "1"], "--price-out: "),
         ("", ["show"], "no store here yet"),
         ("", ["criteria", "--task", "nothing"], "no task 'nothing'"),
         ("", ["export", "out.xls"], "no store here yet"),
@@ -412,8 +412,8 @@ def test_versions_that_are_named_stay_apart(cli: Cli, project: Path) -> None:
         for name in ("old", "new"):
             done = cli("quantify", f"{name}.jsonl", "--system", name, *asked)
             assert done.code == 0, done.err
-            assert f"4 of 4 runs name no system: they are those of {name} now" in done.err
-            assert "another text" not in done.err
+            assert f"4 of 4 runs do not name a system and are assigned to {name}" in done.err
+            assert "a different text" not in done.err
             assert "more than once" not in done.err + done.out
     rows = cli("show", "--json").json["tables"]["scores"]["rows"]
     ratings = {(r["criterion_id"], r["system"]): r["ratings"] for r in rows}
@@ -437,14 +437,14 @@ def test_versions_without_a_name_are_warned_of(cli: Cli, project: Path) -> None:
             assert done.code == 0, done.err
             return done.err
 
-        assert "another text" not in said("old.jsonl")
-        assert "2 runs of the store had another text (first: t2)" in said("same_ids.jsonl")
+        assert "a different text" not in said("old.jsonl")
+        assert "2 runs in the store had a different text (first: t2)" in said("same_ids.jsonl")
         assert twice in said("other_ids.jsonl")
         assert twice in " ".join(cli("show").out.split())
         assert "more than once" not in said("named.jsonl")
         compared = cli("compare", "unnamed", "b", "--json")
         assert any(twice in line for line in compared.json["warnings"])
-        assert "another text" not in said("moved.jsonl")
+        assert "a different text" not in said("moved.jsonl")
     rows = cli("show", "--json").json["tables"]["scores"]["rows"]
     ratings = {r["system"]: r["ratings"] for r in rows if r["criterion_id"] == "clarity"}
     assert (ratings["b"], ratings["c"]) == (4, 1)
@@ -459,7 +459,7 @@ def test_two_systems_share_ids_and_some_answers(cli: Cli, project: Path) -> None
         for name in ("v1", "v2"):
             done = cli("quantify", f"{name}.jsonl", *asked)
             assert done.code == 0, done.err
-            assert "another text" not in done.err
+            assert "a different text" not in done.err
         both = server.count
         assert cli("quantify", "v1.jsonl", *asked).code == 0
         assert server.count == both  # all of it is stored
@@ -526,7 +526,7 @@ def test_an_order_is_told_wherever_the_criterion_is_shown(cli: Cli, project: Pat
         assert cli("report", "-o", "page.html").code == 0
         page = (project / "page.html").read_text()
         assert "turned round: its values ran best first" in page
-        assert "in no known order, so without a mean" in page
+        assert "without a known order, so without a mean" in page
         assert "Accuracy has levels of unclear order, so it has no mean." in page
         content[1]["accepted_values"].reverse()
         path.write_text(json.dumps({"criteria": content}))
@@ -534,7 +534,7 @@ def test_an_order_is_told_wherever_the_criterion_is_shown(cli: Cli, project: Pat
         assert told.code == 0, told.err
         assert "relabelled" in told.out
         assert "ratings of Accuracy" in told.out
-        assert "in no known order" not in (project / "page.html").read_text()
+        assert "without a known order" not in (project / "page.html").read_text()
         means = means_of(cli("show", "--json").json)
         assert means["accuracy", "all systems"] == pytest.approx(4 / 6)
         assert server.count == number

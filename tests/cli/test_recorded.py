@@ -139,8 +139,9 @@ def test_the_demo_and_what_it_says_next(tmp_path: Path) -> None:
     words = " ".join(re.sub("<[^>]+>", " ", (place / "capable.html").read_text()).split())
     assert "The judge on these criteria trustworthy" in words  # as verify, of which half the runs
     assert "the judge trustworthy" in " ".join(done.stdout.split())  # have no copy
-    lines = done.stdout.partition("next:\n")[2].splitlines()
+    *lines, viewer = done.stdout.partition("next:\n")[2].splitlines()
     assert len(lines) == 4
+    assert "agenteval view --label" in viewer  # a server: not run here
     shell = f'set -e; agenteval() {{ {shlex.quote(sys.executable)} -m agenteval "$@"; }}\n'
     shown = subprocess.run(
         ["bash", "-c", shell + "\n".join(lines)],

@@ -111,7 +111,10 @@ def test_what_is_under_way_is_finished_and_kept(
     assert process.returncode == code, err
     assert gate.count == 1  # nothing more was asked
     assert "not complete: 2 of 12 cells are judged" in out
-    assert "not complete: 2 of 12 cells are judged; interrupted; the same command goes on" in err
+    assert (
+        "not complete: 2 of 12 cells are judged; interrupted; run the same command to continue"
+        in err
+    )
 
 
 @pytest.mark.slow
@@ -123,7 +126,7 @@ def test_a_second_signal_waits_for_nothing_and_still_says_something(project: Pat
         _, err = process.communicate(timeout=30)  # the model has not answered
         assert not gate.open.is_set()
     assert process.returncode == 143
-    assert "; the same command goes on" in err
+    assert "; run the same command to continue" in err
     assert "Traceback" not in err
 
 

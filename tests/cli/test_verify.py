@@ -69,8 +69,8 @@ def test_bad_input_is_one_line(cli: Cli, project: Path) -> None:
         ((), "say which runs"),
         (("runs.jsonl", "--perturb", "nonsense"), "the perturbation 'nonsense' does not exist"),
         (("--scores", "none.jsonl"), "cannot read"),
-        (("runs.jsonl", "--scores", "s.jsonl"), "give runs to judge or ratings made elsewhere"),
-        (("runs.jsonl", "--deterministic"), "--deterministic: is said of ratings made elsewhere"),
+        (("runs.jsonl", "--scores", "s.jsonl"), "(--scores)"),
+        (("runs.jsonl", "--deterministic"), "--deterministic: needs --scores"),
     ):
         result = cli("verify", *arguments)
         assert result.code == 2

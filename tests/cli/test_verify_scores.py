@@ -227,7 +227,7 @@ def test_the_recipe(cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch) ->
         (("none.jsonl", "-o", "c.jsonl"), "none.jsonl"),
         (
             ("runs.jsonl", "-o", "runs.jsonl"),
-            "the command reads this file; name another one to write",
+            "the command also reads this file",
         ),
     ],
 )

@@ -21,7 +21,6 @@ for _ in range(64):
 
 NO = object()  # no value: a ReplyError
 GOOD, POOR = {"clarity": "good"}, {"clarity": "poor"}
-LF = "\n"
 
 # (reply, value, rung)
 CORPUS: list[tuple[str, Any, str]] = [

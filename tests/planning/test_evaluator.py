@@ -86,7 +86,7 @@ def test_resume_runs_what_is_missing_and_what_the_infrastructure_failed(tmp_path
         failed = [a for a in load_attempts(store) if isinstance(a.log, AgentFailure)]
         assert {a.case.id for a in failed} == broken
         assert all(a.verdict is None for a in failed)
-        with pytest.raises(ValueError, match="nothing is known"):
+        with pytest.raises(ValueError, match="endpoint of the agent failed"):
             as_run(failed[0])
         second: list[str] = []
         run(store, system(second))

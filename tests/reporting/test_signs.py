@@ -27,7 +27,7 @@ EVIL = Shape(
 
 def test_they_stand_above_the_texts_of_their_run(page_of: Page) -> None:
     parts = re.split(r'<div class="inside" id="run-[0-9]+">', page_of(EVIL))[1:]
-    assert ["This text seems to talk to the judge" in part for part in parts] == [
+    assert ["This text seems to address the judge" in part for part in parts] == [
         False,
         True,
         False,

@@ -163,7 +163,7 @@ def test_topics_are_sorted_and_apart_and_counted_beyond_sixty(overlapping, words
     pooled = {g: sum(r.right for r in rows if r.group == g) for g in topics}
     assert [pooled[n] for n in rows_of(ax)] == sorted(pooled.values())[:60]
     assert ax.yaxis_inverted()  # the least successful on top
-    assert "not shown: 5 topics with more success" in words(ax)
+    assert "not shown: 5 topics with higher success" in words(ax)
     assert overlapping(list(ax.get_yticklabels())) == []
     assert inside(ax) == []
 
@@ -181,7 +181,7 @@ def test_what_cannot_be_drawn_is_refused():
         (format_differences, []),
         (format_points, Tallies([session("A", "t", None)])),
     ):
-        with pytest.raises(InputError, match=r"no .* to draw|no agent was tried"):
+        with pytest.raises(InputError, match=r"no .* to draw|no agent was run"):
             draw(nothing)
 
 
@@ -246,14 +246,14 @@ def test_of_single_turns_the_due_calls_that_are_right():
     results = [turn(f"t{i}", i < 15) for i in range(20)]
     (ax,) = format_points(Tallies(turns=results)).axes
     assert marks(ax, BLUE) == [0.75]  # one domain: no row for all
-    assert ax.get_xlabel() == "share of due calls that are right"
+    assert ax.get_xlabel() == "share of correct due calls"
 
 
 def test_beyond_four_agents_those_with_fewer_formats_are_named(two, words):
     alone = [r for name in "zyxw" for r in sessions("A", 1, 2, agent=name)]
     figure = format_points(Tallies([*alone, *two]))
     assert [ax.get_title("left").split(",")[0] for ax in figure.axes] == ["a", "w", "x", "y"]
-    assert "not drawn: z" in words(figure.axes[0])
+    assert "not shown: z" in words(figure.axes[0])
 
 
 def test_agents_in_one_format_stand_side_by_side_in_one_panel(words):
@@ -271,7 +271,7 @@ def test_agents_in_one_format_stand_side_by_side_in_one_panel(words):
     many = [r for i in range(9) for d in "AB" for r in sessions(d, 1, 2 + i, agent=f"a{i}")]
     drawn = words(format_points(Tallies(many)).axes[0])
     assert drawn[:7] == [f"a{i}" for i in range(8, 1, -1)]
-    assert "not drawn: a1 and a0" in drawn
+    assert "not shown: a1 and a0" in drawn
 
 
 def test_in_a_single_domain_agents_are_the_rows():

@@ -1,8 +1,8 @@
 """The n-th call of a kind fails: n = 1, 2, 3 … until a run gets by without meeting the fault.
 
 The idea is that of SQLite's own tests ("How SQLite Is Tested", section 3, sqlite.org/testing.html):
-whatever the number of the call that fails, what is left behind must be sound. `faulty_disk`,
-`faulty_sqlite` and `faulty_socket` put such a fault under real calls of this process.
+whatever the number of the call that fails, what is left behind must be sound. `faulty_disk` and
+`faulty_sqlite` put such a fault under real calls of this process.
 """
 
 from __future__ import annotations

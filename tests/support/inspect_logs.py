@@ -64,12 +64,6 @@ def write_eval(
     return path
 
 
-def write_json(path: Path, samples: list[Sample], **more: Any) -> Path:
-    """The same as a `.json` log."""
-    path.write_text(json.dumps({**header(samples, **more), "samples": samples}))
-    return path
-
-
 def many(unscored: int = 99) -> list[Sample]:
     """300 samples in 3 epochs, of which the scorer gave the first `unscored` no value."""
     places = [(i, epoch) for i in range(300) for epoch in (1, 2, 3)]

@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -151,19 +151,6 @@ def by_count(count: Callable[[str], float], originals: Sequence[str]) -> Grade:
     def grade(asked: Asked, rng: np.random.Generator) -> Floats:
         found = np.array([counted(text) for text in asked.texts], dtype=np.float64)
         return asked.spread(np.searchsorted(bounds, found, side="right").astype(np.int64))
-
-    return grade
-
-
-def by_criterion(grades: Mapping[str, Grade], otherwise: Grade) -> Grade:
-    """One grade for some criteria, another for the rest."""
-
-    def grade(asked: Asked, rng: np.random.Generator) -> Floats:
-        out = np.array(otherwise(asked, rng))
-        for i, criterion in enumerate(asked.criteria):
-            if criterion in grades:
-                out[:, :, i] = grades[criterion](asked, rng)[:, :, i]
-        return out
 
     return grade
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
 
 import pytest
 
@@ -62,12 +61,6 @@ def test_a_bad_body_gets_400_and_the_connection_lives_on(body: bytes) -> None:
         assert json.loads(reply)["error"]["type"] == "invalid_request_error"
         connection.sendall(post())
         assert read(connection)[0] == 200
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Server]:
-    with serve() as server:
-        yield server
 
 
 def test_reset_is_a_tcp_reset_and_half_a_body_is_an_early_end() -> None:

@@ -103,9 +103,9 @@ def test_texts_around_or_nearly_json(text: str, says: str | None) -> None:
     [
         ("", "empty"),
         ("Context window exceeded. No output generated.", "no object"),
-        ("{}", "neither errors nor scores"),
-        ("[]", "neither errors nor scores"),
-        ("17", "neither errors nor scores"),
+        ("{}", "without errors or scores"),
+        ("[]", "without errors or scores"),
+        ("17", "without errors or scores"),
         ('{"scores": []}', "no list of errors"),
         ('{"errors": null}', "no list of errors"),
         ('{"errors": "none"}', "no list of errors"),
@@ -144,7 +144,7 @@ def test_categories(written: Any, category: str, warned: bool) -> None:
         (None, [""], None),
         (["a", "b"], ["a", "b"], "2 locations"),
         ([], [""], "0 locations"),
-        ("Span ID not found for this shard", ["Span ID not found for this shard"], "no span id"),
+        ("Span ID not found for this shard", ["Span ID not found for this shard"], "not a span id"),
     ],
 )
 def test_locations(location: Any, spans: list[str], says: str | None) -> None:

@@ -93,9 +93,9 @@ async def test_invented_ids_and_quotes_are_all_rejected() -> None:
         "there is no span 'S99'",
         "there is no span 'span-3'",
         "the quoted words are not in the span",
-        "no words are quoted",
-        "'Bad Luck' is no kind of error in the taxonomy",
-        "'Old Label' is no kind of error in the taxonomy",
+        "it does not quote the span",
+        "'Bad Luck' is not a category of the taxonomy",
+        "'Old Label' is not a category of the taxonomy",
         "the quoted words are not in the span",
     ]
 
@@ -236,7 +236,7 @@ async def test_a_reply_that_broke_off_keeps_whole_findings_and_says_so() -> None
     assert len(transport.requests) == 2
     assert pairs(located.findings.findings) == [("span-1", "Invention")]
     assert "1 of 1 were judged in part: S1 to S2" in located.findings.message
-    assert any("the reply broke off" in r.why for r in located.findings.rejected)
+    assert any("the reply was cut off" in r.why for r in located.findings.rejected)
 
 
 async def test_repeats_vote() -> None:

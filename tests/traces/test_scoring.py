@@ -82,9 +82,9 @@ def test_what_is_lost_on_the_way_is_told() -> None:
     assert result.scores.coverage.lost == {"missing": 1}
     assert "1 gold files could not be read: t0" in notes(result)
     assert "1 of 11 traces have no spans here" in notes(result)
-    assert "1 places in gold are no span" in notes(result)
+    assert "1 gold locations are not spans" in notes(result)
     # with gold unreadable, the prediction of that trace is none without gold
-    assert "1 predictions have no gold: stray" in notes(result)
+    assert "1 predictions are of traces without gold: stray" in notes(result)
     assert result.official is not None
     assert result.official.skipped == {"prediction missing": 1, "gold unreadable": 1}
 
@@ -111,7 +111,7 @@ def test_a_teams_own_taxonomy_has_no_official_figures() -> None:
     assert result.official is None
     assert result.penalised is None
     assert result.scores.levels[2].micro.f1.mean == 1
-    assert "they are for TRAIL's categories only" in notes(result)
+    assert "TRAIL's categories only" in notes(result)
     (table,) = score_tables(result, official=True)
     assert table.rows == ()
     assert any("TRAIL's categories only" in note for note in table.notes)
@@ -125,9 +125,9 @@ def test_tables() -> None:
     tables = score_tables(result)
     assert titles(tables)[:5] == [
         "Findings against gold",
-        "Beside predictors that read nothing",
+        "Comparison with trivial predictors",
         "By category (pairs of span and category)",
-        "Grades of whole traces",
+        "Grades of traces",
         "Official figures",
     ]
     assert len(tables) == 8

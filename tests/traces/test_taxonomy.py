@@ -90,7 +90,7 @@ def changed(**leaf: Any) -> dict[str, Any]:
         (changed(locate="middle"), "leaves.1.locate: input should be 'first' or 'last'"),
         (changed(colour="red"), "leaves.1.colour: extra inputs"),
         (changed(aliases=["RUDE-answer"]), "'RUDE-answer' stands for both"),
-        (changed(aliases=["--"]), "holds no letter or digit"),
+        (changed(aliases=["--"]), "has no letter or digit"),
     ],
 )
 def test_defects_are_named_by_key(tmp_path: Path, data: Any, says: str) -> None:

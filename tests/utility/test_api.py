@@ -150,7 +150,7 @@ def test_a_dry_run_says_what_would_be_asked_and_leaves_nothing(
     proposed = agenteval.propose(TASK, model="openai:m", seeds=3, dry_run=True)
     assert proposed.estimate is not None
     assert proposed.estimate.requests[0] == 3
-    with pytest.raises(ValueError, match="nobody was asked"):
+    with pytest.raises(ValueError, match="there are no criteria"):
         _ = proposed.criteria
     assert not Path("agenteval.db").exists()
 
@@ -186,4 +186,4 @@ def test_a_stored_judge_that_used_other_levels_is_left_out() -> None:
     Path("labels.jsonl").write_text("\n".join(map(json.dumps, labels)))
     report = agenteval.agree("labels.jsonl", criteria=changed)
     assert list(report.criteria) == ["depth"]
-    assert any("clarity: the stored judge used other levels" in note for note in report.notes)
+    assert any("clarity: skipped, because its levels" in note for note in report.notes)

@@ -113,10 +113,13 @@ def test_autogens_configuration_is_read() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: generate_criteria({"model": "m", "functions": []}, TASK), "functions: not read"),
-        (lambda: generate_criteria(False, TASK), "names no chat model"),
-        (lambda: generate_criteria(scripted()[0]), "None is no task"),
-        (lambda: quantify_criteria(scripted()[0], [], TASK), "none to judge by"),
+        (
+            lambda: generate_criteria({"model": "m", "functions": []}, TASK),
+            "functions: not supported",
+        ),
+        (lambda: generate_criteria(False, TASK), "AGENTEVAL_MODEL"),
+        (lambda: generate_criteria(scripted()[0]), "None is not a task"),
+        (lambda: quantify_criteria(scripted()[0], [], TASK), "no criteria"),
         (lambda: quantify_criteria(scripted()[0], [{"name": "X"}], TASK), "no criterion"),
         (
             lambda: quantify_criteria(

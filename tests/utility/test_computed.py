@@ -56,10 +56,10 @@ def result(kind: str, output: str, reference: str | None, **options: Any) -> Sco
 @pytest.mark.parametrize(
     ("kind", "output", "reference", "status", "told"),
     [
-        ("numeric", "7", None, "unscored:unsupported", "the run has no reference"),
-        ("numeric", "7", "seven", "unscored:unsupported", "'seven' holds no number"),
+        ("numeric", "7", None, "unscored:unsupported", "reference"),
+        ("numeric", "7", "seven", "unscored:unsupported", "'seven' does not contain a number"),
         ("json", "7", "{", "unscored:unsupported", "the reference cannot be used"),
-        ("regex", "a" * 40, "(a+)+b", "error:timeout", "not done after"),
+        ("regex", "a" * 40, "(a+)+b", "error:timeout", "not finished after"),
     ],
 )
 def test_what_cannot_be_judged_has_no_score(
@@ -110,7 +110,7 @@ def test_a_number_that_is_a_part_of_something_else_is_no_answer(output: str) -> 
         ({"judge": "expression"}, "criterion r: the judge 'expression' was removed"),
         ({"judge": "unit_test"}, "criterion r: the judge 'unit_test' was removed"),
         ({"judge": "numeric", "judge_options": {"keys": []}}, "numeric has no option 'keys'"),
-        ({"judge": "regex", "judge_options": {"pattern": "("}}, "the pattern cannot be used"),
+        ({"judge": "regex", "judge_options": {"pattern": "("}}, "invalid pattern"),
         ({"judge": "numeric", "scale": "nominal"}, "levels from wrong to right"),
         ({"judge": "numeric", "allow_na": True}, "levels from wrong to right"),
         ({"judge": "json"}, "no run has a reference that json can use"),

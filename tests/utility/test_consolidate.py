@@ -66,18 +66,18 @@ def test_shapes_of_a_reply(text: str, groups: list[tuple[int, ...]]) -> None:
 @pytest.mark.parametrize(
     ("text", "groups", "problem"),
     [
-        (ideas([1, 3, 6], [2], [4, 5]), [(0, 2), (1,), (3, 4)], "1 named that do not exist"),
+        (ideas([1, 3, 6], [2], [4, 5]), [(0, 2), (1,), (3, 4)], "1 named but do not exist"),
         (
             ideas([1, 3, 0, -1, True, 2.5, None], [2], [4, 5]),
             [(0, 2), (1,), (3, 4)],
-            "5 named that do not exist",
+            "5 named but do not exist",
         ),
         (
             ideas([1, "Beauty"], [2], [3], [4], [5]),
             [(0,), (1,), (2,), (3,), (4,)],
-            "1 named that do not exist",
+            "1 named but do not exist",
         ),
-        (ideas([1, 3], [3, 2], [4, 5]), [(0,), (1,), (3, 4)], "1 put into two ideas"),
+        (ideas([1, 3], [3, 2], [4, 5]), [(0,), (1,), (3, 4)], "1 assigned to two ideas"),
         (ideas([1, 3], [2]), [(0, 2), (1,)], "2 not placed"),
         (
             ideas([1, 3], [2], [4, 5], part_of=[[1, 3], [7, 1], [2], "x", [4, 4]]),

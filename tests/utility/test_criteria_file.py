@@ -167,7 +167,7 @@ def test_expectations_of_removed_perturbations_are_accepted_and_noted(tmp_path: 
     [
         ([{"name": "X", "accepted_values": ["bad", "good"], "order": "sideways"}], "sideways"),
         ({"schema": 99, "criteria": []}, "schema 99"),
-        ({"criteria": []}, "no criterion"),
+        ({"criteria": []}, "criteri"),
         ([{"name": "X", "accepted_values": ["bad", "good"], "colour": 1}], "colour"),
         ([{"name": "X", "accepted_values": ["bad", "good"]}] * 2, "two criteria have the id 'x'"),
     ],

@@ -53,7 +53,7 @@ def fill(path: Path) -> list[str]:
             runs = [
                 Run(
                     id=f"{i} {name}",
-                    system=f"{side} {every}",
+                    system=f"{side} {every[:2000]}",
                     task="t",
                     input=f"{text} {i}",
                     output=f"{every} {side}",
@@ -137,7 +137,7 @@ def verified() -> VerifiedSet:
 
 
 def fill_trials(store: Store) -> list[str]:
-    trials = Trials(store)
+    trials, every = Trials(store), "\n\n".join(TEXTS)
     pages = []
     for i, text in enumerate(TEXTS):
         system = TrialSystem(key=f"{i:064}", name=text[:500] or "s", parameters={})
@@ -151,11 +151,11 @@ def fill_trials(store: Store) -> list[str]:
             trial=0,
             case_id=case.id,
             status="error:infrastructure",
-            log={"status": "error:infrastructure", "message": text},
+            log={"status": "error:infrastructure", "message": every},
         )
         asyncio.run(trials.save(trial))
         pages.append(f"/trial?call={trial.call_id}")
-    return pages
+    return [*pages[:3], *(f"/trials?page={i}" for i in (1, 2, 3))]
 
 
 @dataclass
@@ -204,7 +204,7 @@ def test_hostile_texts_stay_text_on_every_page(chromium: Any, served: Served, st
         "request",
         lambda r: problems.append(r.url) if not r.url.startswith((served.base, "data:")) else None,
     )
-    assert len(served.pages) > 2 * len(TEXTS)
+    assert len(served.pages) > len(TEXTS)
     for address in served.pages:
         answer = page.goto(served.base + address)
         assert answer.status == 200, address

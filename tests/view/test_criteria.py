@@ -53,7 +53,7 @@ def test_an_edit_says_what_is_judged_again_and_is_written_when_confirmed(
         ({"levels": "only one"}, "at least two"),
         ({"levels": "same\nSame"}, "repeated"),
         ({"name": " "}, "name"),
-        ({"id": "wit"}, "no criterion"),
+        ({"id": "wit"}, "criteri"),
     ],
 )
 def test_an_edit_that_makes_no_scale_is_refused(

@@ -55,7 +55,7 @@ def test_the_judge_is_shown_only_after_saving(rater: Browser) -> None:
 def test_the_labels_correct_the_judge_at_once(rater: Browser, store: Path) -> None:
     for _ in range(4):
         page = label(rater, "ann", 1, seconds="2.5")
-    assert "Means: the judge" in page  # nothing is left: the results
+    assert "Means: judge" in page  # nothing is left: the results
     report = agenteval.agree(store=store)
     assert {a.compared for a in report.criteria.values()} == {4}
     with Store(store) as opened:

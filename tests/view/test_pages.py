@@ -10,6 +10,7 @@ import pytest
 
 from agenteval.records.verification import Check, JudgeVerdict, Verification, VerifiedSet
 from agenteval.store import Store
+from agenteval.store.experiments import Grid, StoredExperiment, begin, short
 from agenteval.view.judge_index import read_index
 from tests.view.conftest import Browser, Open
 
@@ -233,3 +234,18 @@ def test_figures_are_drawn_of_a_verified_judge(store: Path) -> None:
             assert answer.headers["content-type"].startswith("image/svg+xml")
             assert "<svg" in answer.text
         assert pages.get("/trust/figure", name="effects").status_code == 404
+
+
+def test_what_is_not_finished_shows_its_progress(store: Path) -> None:
+    with Store(store) as opened:
+        ((key, source),) = opened.sources()
+        runs = [run for run, about in opened.runs().items() if about["origin"] is None]
+        criteria = list(opened.newest_criteria(key))
+        stored = sum(1 for _ in opened.results(key, variant="original"))
+        repeats = stored // (len(runs) * len(criteria)) + 1
+        grid = Grid(short(runs), repeats, "original", tuple(criteria))
+        begin(opened, StoredExperiment(key, source.evaluator, source.model, "lock", (grid,)))
+        page = Browser(opened).enter().get("/").text
+        (value,) = re.findall(r'<progress max="(\d+)" value="\d+"', page)
+        assert int(value) == len(runs) * len(criteria) * repeats
+        assert f"{stored:,} of {int(value):,} planned cells are done" in words(page)

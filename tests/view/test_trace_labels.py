@@ -89,7 +89,7 @@ def test_findings_are_exported_and_score_as_gold(
 
 
 def test_a_trace_without_errors_is_examined(rater: Browser, store: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="nobody has marked"):
+    with pytest.raises(InputError, match="no errors marked"):
         export_labels(tmp_path / "found", store)
     form = finding(store)
     rater.send("/label/finding", trace=form["trace"], rater="ann", done="yes")

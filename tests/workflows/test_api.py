@@ -130,7 +130,7 @@ def test_replies_of_judges_are_recorded_and_replayed(store: Path, tmp_path: Path
         ({"agent": "recorded:perfekt"}, "no recorded session 'perfekt'"),
         ({"formats": ["prose"]}, "'prose' is not one of text, code"),
         ({"user": "human"}, "'human' is not one of model, scripted"),
-        ({"user": "model"}, "needs --simulator"),
+        ({"user": "model"}, "--simulator"),
         ({"kind": "both"}, "'both' is not one of"),
     ],
 )
@@ -171,7 +171,7 @@ def test_an_interrupted_experiment_keeps_what_is_done(store: Path) -> None:
     assert isinstance(stopped, Stopped)
     assert stopped.report.exit_code == 130
     assert 1 <= len(stopped.report.sessions) < 4  # type: ignore[attr-defined]
-    assert "the same command goes on" in stopped.report.unfinished[0]
+    assert "run the same command to continue" in stopped.report.unfinished[0]
 
 
 def test_calls_that_follow_a_chart_and_calls_that_do_not() -> None:
@@ -211,5 +211,5 @@ def test_tool_spans_of_a_run_against_a_chart_file(tmp_path: Path) -> None:
     listed.write_text(json.dumps([{"tool": "lend_book", "arguments": LEND}]))
     assert not agenteval.conform(listed, lend / "workflow.mmd", tools=lend / "tools.json").conforms
     listed.write_text(json.dumps([{"name": "lend_book"}]))
-    with pytest.raises(InputError, match="no list of calls"):
+    with pytest.raises(InputError, match="not a list of calls"):
         agenteval.conform(listed, DESK)

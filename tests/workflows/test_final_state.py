@@ -200,7 +200,7 @@ class Loud(BACKEND):  # type: ignore[misc]
         (Action(tool="lend_book", arguments={"title": "Dune"}), "'reader_id' is a required"),
         (Action(tool="return_book", arguments={"title": "Emma"}), "no scenario of the profile"),
         (Action(tool="find_book", arguments={"title": "Dune"}), "KeyError"),
-        (Action(tool="find_book", arguments={"title": "Emma"}), "no JSON object"),
+        (Action(tool="find_book", arguments={"title": "Emma"}), "not a JSON object"),
     ],
 )
 def test_gold_that_cannot_be_executed(action: Action, told: str) -> None:

@@ -141,7 +141,7 @@ def test_a_procedure_is_written_in_one_format_at_least(desk: Path) -> None:
     )
     (desk / "return_book/policy.md").write_text("Take books back.")
     (desk / "lend_book/policy.md").write_text("Lend books.")
-    assert "return_book/policy.md: the text of a procedure stands in one file" in refused(desk)
+    assert "return_book/policy.md: the text of a procedure must be in one file" in refused(desk)
 
 
 def test_two_scenarios_may_define_a_tool_in_two_ways(desk: Path) -> None:
@@ -236,7 +236,7 @@ def test_no_text_and_no_mapping(desk: Path) -> None:
     (desk / "lend_book/workflow.txt").write_bytes(b"caf\xe9")
     assert "workflow.txt:1: not UTF-8 at byte offset 3" in refused(desk)
     (desk / "role.yaml").write_text("- a list\n")
-    assert "this file is a mapping" in refused(desk)
+    assert "this file must be a mapping" in refused(desk)
 
 
 def test_a_role_without_scenarios(tmp_path: Path) -> None:
@@ -267,9 +267,9 @@ def test_roles_are_found_by_folder_and_by_name(
         ("role.yaml", "a: &a [x, x]\nb: [*a, *a]", "aliases are not allowed"),
         ("role.yaml", "x:\n" + "".join(f"  k{i}: 1\n" for i in range(10_001)), "unknown key"),
         ("role.yaml", 'x: !!python/object/apply:os.system ["true"]', "not valid YAML"),
-        ("role.yaml", "id: other", "id cannot stand here"),
-        ("lend_book/scenario.yaml", "id: other", "id cannot stand here"),
-        ("lend_book/scenario.yaml", "profiles: []", "profiles cannot stand here"),
+        ("role.yaml", "id: other", "id is not allowed here"),
+        ("lend_book/scenario.yaml", "id: other", "id is not allowed here"),
+        ("lend_book/scenario.yaml", "profiles: []", "profiles is not allowed here"),
         ("lend_book/workflow.txt", "x" * 1_000_000, "workflow.txt: larger than 1,000,000 bytes"),
         ("lend_book/tools.json", "[" * 100_000, "tools.json: nested deeper than 64 levels"),
     ],
@@ -300,10 +300,10 @@ def test_hidden_files_and_nested_folders_are_left_alone(desk: Path) -> None:
 
 def test_nothing_is_passed_over_without_a_word(desk: Path) -> None:
     (desk / "lend_book/sessions/hana.yaml").rename(desk / "lend_book/sessions/hana.yml")
-    assert "hana.yml: this file has to be called hana.yaml" in refused(desk)
+    assert "hana.yml: this file must be called hana.yaml" in refused(desk)
     shutil.rmtree(desk / "lend_book/sessions")
     (desk / "lend_book/profiles.yaml").rename(desk / "lend_book/profiles.yml")
-    assert "has to be called profiles.yaml" in refused(desk)
+    assert "must be called profiles.yaml" in refused(desk)
     (desk / "lend_book/scenario.yaml").unlink()
     assert "scenario.yaml: cannot read" in refused(desk)
     shutil.rmtree(desk / "lend_book")

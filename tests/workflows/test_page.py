@@ -172,8 +172,8 @@ def test_the_head_says_what_was_found() -> None:
     page = workflows_page([*four, LOST, session(None, "r/s/eve")], [WRONG], title="May")
     words = Seen(page).words.replace("\u00a0", " ")
     assert "a · text succeeds in 75% (95% interval 30 to 95%) of 4 sessions" in words
-    assert "commonest cause of failure: wrong order (1 of 1)" in words
-    assert "1 session without a verdict, 1 undecided, in no rate" in words
+    assert "most common cause of failure: wrong order (1 of 1)" in words
+    assert "1 session without a verdict, 1 undecided, excluded from rates" in words
     assert "t · code, single turns: 0%" in words
     assert "tools, error:infrastructure: connection <refused>" in words
     tiles = dict(re.findall(r"<dt>([^<]+)</dt><dd>([^<]+)</dd></div>", page))
@@ -186,14 +186,14 @@ def test_the_head_says_what_was_found() -> None:
 
 def test_nothing_at_all_and_nothing_decided_are_pages_too() -> None:
     empty = words_of([])
-    assert "There is no trial." in empty
+    assert "There are no trials." in empty
     assert "None could be drawn." in empty
     words = words_of([LOST])
-    assert "a · text: no session is decided (1 session without a verdict)." in words
+    assert "a · text: no session has a verdict (1 session without a verdict)." in words
     assert "Why sessions failed: there are no failed sessions to draw" in words
-    assert "Success in sessions: there is no rate to draw" in words
+    assert "Success in sessions: there are no rates to draw" in words
     silent = words_of([session(log=SessionLog(ended="agent"))])
-    assert "Nothing was said." in silent
+    assert "There are no messages." in silent
 
 
 def test_ends_without_a_goodbye_are_said_at_the_top_above_a_tenth() -> None:
@@ -207,7 +207,7 @@ def test_ends_without_a_goodbye_are_said_at_the_top_above_a_tenth() -> None:
     bad = [ended("turns", "r/s/x", "malformed"), ended("agent", "r/s/y", "unknown_tool")]
     assert (
         "2 of 11 sessions ended without the user's goodbye (limit of turns 1, agent silent "
-        "1); 2 of 11 calls could not be carried out (malformed 1, unknown tool 1)."
+        "1); 2 of 11 calls could not be executed (malformed 1, unknown tool 1)."
     ) in words_of([*nine, *bad])
 
 
@@ -231,7 +231,7 @@ def test_calls_without_a_message_or_without_an_answer_are_shown() -> None:
         calls=(called("f", {"n": 1}, "one", 0), called("g", {}, "gee", 0)),
         ended="agent",
     )
-    assert_in_order(words_of([session(log=log)]), "n = 1", "one", "gee", "no answer is known")
+    assert_in_order(words_of([session(log=log)]), "n = 1", "one", "gee", "the answer is unknown")
     quiet = SessionLog(messages=log.messages[:1], calls=log.calls[:1], ended="agent")
     assert_in_order(words_of([session(log=quiet)]), "user, turn 1", "call 1", "n = 1", "one")
 
@@ -251,7 +251,7 @@ def test_a_session_shows_goals_walk_state_mistakes_and_who_decided() -> None:
     for expected in (
         "“It is booked” is not in the conversation",
         "/rooms/7: 1, gold 0",
-        "1 of 2 transitions hang on the user's will",
+        "1 of 2 transitions depend on the user's choice",
         "user: repeats itself · turn 2: The first.",
         "1 right of 3 made, 2 gold",
         "decided bythe final state",
@@ -266,7 +266,7 @@ def test_a_session_shows_goals_walk_state_mistakes_and_who_decided() -> None:
     assert "There is no final state to compare." in undecided
     assert "decided bynobody could" in undecided
     same = words_of([session(verdict_=verdict(state_success=False))])
-    assert "a result that they obtain was never obtained" in same
+    assert "a result that they obtain is missing" in same
 
 
 def test_failed_ones_first_systems_take_turns_and_the_others_are_counted() -> None:
@@ -301,11 +301,11 @@ def test_wrong_turns_say_what_differs() -> None:
     assert_in_order(
         words_of([], turns),
         *("All 5 wrong turns.", "wrong call", 'book({"room": 7, "cat": true})'),
-        *("room: 7, gold 1", 'day: not given, gold "Monday"', "cat: true, which gold has not"),
-        *("no call", "a call was due, not a reply"),
-        *("unreadable", "neither call nor reply could be read; due was a call"),
-        *("another tool was due", "says that it stands at node Q: wrong"),
-        *("call instead of a reply", "a reply was due, not a call"),
+        *("room: 7, gold 1", 'day: not given, gold "Monday"', "cat: true, which is not in gold"),
+        *("no call", "a call was expected, not a reply"),
+        *("unreadable", "neither a call nor a reply could be read; expected was a call"),
+        *("another tool was expected", "names the wrong node, Q"),
+        *("call instead of a reply", "a reply was expected, not a call"),
         *("The one turn without a prediction.", "error:infrastructure: it <b>crashed</b>"),
     )
 

@@ -319,11 +319,11 @@ def test_what_readers_of_the_rates_must_know() -> None:
     procedure = tables([session("t1"), session("t2", False, conforms=None)])["procedure"]
     assert row(procedure)["with_calls"] == "1"
     same = [session(task, agent=agent) for agent in "ab" for task in ("t1", "t2")]
-    assert "not tried on the same" not in notes(tables(same)["sessions"])
+    assert "not run on the same" not in notes(tables(same)["sessions"])
     more = notes(tables([*same, session("t3", agent="b")])["sessions"])
-    assert "not tried on the same tasks (2 to 3 each, 2 of them common to all)" in more
+    assert "not run on the same tasks (2 to 3 each, 2 of them common to all)" in more
     suffix = notes(tables([session("t1", agent="a [7de636] · text")])["sessions"])
-    assert "same name, other settings" in suffix
+    assert "same name but different settings" in suffix
     for reason, results in {
         "a single task": [session("t1")],
         "too few tasks": [session("t1"), session("t2")],

@@ -86,7 +86,7 @@ def test_what_becomes_of_a_call(
         (
             (call("find_membr", {}), answer("ok")),
             "unscored:unsupported",
-            "it calls 'find_membr', a tool that the role has not; did you mean find_member?",
+            "it calls 'find_membr', which is not a tool of the role; did you mean find_member?",
         ),
         (
             (call("take_back", {"member": "M9", "tool": "saw"}), answer({"fee": 0})),
@@ -241,15 +241,15 @@ def test_a_recording_of_an_error_is_no_session(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("value", "told"),
     [
-        (3, "a trajectory is an object"),
+        (3, "a trajectory must be an object"),
         ({"task_id": 1}, "needs a list of messages in `traj` or `messages`"),
         (record(HELLO, trial=-1), "trial is a number from 0 to 9,999, not -1"),
         (record(HELLO, reward="good"), "reward is a number, not 'good'"),
         (record(HELLO, reward=10**400), "reward is a number, not 1000"),
         (record(HELLO, reward=True), "reward is a number, not True"),
         (record({"role": "wizard"}), "traj[0] has no known role"),
-        (record(HELLO, info={"task": {"actions": [{"kwargs": {}}]}}), "actions are objects"),
-        (record(HELLO, info={"task": {"actions": [], "outputs": "15"}}), "outputs is a list"),
+        (record(HELLO, info={"task": {"actions": [{"kwargs": {}}]}}), "actions must be objects"),
+        (record(HELLO, info={"task": {"actions": [], "outputs": "15"}}), "outputs must be a list"),
     ],
 )
 def test_a_record_that_is_none_is_named_and_the_rest_goes_on(
@@ -271,10 +271,12 @@ def test_whose_session_it_was(tmp_path: Path) -> None:
     assert case.recorded
     wrong = {"messages": [HELLO], "actions": [{"name": "sell", "arguments": {}}]}
     (one,) = read(tmp_path, wrong).trajectories
-    with pytest.raises(InputError, match="what was wanted calls 'sell', a tool that the role has"):
+    with pytest.raises(InputError, match="what was wanted calls 'sell', which is not a tool"):
         case_of(ROLE, one)
     (one,) = read(tmp_path, [HELLO]).trajectories  # bare messages
-    with pytest.raises(InputError, match=r"it names no task \(`task_id`\), and no `actions` say"):
+    with pytest.raises(
+        InputError, match=r"it does not name a task \(`task_id`\), and it has no `actions`"
+    ):
         case_of(ROLE, one)
 
 

@@ -115,9 +115,6 @@ def test_what_it_may_say(text: str) -> None:
     check(text, heard("hana", *ASKED))
 
 
-TOLD = ("Dune, for R-20.", "Here it is.")
-
-
 @pytest.mark.parametrize(
     ("conversation", "early"),
     [

@@ -1,4 +1,4 @@
-"""agenteval agree: does the judge say what people say, and which success labels does it doubt?"""
+"""agenteval agree: compare the judge with human labels, and audit success labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agenteval.cli.options import keywords
 from agenteval.cli.outputs import refuse_input
 
 app = typer.Typer(
-    help="Compare the judge with ratings by people.",
+    help="Compare the judge with human labels.",
     add_completion=False,
     rich_markup_mode=None,
 )
@@ -29,16 +29,18 @@ def agree(
     context: typer.Context,
     output: OutputOptions,
     labels: Annotated[
-        Path | None, typer.Option(help="Ratings by people (a table or a log), to compare with.")
+        Path | None, typer.Option(help="Human labels to compare with (a table or a log).")
     ] = None,
     *,
     settings: AgreementOptions,
     page: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="Write everything as .html, .json or .csv as well."),
+        typer.Option(
+            "-o", "--output", help="Also write the report to this file (.html, .json or .csv)."
+        ),
     ] = None,
 ) -> None:
-    """Compare the judge with ratings by people.
+    """Compare the judge with human labels.
 
     \b
     agree sample --n 100 -o labels.csv     draw what people should label
@@ -59,7 +61,7 @@ def agree(
 
 
 class By(StrEnum):
-    """How runs are drawn."""
+    """Method of drawing runs."""
 
     random = "random"
     value = "value"
@@ -70,30 +72,31 @@ class By(StrEnum):
 @grouped
 def sample(
     told: OutputOptions,
-    n: Annotated[int, typer.Option("--n", help="How many runs to draw.", min=1)] = 100,
+    n: Annotated[int, typer.Option("--n", help="Number of runs to draw.", min=1)] = 100,
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="The sheet to fill in: .csv or .jsonl.")
+        Path, typer.Option("-o", "--output", help="Sheet to fill in (.csv or .jsonl).")
     ] = Path("labels.csv"),
     by: Annotated[
         By,
         typer.Option(
-            help="Every run with the same chance, or as many from each quarter of the judge's "
-            "scale, or of how far its repeats differ."
+            help="How to draw: random (each run equally likely), or the same number of runs from "
+            "each quarter of the judge's scale or of the spread of its repeats."
         ),
     ] = By.random,
     store: options.StorePath = None,
     scores: Annotated[
-        Path | None, typer.Option(help="The judge's ratings in a file instead of the store.")
+        Path | None,
+        typer.Option(help="Read the judge's ratings from this file instead of the store."),
     ] = None,
     source: Annotated[
         str | None, typer.Option(help="Judge: model or start of its hash. Default: the latest.")
     ] = None,
     task: options.TaskName = None,
     criteria: Annotated[
-        Path | None, typer.Option(help="Criteria file: the levels that are allowed.")
+        Path | None, typer.Option(help="Criteria file with the allowed levels.")
     ] = None,
     runs: Annotated[
-        str | None, typer.Option(help="The runs, so that the sheet holds problems and texts.")
+        str | None, typer.Option(help="Runs, to include their inputs and outputs in the sheet.")
     ] = None,
     seed: options.Seed = 0,
 ) -> None:
@@ -113,5 +116,8 @@ def sample(
         runs=runs,
     )
     report.save(output)
-    note(f"written to {output}: fill in label and rater, then `agenteval agree --labels {output}`")
+    note(
+        f"written to {output}: fill in label and rater, then run `agenteval agree --labels "
+        f"{output}`"
+    )
     finish(report, told)

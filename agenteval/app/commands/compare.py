@@ -18,14 +18,14 @@ from agenteval.errors import InputError
 
 
 class FailIf(StrEnum):
-    """When a gate on a row of the comparison fails."""
+    """Condition under which a gate on a row of the comparison fails."""
 
     surely_worse = "surely-worse"
     not_surely_as_good = "not-surely-as-good"
 
 
 class OnUndecided(StrEnum):
-    """What an undecided gate does to the exit code and the JUnit report."""
+    """Effect of an undecided gate on the exit code and the JUnit report."""
 
     passes = "pass"
     fails = "fail"
@@ -35,32 +35,32 @@ class OnUndecided(StrEnum):
 def compare(
     output: OutputOptions,
     a: Annotated[
-        str | None, typer.Argument(help="System A, the one to beat.", show_default=False)
+        str | None, typer.Argument(help="System A, the baseline.", show_default=False)
     ] = None,
     b: Annotated[str | None, typer.Argument(help="System B.", show_default=False)] = None,
     *,
     settings: ComparisonOptions,
     fail_under: Annotated[
         list[str] | None,
-        typer.Option(metavar="CRITERION=VALUE", help="Gate: B's mean is not below VALUE."),
+        typer.Option(metavar="CRITERION=VALUE", help="Gate: fail if B's mean is below VALUE."),
     ] = None,
     fail_if: Annotated[
         FailIf | None,
         typer.Option(
             "--fail-if",
-            help="Gate on every row: fails when B is surely worse by more than --margin, or when "
-            "it is not surely as good. Pairs that are all equal pass.",
+            help="Gate on every row: surely-worse fails if B is worse by more than --margin; "
+            "not-surely-as-good fails unless B is shown to be as good. Identical pairs pass.",
             show_default=False,
         ),
     ] = None,
     fail_on_regression: Annotated[
-        bool, typer.Option("--fail-on-regression", help="The same as --fail-if surely-worse.")
+        bool, typer.Option("--fail-on-regression", help="Same as --fail-if surely-worse.")
     ] = False,
     on_undecided: Annotated[
         OnUndecided | None,
         typer.Option(
             "--on-undecided",
-            help="Gates that these data do not decide: end with 4 (fail, the default) or 0.",
+            help="Exit code if the data cannot settle a gate: 4 (fail, the default) or 0 (pass).",
             show_default=False,
         ),
     ] = None,
@@ -89,13 +89,13 @@ def compare(
     inputs = [settings.other, settings.scores, settings.criteria]
     refuse_input(junit, inputs, store=settings.store)
     limits = [_limit(text) for text in fail_under or ()]
-    asked = fail_if or (FailIf.surely_worse if fail_on_regression else None)
-    for option, given in (("--junit", junit), ("--on-undecided", on_undecided)):
-        if given is not None and not limits and asked is None:
-            raise InputError("is about gates; add --fail-if or --fail-under", option)
+    condition = fail_if or (FailIf.surely_worse if fail_on_regression else None)
+    for option, value in (("--junit", junit), ("--on-undecided", on_undecided)):
+        if value is not None and not limits and condition is None:
+            raise InputError("needs a gate; add --fail-if or --fail-under", option)
     gates = {
         "fail_under": limits,
-        "fail_if": asked.value if asked else None,
+        "fail_if": condition.value if condition else None,
         "undecided_passes": on_undecided is OnUndecided.passes,
     }
     report = compare_ratings(a, b, **keywords(settings, **gates))
@@ -114,6 +114,6 @@ def _limit(text: str) -> tuple[str, float]:
         number = -1.0
     if not name or not 0 <= number <= 1:
         raise InputError(
-            f"{text!r} is not CRITERION=VALUE with a value from 0 to 1", "--fail-under"
+            f"{text!r} is not of the form CRITERION=VALUE with a value from 0 to 1", "--fail-under"
         )
     return name, number

@@ -1,5 +1,5 @@
-"""agenteval demo: what a good judge's evaluation looks like, what a bad one's, and that the two are
-told apart. Needs no key, no network and no local model."""
+"""agenteval demo: evaluations with a good and a bad judge, which are told apart. Needs no key, no
+network and no local model."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
 TASK = "math"
 _ABOUT = (
-    "Recorded: what critics propose and what the capable judge says (replies of a capable large "
-    "language model, written offline). Computed now: merging, perturbed copies, every mean, "
-    "interval and verdict, and all of the second judge."
+    "The critics' proposals and the capable judge's replies are recorded (written offline by a "
+    "capable large language model). Merging, perturbed copies, every mean, interval and verdict, "
+    "and the whole second judge are computed now."
 )
 
 
 def demo(
     folder: Annotated[
-        Path | None, typer.Option("--dir", help="Where to work; default: a new temporary folder.")
+        Path | None, typer.Option("--dir", help="Working folder. Default: a new temporary folder.")
     ] = None,
     local: Annotated[
-        bool, typer.Option("--local", help="Only the critic on this machine (extra `local`).")
+        bool, typer.Option("--local", help="Run only the local critic (needs agenteval[local]).")
     ] = False,
 ) -> None:
-    """Compare a capable, a weak and a bad judge; needs no key.
+    """Compare a capable, a weak and a bad judge (no API key needed).
 
     They rate 60 solutions of mathematics. The replies of the capable judge are recorded.
     """
@@ -45,7 +45,7 @@ def demo(
     if local:
         _step(
             6,
-            "A critic without a model picks criteria from a bank",
+            "A critic without a model selects criteria from a bank",
             "agenteval criteria --task support --model embedded",
         )
         utility.propose("support", model="embedded", notify=notify).print(console=out())
@@ -69,18 +69,20 @@ def demo(
     os.chdir(target)
     console = out()
     console.print(_ABOUT)
-    told = f"tasks/{TASK}/runs.jsonl"
+    runs_file = f"tasks/{TASK}/runs.jsonl"
 
     _step(
         1,
-        "Criteria: five critics propose, and what they call one idea is merged",
+        "Criteria: five critics propose, and equivalent proposals are merged",
         f"agenteval criteria --task {TASK} --model recorded",
     )
     utility.propose(TASK, model="recorded", output=f"criteria/{TASK}.json", notify=notify).print(
         console=console
     )
 
-    _step(2, "A capable judge: can it be trusted?", f"agenteval verify {told} --model recorded")
+    _step(
+        2, "A capable judge: can it be trusted?", f"agenteval verify {runs_file} --model recorded"
+    )
     verified = verifying.verify(runs, reviewed, judge="recorded", task=TASK, notify=notify)
     verified.print(console=console)
     style.save(verified.plot.perturbations(), "copies.png")
@@ -90,7 +92,7 @@ def demo(
     _step(
         3,
         "The embedded judge, which only counts words, on the same runs",
-        f"agenteval verify {told} --model embedded",
+        f"agenteval verify {runs_file} --model embedded",
     )
     verifying.verify(runs, reviewed, judge="embedded", task=TASK, notify=notify).print(
         console=console
@@ -98,7 +100,7 @@ def demo(
 
     _step(
         4,
-        "A function that gives long answers high marks, as a judge of everything",
+        "A bad judge: a function that gives long answers high marks on every criterion",
         "report = agenteval.verify(runs, judge=long_is_good)",
     )
     long = verifying.verify(runs, reviewed, judge=_long_is_good, task=TASK, store="long.db")
@@ -106,7 +108,7 @@ def demo(
 
     _step(
         5,
-        "The capable judge beside people, and beside the one that counts words",
+        "The capable judge compared with people and with the embedded judge",
         f"agenteval agree --labels tasks/{TASK}/ratings.jsonl --rater A",
     )
     agreement.agree(
@@ -129,11 +131,11 @@ def _long_is_good(run: Run, criterion: Criterion) -> float:
 def next_steps(folder: Path, runs: Path, criteria: Path, judge: str) -> list[str]:
     """Return commands to try next, which work wherever they are pasted."""
     program = shutil.which("agenteval")
-    beside = Path(sys.executable).parent / "agenteval"  # of an environment that is not activated
-    agenteval = "agenteval" if program or not beside.is_file() else shlex.quote(str(beside))
+    script = Path(sys.executable).parent / "agenteval"  # of an environment that is not activated
+    agenteval = "agenteval" if program or not script.is_file() else shlex.quote(str(script))
     texts = f"{shlex.quote(str(runs))} --task {TASK}"
     return [
-        f"page: {folder / 'capable.html'}; pictures beside it: radar.png, copies.png",
+        f"page: {folder / 'capable.html'}; charts in the same folder: radar.png, copies.png",
         "next:",
         f"  cd {shlex.quote(str(folder))}",
         f"  {agenteval} show --run math-01-duo --source {judge}",

@@ -16,24 +16,28 @@ from agenteval.errors import InputError
 @grouped
 def design(
     output: OutputOptions,
-    cases: Annotated[str, typer.Option(help="Numbers of cases, as in 50,100.")] = "25,50,100,200",
-    repeats: Annotated[str, typer.Option(help="Numbers of repeats, as in 1,2,3.")] = "1,2,3",
+    cases: Annotated[str, typer.Option(help="Numbers of cases, e.g. 50,100.")] = "25,50,100,200",
+    repeats: Annotated[str, typer.Option(help="Numbers of repeats, e.g. 1,2,3.")] = "1,2,3",
     width: Annotated[
-        float | None, typer.Option(help="Say how many cases make an interval this narrow.")
+        float | None, typer.Option(help="Print how many cases an interval of this width needs.")
     ] = None,
-    systems: Annotated[int, typer.Option(help="Systems that answer every case.", min=1)] = 1,
+    systems: Annotated[
+        int, typer.Option(help="Number of systems that answer every case.", min=1)
+    ] = 1,
     price: Annotated[
-        float | None, typer.Option(help="Of one call, which judges a run on all criteria.", min=0)
+        float | None,
+        typer.Option(help="Price of one call, which judges one run on all criteria.", min=0),
     ] = None,
     scores: Annotated[
-        Path | None, typer.Option(help="Ratings like those to come, instead of a store.")
+        Path | None,
+        typer.Option(help="Estimate the spread from these ratings instead of the store."),
     ] = None,
     store: options.StorePath = None,
     source: Annotated[
         str | None, typer.Option(help="Judge: model or start of its hash. Default: the latest.")
     ] = None,
     task: options.TaskName = None,
-    criteria: Annotated[Path | None, typer.Option(help="Criteria file: the levels.")] = None,
+    criteria: Annotated[Path | None, typer.Option(help="Criteria file with the levels.")] = None,
 ) -> None:
     """Plan cases and repeats: calls, cost and precision.
 
@@ -60,4 +64,4 @@ def _numbers(text: str, option: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise InputError(f"{text!r} is no list of numbers such as 50,100", option) from None
+        raise InputError(f"{text!r} is not a list of numbers such as 50,100", option) from None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DoctorCheck:
-    """What was found of one thing; `fine` is None for what is only information."""
+    """Result of one check; `fine` is None for information only."""
 
     check: str
     fine: bool | None
@@ -81,9 +81,9 @@ def _judge(spec: str | None, base_url: str | None) -> Iterator[DoctorCheck]:
         choice = choose_model(spec, base_url)
         if choice.kind == "embedded":
             keys = sorted({key for _, key in PROVIDERS.values() if key and os.environ.get(key)})
-            found = "embedded (conciseness by length only); others: --model PROVIDER:MODEL or "
-            found += f"--base-url URL; keys are set for: {', '.join(keys) or 'no provider'}"
-            yield DoctorCheck("judge", None, found)
+            message = "embedded (conciseness by length only); others: --model PROVIDER:MODEL or "
+            message += f"--base-url URL; keys are set for: {', '.join(keys) or 'no provider'}"
+            yield DoctorCheck("judge", None, message)
             return
     except AgentevalError as error:
         yield DoctorCheck("judge", False, str(error))
@@ -95,7 +95,7 @@ def _judge(spec: str | None, base_url: str | None) -> Iterator[DoctorCheck]:
 
 
 async def _ask(choice: ModelChoice) -> str:
-    """One short question, without retries: does the endpoint answer, and how fast?"""
+    """Send one short question without retries, to check that the endpoint answers and how fast."""
     from agenteval.models.client import RetryPolicy
     from agenteval.models.factory import make_client
     from agenteval.models.limits import Limits
@@ -144,6 +144,6 @@ def _store(store: str | None) -> DoctorCheck:
             counts = f"{len(opened.runs())} runs, {len(opened.sources())} judges"
             return DoctorCheck("store", True, f"{opened.shown}: {counts}")
     except NoStoreYet:
-        return DoctorCheck("store", None, f"{path} (made by the first quantify)")
+        return DoctorCheck("store", None, f"{path} (created by the first quantify)")
     except AgentevalError as error:
         return DoctorCheck("store", False, str(error))

@@ -14,31 +14,40 @@ from agenteval.errors import InputError
 
 
 def export(
-    target: Annotated[str, typer.Argument(metavar="FILE|URL", help=".jsonl, .csv or .parquet.")],
+    target: Annotated[
+        str, typer.Argument(metavar="FILE|URL", help="Output file: .jsonl, .csv or .parquet.")
+    ],
     otlp: Annotated[
-        bool, typer.Option("--otlp", help="OpenTelemetry events instead, to any file or to a URL.")
+        bool, typer.Option("--otlp", help="Write OpenTelemetry events instead, to a file or a URL.")
     ] = False,
     traces: Annotated[
-        str | None, typer.Option(help="Traces that were judged: events (--otlp) name their spans.")
+        str | None, typer.Option(help="The judged traces, to link events (--otlp) to their spans.")
     ] = None,
     no_explanations: Annotated[
-        bool, typer.Option("--no-explanations", help="Leave the judge's words out (--otlp).")
+        bool, typer.Option("--no-explanations", help="Omit the judge's explanations (--otlp).")
     ] = False,
     replies: Annotated[
-        bool, typer.Option("--replies", help="The models' replies instead, for replay:FILE.")
+        bool,
+        typer.Option(
+            "--replies", help="Write the models' replies instead, for --model replay:FILE."
+        ),
     ] = False,
-    model: Annotated[str | None, typer.Option(help="Only replies of this model.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Export only replies of this model (--replies).")
+    ] = None,
     source: Annotated[
-        str | None, typer.Option(help="Start of a source's hash; default: all.")
+        str | None, typer.Option(help="Source, by the start of its hash. Default: all.")
     ] = None,
     all_ways: Annotated[
         bool,
-        typer.Option("--all-ways", help="With what `verify --probes` asked; see the column `way`."),
+        typer.Option(
+            "--all-ways", help="Include results of `verify --probes`; see the column `way`."
+        ),
     ] = False,
     with_copies: Annotated[
         bool,
         typer.Option(
-            "--with-copies", help="With those on perturbed copies; see the column `variant`."
+            "--with-copies", help="Include results on perturbed copies; see the column `variant`."
         ),
     ] = False,
     store: options.StorePath = None,
@@ -58,10 +67,10 @@ def export(
         refuse_input(Path(target), [traces], store=store)
     if replies:
         if source or otlp or traces or all_ways or with_copies or no_explanations:
-            raise InputError("goes only with --model, --store and --quiet", "--replies")
+            raise InputError("can be combined only with --model, --store and --quiet", "--replies")
         report = export_replies(target, store, model=model)
     elif model is not None:
-        raise InputError("goes with --replies", "--model")
+        raise InputError("needs --replies", "--model")
     else:
         report = export_results(
             target,

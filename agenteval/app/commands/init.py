@@ -57,17 +57,17 @@ def init(
     *,
     model: options.ModelOptions,
     limits: options.LimitOptions,
-    folder: Annotated[Path, typer.Option(help="Where tasks live.")] = Path("tasks"),
+    folder: Annotated[Path, typer.Option(help="Folder of tasks.")] = Path("tasks"),
     columns: options.Columns = None,
     description: Annotated[
         str | None, typer.Option(help="What the system does, in two or three sentences.")
     ] = None,
     no_run: Annotated[
-        bool, typer.Option("--no-run", help="Only write the task; ask no model.")
+        bool, typer.Option("--no-run", help="Only write the task, without calling a model.")
     ] = False,
     store: options.StorePath = None,
 ) -> None:
-    """Create a task; from a file of runs also a first page.
+    """Create a task, and a first report page from a file of runs.
 
     Writes task.yaml and an evaluation file, proposes criteria, judges ten runs, and writes a page.
     """
@@ -94,7 +94,7 @@ def init(
         choose_model(model.model, model.base_url)
     mapping, read = _mapping(runs, read_columns(columns))
     if not description:
-        raise InputError("say in two or three sentences what the system does", "--description")
+        raise InputError("describe in two or three sentences what the system does", "--description")
     write_atomically(target / "task.yaml", _task_yaml(name, description, mapping, read))
     out().print(f"written: {target}/task.yaml; if a column is wrong, use --map FIELD=COLUMN,...")
     _write_evaluation(target, runs, criteria, model, store)
@@ -104,7 +104,7 @@ def init(
     try:
         _first_page(target, runs, criteria, model, limits, store)
     except AgentevalError:
-        note(f"{target} is written and stays; go on with the last command above, then the next")
+        note(f"{target} is written and kept; continue with the last command above, then the next")
         raise
 
 
@@ -133,15 +133,15 @@ def _mapping(runs: Path, given: dict[str, str] | None) -> tuple[dict[str, str], 
         warn(line)
     out().print(f"{len(result.runs)} runs in {clean(runs)}; columns are read as:")
     columns = dict.fromkeys(key for record in records for key in record)
-    others = [key for key in columns if key not in mapping.values() and not field_of(key)]
-    for field, column in [*mapping.items(), *(("", key) for key in others)]:
+    unmapped = [key for key in columns if key not in mapping.values() and not field_of(key)]
+    for field, column in [*mapping.items(), *(("", key) for key in unmapped)]:
         values = [str(r[column]) for r in records if r.get(column) is not None][:2]
         shown = clean(" | ".join(" ".join(v.split())[:40] for v in values))
         out().print(f"  {field or '(aside)':9} = {clean(column)}   [dim]{shown}[/dim]")
     success = [r.success for r in result.runs]
     out().print(
         f"  {success.count(True)} succeeded, {success.count(False)} failed, "
-        f"{success.count(None)} without a word on success"
+        f"{success.count(None)} without a success label"
     )
     return mapping, result.runs
 
@@ -231,8 +231,8 @@ def _first_page(
     stored.page(Path("report.html"), store=store).print(console=out())
     if judged.source.model.startswith("embedded"):
         out().print(
-            "next: a judge that can rate these criteria: --model openai:gpt-4o, --base-url URL, or "
-            f"a function (docs/first-run.md); then read and edit {criteria}"
+            "next: choose a judge that can rate these criteria (--model openai:gpt-4o, "
+            "--base-url URL, or a function, see docs/first-run.md); then review {criteria}"
         )
     else:
         out().print(f"next: read {criteria}; can this judge be trusted?")
@@ -245,7 +245,7 @@ def _flags(
     model: options.ModelOptions, limits: options.LimitOptions, store: str | None
 ) -> list[str]:
     """Return the options that say the same to another command, without the values of headers."""
-    given: list[tuple[str, object, object]] = [
+    flags: list[tuple[str, object, object]] = [
         ("--model", model.model, None),
         ("--base-url", model.base_url, None),
         ("--temperature", -1 if model.temperature is None else model.temperature, 1.0),
@@ -254,8 +254,8 @@ def _flags(
     ]
     for field in fields(limits):
         name = f"--{field.name.replace('_', '-')}"
-        given.append((name, getattr(limits, field.name), field.default))
-    return [word for name, value, usual in given if value != usual for word in (name, str(value))]
+        flags.append((name, getattr(limits, field.name), field.default))
+    return [word for name, value, usual in flags if value != usual for word in (name, str(value))]
 
 
 def _step(*words: str) -> None:

@@ -21,19 +21,19 @@ def label(
     export: Annotated[
         Path,
         typer.Option(
-            help=".html: a page to be mailed to a rater, who sends back a file for `agree "
-            "--labels`; .jsonl or .csv: the labels that the store has; a folder: "
+            help=".html: a page for a rater, who returns a file for `agree "
+            "--labels`. .jsonl or .csv: the labels in the store. A folder: "
             "findings in traces."
         ),
     ],
-    queue: Annotated[
-        str | None, typer.Option(help="This queue of the viewer. Default: the newest.")
-    ] = None,
+    queue: Annotated[str | None, typer.Option(help="Labelling queue. Default: the newest.")] = None,
     n: Annotated[
         int | None,
-        typer.Option("--n", help="Draw a new queue of this many runs.", min=1, show_default=False),
+        typer.Option(
+            "--n", help="Create a new queue of this many runs.", min=1, show_default=False
+        ),
     ] = None,
-    by: Annotated[By, typer.Option(help="How --n draws: see `agree sample`.")] = By.random,
+    by: Annotated[By, typer.Option(help="How to draw them (--n), see `agree sample`.")] = By.random,
     store: options.StorePath = None,
     source: Annotated[
         str | None, typer.Option(help="Judge: model or start of its hash. Default: the latest.")
@@ -41,7 +41,7 @@ def label(
     task: options.TaskName = None,
     seed: options.Seed = 0,
 ) -> None:
-    """Write labels of people, or a page for raters without a server.
+    """Export human labels, or a labelling page that needs no server.
 
     `agenteval view --label` shows the same queues in the browser.
     """

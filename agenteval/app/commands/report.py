@@ -18,40 +18,44 @@ from agenteval.cli.outputs import refuse_input
 def report(
     told: OutputOptions,
     runs: Annotated[
-        str | None, typer.Argument(help="Only these runs of the store: file, folder or glob.")
+        str | None,
+        typer.Argument(help="Report only on these runs of the store: file, folder or glob."),
     ] = None,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Where the page goes.")] = Path(
+    output: Annotated[Path, typer.Option("-o", "--output", help="Output page.")] = Path(
         "report.html"
     ),
     store: options.StorePath = None,
     source: Annotated[
-        str | None, typer.Option(help="Start of a source's hash; default: the latest.")
+        str | None, typer.Option(help="Source, by the start of its hash. Default: the latest.")
     ] = None,
     task: options.TaskName = None,
     criteria: Annotated[
         Path | None,
-        typer.Option(help="Criteria file, for instance TASK.verified.json. Default: all rated."),
+        typer.Option(help="Criteria file, e.g. TASK.verified.json. Default: all rated criteria."),
     ] = None,
     scores: Annotated[
         Path | None,
-        typer.Option(help="Report on ratings made elsewhere instead: a table or a log."),
+        typer.Option(help="Report on these ratings (a table or a log) instead of the store."),
     ] = None,
     rater: Annotated[
-        str | None, typer.Option(help="With --scores: only rows of this rater.")
+        str | None, typer.Option(help="With --scores: use only rows of this rater.")
     ] = None,
     most_runs: Annotated[
         int | None,
         typer.Option(
-            "--most-runs", help="Runs that can be opened on the page.", min=0, show_default="500"
+            "--most-runs",
+            help="Number of runs that can be opened on the page.",
+            min=0,
+            show_default="500",
         ),
     ] = None,
     min_cases: Annotated[
-        int, typer.Option(help="Below this many cases nothing is decided.", min=2)
+        int, typer.Option(help="Minimum number of cases for a verdict.", min=2)
     ] = 20,
     deterministic: Annotated[
         bool,
         typer.Option(
-            "--deterministic", help="The judge of --scores is a function: it needs no repeats."
+            "--deterministic", help="The judge in --scores is deterministic: it needs no repeats."
         ),
     ] = False,
 ) -> None:

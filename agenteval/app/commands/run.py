@@ -16,20 +16,21 @@ from agenteval.cli.progress import following
 @grouped
 def run(
     file: Annotated[
-        Path | None, typer.Argument(help="The evaluation, a YAML file.", show_default=False)
+        Path | None, typer.Argument(help="Evaluation file (YAML).", show_default=False)
     ] = None,
     *,
     dry_run: options.DryRun = False,
     only: Annotated[
         list[str] | None,
         typer.Option(
-            help="Only this step: criteria, quantify, verify, compare, plan, trace, flow, report."
+            help="Run only this step: criteria, quantify, verify, compare, plan, trace, flow or "
+            "report."
         ),
     ] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="KEY=VALUE", help="Change a value of the file: judge.repeats=3."
+            "--set", metavar="KEY=VALUE", help="Override a value in the file, e.g. judge.repeats=3."
         ),
     ] = None,
     schema: Annotated[
@@ -51,7 +52,7 @@ def run(
         print_json(json_schema())
         raise typer.Exit
     if file is None:
-        raise InputError("name an evaluation file, for example eval.yaml", "FILE")
+        raise InputError("give an evaluation file, for example eval.yaml", "FILE")
     with following("judging") as progress:
         report = evaluation.run(
             file,

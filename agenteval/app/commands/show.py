@@ -16,13 +16,14 @@ def show(
     output: OutputOptions,
     run: Annotated[str | None, typer.Option(help="Show one run: levels and explanations.")] = None,
     source: Annotated[
-        str | None, typer.Option(help="Start of a source's hash; default: the latest.")
+        str | None, typer.Option(help="Source, by the start of its hash. Default: the latest.")
     ] = None,
     sources: Annotated[
-        bool, typer.Option("--sources", help="List who gave results: judges, agents, finders.")
+        bool,
+        typer.Option("--sources", help="List the sources of results: judges, agents, finders."),
     ] = False,
     levels: Annotated[
-        bool, typer.Option("--levels", help="Means in levels (0 = worst) instead of 0 to 1.")
+        bool, typer.Option("--levels", help="Print means in levels (0 = worst) instead of 0 to 1.")
     ] = False,
     store: options.StorePath = None,
 ) -> None:

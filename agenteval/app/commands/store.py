@@ -1,4 +1,4 @@
-"""agenteval store: what a store holds, and copies of it."""
+"""agenteval store: show the contents of a store, and copy it."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def info(output: OutputOptions, store: options.StorePath = None) -> None:
 @app.command("copy")
 @grouped
 def copy(
-    source: Annotated[str, typer.Argument(metavar="FROM", help="A store that is there.")],
-    target: Annotated[str, typer.Argument(metavar="TO", help="A new one: path or URL.")],
+    source: Annotated[str, typer.Argument(metavar="FROM", help="Existing store: path or URL.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="New store: path or URL.")],
     quiet: options.Quiet = False,
 ) -> None:
     """Copy everything into a new store, results and replies alike."""

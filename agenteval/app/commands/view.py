@@ -35,7 +35,7 @@ def view(
         bool,
         typer.Option(
             "--allow-remote",
-            help="Answer other machines as well. Whoever has the address sees all.",
+            help="Also serve other machines. Anyone with the address can see everything.",
         ),
     ] = False,
     store: options.StorePath = None,

@@ -15,7 +15,7 @@ from agenteval.readers.chat_forms import first_of
 from agenteval.readers.fields import snake
 from agenteval.readers.messages import ROLES
 from agenteval.readers.public_logs import swe_agent
-from agenteval.readers.sessions.session import Session, Step, tool_call, usage_of
+from agenteval.readers.sessions.session import Session, SessionStep, tool_call, usage_of
 from agenteval.readers.spans import seconds
 from agenteval.records import RunFailure, Usage
 
@@ -32,13 +32,15 @@ def speaker(row: Row) -> str:
 
 
 def transcript(rows: list[Row], first: int = 0, key: str = "content") -> Session:
-    """Return the session of a list of messages; whoever is not known by role is an agent."""
+    """Return the session of a list of messages; unknown roles are treated as agents."""
     session = Session()
     for number, row in enumerate(rows, start=first):
         name, role = speaker(row), str(row.get("role") or row.get("from") or "").lower()
-        known = ROLES.get(role) or ROLES.get(name.lower())
-        known = "tool" if "terminal" in name.lower() and known != "assistant" else known
-        content = {"role": known or "assistant", "content": row.get(key), **_calls_of(row)}
+        known_role = ROLES.get(role) or ROLES.get(name.lower())
+        known_role = (
+            "tool" if "terminal" in name.lower() and known_role != "assistant" else known_role
+        )
+        content = {"role": known_role or "assistant", "content": row.get(key), **_calls_of(row)}
         for step in session.add(content, at=seconds(row.get("timestamp"))):
             step.name = None if name.lower() in ROLES else name[:200] or None
             step.id = f"step-{number}" if step.role != "tool" else None
@@ -152,7 +154,7 @@ def swe_trajectory(row: Row) -> Session:
     return session
 
 
-def _command(step: Step, message: Row, extra: Any) -> None:
+def _command(step: SessionStep, message: Row, extra: Any) -> None:
     """Add the call of a command that stands in the text, and the usage of the reply."""
     command, used = message.get("action"), first_of(first_of(extra, "response"), "usage")
     if not isinstance(command, str) and len(blocks := _CODE.findall(step.text)) == 1:
@@ -176,7 +178,7 @@ def openhands(document: Any) -> Session:
     session = Session(first_of(row, "instance_id"), "OpenHands")
     session.task = first_of(row, "instruction")
     session.model = str(first_of(first_of(first_of(row, "metadata"), "llm_config"), "model") or "")
-    replies: dict[str, Step] = {}
+    replies: dict[str, SessionStep] = {}
     for event in (e for pair in pairs for e in pair if isinstance(e, dict)):
         read = _event_v1 if "kind" in event else _event_v0
         read(session, event, replies)
@@ -197,18 +199,20 @@ def _metrics(session: Session, metrics: Any) -> None:
         session.usage = stated or session.usage
 
 
-def _reply(session: Session, key: Any, replies: dict[str, Step], event: Row, text: str) -> Step:
+def _reply(
+    session: Session, key: Any, replies: dict[str, SessionStep], event: Row, text: str
+) -> SessionStep:
     """Return the reply of a model that an event belongs to: several calls may come of one."""
     step = replies.get(str(key)) if key is not None else None
     if step is None:
-        step = Step("assistant", text, at=seconds(event.get("timestamp")))
+        step = SessionStep("assistant", text, at=seconds(event.get("timestamp")))
         session.steps.append(step)
         if key is not None:
             replies[str(key)] = step
     return step
 
 
-def _event_v0(session: Session, event: Row, replies: dict[str, Step]) -> None:
+def _event_v0(session: Session, event: Row, replies: dict[str, SessionStep]) -> None:
     action, args, at = event.get("action"), event.get("args") or {}, seconds(event.get("timestamp"))
     call = event.get("tool_call_metadata") or {}
     _metrics(session, event.get("llm_metrics"))
@@ -223,9 +227,9 @@ def _event_v0(session: Session, event: Row, replies: dict[str, Step]) -> None:
             failed = failed or code not in (None, 0, -1)
             session.result(id, event.get("content"), failed=failed, at=at)
     elif action == "system":
-        session.steps.append(Step("system", str(args.get("content") or ""), at=at))
+        session.steps.append(SessionStep("system", str(args.get("content") or ""), at=at))
     elif action == "message" and event.get("source") == "user":
-        session.steps.append(Step("user", str(args.get("content") or ""), at=at))
+        session.steps.append(SessionStep("user", str(args.get("content") or ""), at=at))
     elif action not in (None, *_SILENT):
         reply = call.get("model_response") or {}
         text = first_of(args, "content") if action == "message" else first_of(args, "thought")
@@ -239,13 +243,13 @@ def _event_v0(session: Session, event: Row, replies: dict[str, Step]) -> None:
         counts = (first_of(used, "prompt_tokens"), first_of(used, "completion_tokens"))
         step.usage, step.model = step.usage or usage_of(*counts), reply.get("model")
         if action not in ("message", "finish"):
-            rest = {
+            remaining = {
                 k: v
                 for k, v in args.items()
                 if k not in ("thought", "hidden", "confirmation_state")
             }
             name, id = call.get("function_name") or action, call.get("tool_call_id")
-            step.calls.append(tool_call(name, rest, id or str(event.get("id"))))
+            step.calls.append(tool_call(name, remaining, id or str(event.get("id"))))
 
 
 def _observed(session: Session, event: Row, at: float | None) -> None:
@@ -272,7 +276,7 @@ def _state_update(session: Session, event: Row) -> None:
         session.usage = sum(usages, Usage()) if usages else None
 
 
-def _event_v1(session: Session, event: Row, replies: dict[str, Step]) -> None:
+def _event_v1(session: Session, event: Row, replies: dict[str, SessionStep]) -> None:
     kind, at = event["kind"], seconds(event.get("timestamp"))
     if kind == "SystemPromptEvent":
         session.add({"role": "system", "content": event.get("system_prompt")}, at=at)
@@ -312,8 +316,8 @@ def _plain(value: Any) -> Any:
     return {snake(k): _plain(v) for k, v in value.items()} if isinstance(value, dict) else value
 
 
-def _response(response: Row) -> Step:
-    step = Step("assistant", id=first_of(response, "response_id"))
+def _response(response: Row) -> SessionStep:
+    step = SessionStep("assistant", id=first_of(response, "response_id"))
     for raw in response.get("output") or ():
         for added in Session().add(raw) if raw.get("type") != "reasoning" else ():
             step.text = "\n".join(filter(None, (step.text, added.text)))
@@ -328,8 +332,12 @@ def run_state(document: Row) -> Session:
     """Return the session of a run state: replies, with the results of their calls."""
     state = _plain(document)
     session = Session(agent=str(first_of(state.get("current_agent"), "name") or "agent"))
-    asked = state.get("original_input")
-    for row in asked if isinstance(asked, list) else [{"role": "user", "content": asked}]:
+    original_input = state.get("original_input")
+    for row in (
+        original_input
+        if isinstance(original_input, list)
+        else [{"role": "user", "content": original_input}]
+    ):
         session.add(row if isinstance(row, dict) else {"role": "user", "content": row}, "user")
     results: dict[str, tuple[Row, Any]] = {}
     for item in state.get("generated_items") or ():

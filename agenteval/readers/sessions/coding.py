@@ -15,7 +15,7 @@ from typing import Any
 from agenteval.errors import InputError
 from agenteval.readers.chat_forms import first_of
 from agenteval.readers.loose_json import json_or_none
-from agenteval.readers.sessions.session import Session, Step, tool_call, usage_of
+from agenteval.readers.sessions.session import Session, SessionStep, tool_call, usage_of
 from agenteval.readers.spans import seconds
 from agenteval.records import RunFailure
 
@@ -31,7 +31,7 @@ def claude_code(values: Values) -> Iterator[Session]:
     Lines of one reply share its id and its usage.
     """
     sessions: dict[str, Session] = {}
-    replies: dict[tuple[str, str], Step] = {}
+    replies: dict[tuple[str, str], SessionStep] = {}
     owners: dict[str, Session] = {}  # by the id of a line
     for line in values:
         id, uuid = first_of(line, "sessionId", "session_id"), line.get("uuid")
@@ -65,7 +65,7 @@ def _main_thread(session: Session) -> Session:
 
 
 def _claude_message(
-    session: Session, line: dict[str, Any], replies: dict[tuple[str, str], Step]
+    session: Session, line: dict[str, Any], replies: dict[tuple[str, str], SessionStep]
 ) -> None:
     message, at = line["message"], seconds(line.get("timestamp"))
     thread = ""
@@ -94,7 +94,7 @@ def _claude_message(
     if not words and isinstance(blocks, list) and blocks:
         words = ""
     (step,) = Session().add({"role": "assistant", "content": words}, at=at, thread=thread) or [
-        Step("assistant")
+        SessionStep("assistant")
     ]
     used = message.get("usage")
     sent = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
@@ -138,7 +138,7 @@ class _Codex:
 
     def __init__(self) -> None:
         self.session = Session(agent="Codex")
-        self.open: Step | None = None  # the reply whose items are still coming
+        self.open: SessionStep | None = None  # the reply whose items are still coming
         self.total: Any = None  # of the last count of tokens; counts are repeated
 
     def line(self, line: dict[str, Any]) -> None:
@@ -218,10 +218,10 @@ class _Codex:
         elif kind in ("error", "stream_error"):
             self.fail(event.get("message"))
 
-    def reply(self, text: str, at: float | None) -> Step:
+    def reply(self, text: str, at: float | None) -> SessionStep:
         """Return the reply that is being read, with this text added; a new one where none is."""
         if self.open is None:
-            self.open = Step("assistant", at=at, model=self.session.model or None)
+            self.open = SessionStep("assistant", at=at, model=self.session.model or None)
             self.session.steps.append(self.open)
         self.open.text = "\n".join(filter(None, (self.open.text, text)))
         self.session.failure = None

@@ -17,7 +17,7 @@ from agenteval.readers.formats import recognise
 from agenteval.readers.gold import note_withheld, withheld_from, without_gold
 from agenteval.readers.messages import is_message_list
 from agenteval.readers.sessions import benchmarks, coding
-from agenteval.readers.sessions.session import Session, Step, to_run
+from agenteval.readers.sessions.session import Session, SessionStep, to_run
 from agenteval.readers.source_files import described
 from agenteval.readers.strict_json import Item, Notes
 from agenteval.records import Run
@@ -29,10 +29,10 @@ _MOST_PARTS = 2_000_000  # lines of one session: what one file may hold in memor
 class SessionFormat:
     """One format of sessions.
 
-    `matches` says whether a value is of this format, and never raises. Of a format of `lines` a
-    whole file is one value, the list of its lines. `reads` says for people which of turns, tools
-    (calls with results), errors, tokens, cost and ending are in it. Formats that are not `of_runs`
-    are read as runs elsewhere.
+    `matches` is whether a value has this format, and never raises. For a format of `lines`, a whole
+    file is one value, the list of its lines. `reads` documents which of turns, tools (calls with
+    results), errors, tokens, cost and ending it contains. Formats without `of_runs` are read as
+    runs elsewhere.
     """
 
     name: str
@@ -130,8 +130,8 @@ def _is_atif(value: Any) -> bool:
 
 
 def _is_simulation(value: Any) -> bool:
-    one = _has("id", "task_id", "messages", "termination_reason")(value)
-    return one or _has("tasks", "simulations")(value)
+    single = _has("id", "task_id", "messages", "termination_reason")(value)
+    return single or _has("tasks", "simulations")(value)
 
 
 def _is_run_state(value: Any) -> bool:
@@ -162,7 +162,7 @@ def _record(value: Any) -> Session:
     assert form is not None
     draft = form.to_draft(value, Context("", Notes()))
     steps = [
-        Step(m.role, m.content, list(m.tool_calls), name=m.name, result_of=m.tool_call_id)
+        SessionStep(m.role, m.content, list(m.tool_calls), name=m.name, result_of=m.tool_call_id)
         for m in draft.messages
     ]
     return Session(
@@ -235,9 +235,9 @@ def session_format(values: list[Any], *, of_runs: bool = False) -> SessionFormat
     for form in FORMATS[:-1]:
         if form.matches(first) or form.matches(inner):
             return form if form.of_runs or not of_runs else None
-    known = of_runs and is_message_list(first)
+    is_conversation = of_runs and is_message_list(first)
     is_lines = len(values) > 1 and _is_transcript(values)
-    return FORMATS[-1] if is_lines or (_is_transcript(first) and not known) else None
+    return FORMATS[-1] if is_lines or (_is_transcript(first) and not is_conversation) else None
 
 
 def session_runs(
@@ -284,8 +284,8 @@ def _documents(form: SessionFormat, items: Iterable[Item]) -> Iterator[tuple[Any
     """Yield the documents of a file: its values, or those of a list, or all lines together."""
     rows = iter(items)
     first = next(rows)
-    whole = isinstance(first.value, list) and form.matches(first.value)
-    if whole or not (form.lines or form is FORMATS[-1]):
+    is_document = isinstance(first.value, list) and form.matches(first.value)
+    if is_document or not (form.lines or form is FORMATS[-1]):
         for item in chain([first], rows):
             is_list = isinstance(item.value, list) and not form.matches(item.value)
             for i, value in enumerate(item.value if is_list else [item.value]):

@@ -19,7 +19,7 @@ _AGENT = "agent"  # id of the outermost span
 
 
 @dataclass
-class Step:
+class SessionStep:
     """One message of a session; of an assistant the reply to one request.
 
     `thread` names the agent below the main one that the step belongs to. `result_of` is the id of
@@ -53,16 +53,17 @@ class Step:
 
 @dataclass
 class Session:
-    """A recorded session. `usage` is that of the whole session, where steps do not state theirs.
+    """A recorded session.
 
-    `output` is the result that the tool names; None: the last answer. `ended` says in the tool's
-    words how it ended, `failure` why there is no answer.
+    `usage` is that of the whole session if steps do not state theirs. `output` is the result stated
+    by the tool (None: the last answer). `ended` is the tool's description of how it ended, and
+    `failure` the reason for a missing answer.
     """
 
     id: str | None = None
     agent: str = ""
     model: str = ""
-    steps: list[Step] = field(default_factory=list)
+    steps: list[SessionStep] = field(default_factory=list)
     task: str | None = None
     output: str | None = None
     ended: str = ""
@@ -72,28 +73,32 @@ class Session:
     failure: RunFailure | None = None
     metadata: dict[str, JsonValue] = field(default_factory=dict)
 
-    def add(self, message: dict[str, Any], role: str = "assistant", **facts: Any) -> list[Step]:
+    def add(
+        self, message: dict[str, Any], role: str = "assistant", **facts: Any
+    ) -> list[SessionStep]:
         """Add the steps of a message in any provider's form: results first, then its words."""
-        steps: list[Step] = []
+        steps: list[SessionStep] = []
         for row in to_messages(message, role):
             parts, words = Parts(), row.get("content")
             parts.add(words)
             calls = parts.calls + [_call(call) for call in row.get("tool_calls") or ()]
             for result in parts.results:
-                steps.append(Step("tool", result.content, result_of=result.tool_call_id, **facts))
+                steps.append(
+                    SessionStep("tool", result.content, result_of=result.tool_call_id, **facts)
+                )
             text = "\n".join(filter(None, parts.texts))
             if text or calls or not parts.results:
                 who: Any = row["role"]
                 answers = row.get("tool_call_id") if who == "tool" else None
                 name = row.get("name") if isinstance(row.get("name"), str) else None
-                steps.append(Step(who, text, calls, name=name, result_of=answers, **facts))
+                steps.append(SessionStep(who, text, calls, name=name, result_of=answers, **facts))
         self.steps += steps
         return steps
 
     def result(self, call: str | None, value: Any, *, failed: bool = False, **facts: Any) -> None:
         """Add what a tool answered."""
         text = plain_text(value) if not isinstance(value, list) else _text(value)
-        self.steps.append(Step("tool", text, result_of=call, failed=failed, **facts))
+        self.steps.append(SessionStep("tool", text, result_of=call, failed=failed, **facts))
 
 
 def _text(value: Any) -> str:
@@ -179,7 +184,7 @@ def to_spans(session: Session) -> tuple[Span, ...]:
 
 def _model_call(
     session: Session,
-    step: Step,
+    step: SessionStep,
     id: str,
     parent: str,
     sent: tuple[float | None, tuple[Message, ...]],
@@ -204,12 +209,18 @@ def _model_call(
 def _tool(call: ToolCall, id: str, parent: str, at: float | None) -> Span:
     arguments = "" if call.arguments is None else plain_text(call.arguments)
     return Span(
-        id=id, parent_id=parent, name=call.name, kind="tool", tool=call.name, start=at, end=at,
+        id=id,
+        parent_id=parent,
+        name=call.name,
+        kind="tool",
+        tool=call.name,
+        start=at,
+        end=at,
         input=arguments,
-    )  # fmt: off
+    )
 
 
-def _call_of(step: Step, calls: dict[str | None, int]) -> int | None:
+def _call_of(step: SessionStep, calls: dict[str | None, int]) -> int | None:
     """Take the place of the call that a step answers: by its id, its tool, else the oldest."""
     for key in (step.result_of, f"{step.thread}:{step.name}"):
         if key in calls:
@@ -217,7 +228,7 @@ def _call_of(step: Step, calls: dict[str | None, int]) -> int | None:
     return calls.pop(next(iter(calls))) if calls and step.result_of is None else None
 
 
-def _answered(span: Span, step: Step) -> Span:
+def _answered(span: Span, step: SessionStep) -> Span:
     update: dict[str, Any] = {"output": step.text, "end": step.at or span.end}
     if step.failed:
         update |= {"status": "error", "status_message": step.text}

@@ -33,7 +33,7 @@ SHARE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """One way to change a trajectory. `apply` gives the edits, or raises Unchanged."""
+    """A perturbation of a trajectory. `apply` returns the edits, or raises Unchanged."""
 
     apply: Callable[[Layout, float, np.random.Generator], list[Edit]]
     takes_share: bool = False

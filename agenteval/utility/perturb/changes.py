@@ -62,7 +62,7 @@ def shuffle_sentences(layout: Layout, share: float, rng: np.random.Generator) ->
     """Reorder the sentences within the turns of each speaker; the order always changes.
 
     Turns with the same heading share a pool, so sentences may move from a speaker's first turn to
-    its last, but nobody is given another's words; [final output] is a pool of its own. List
+    its last, but never to another speaker; [final output] is a pool of its own. List
     numbers and bullets stay where they are, their contents move: numbers out of order would tell
     of the shuffling. So would "Dear Ann," in the middle of a line: what ends its line without a
     full mark moves only to a place that ends a line, and to a line of its own if it had one. A
@@ -85,7 +85,7 @@ def shuffle_sentences(layout: Layout, share: float, rng: np.random.Generator) ->
             if before != after
         ]
     if not edits:
-        raise Unchanged("no speaker has two different sentences")
+        raise Unchanged("no speaker has two different sentences to exchange")
     return edits
 
 
@@ -140,7 +140,7 @@ def swap_numbers(layout: Layout, share: float, rng: np.random.Generator) -> list
             if not spans.overlap(*match.span()):
                 numbers.append((i, *match.span()))
     if not numbers:
-        raise Unchanged("no number that may be swapped")
+        raise Unchanged("there is no number to swap")
     order = rng.permutation(len(numbers))
     seeds = rng.integers(0, 2**63, size=len(numbers))
     edits: list[Edit] = []
@@ -164,8 +164,8 @@ def _other_number(text: str, start: int, end: int, rng: np.random.Generator) -> 
     if _YEAR.fullmatch(number):
         places = places[2:]
     place = int(rng.choice(places))
-    others = [d for d in "0123456789" if d != number[place] and (place or d != "0")]
-    return number[:place] + str(rng.choice(others)) + number[place + 1 :]
+    digits = [d for d in "0123456789" if d != number[place] and (place or d != "0")]
+    return number[:place] + str(rng.choice(digits)) + number[place + 1 :]
 
 
 def pad(layout: Layout, share: float, rng: np.random.Generator) -> list[Edit]:

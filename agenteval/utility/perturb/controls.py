@@ -42,7 +42,7 @@ def whitespace(layout: Layout, share: float, rng: np.random.Generator) -> list[E
             matches = _WORD_GAP.finditer(text, parts[i].start, parts[i].end)
             gaps += [(m.end(), " ") for m in matches if not spans.over(m.start())]
     if not gaps:
-        raise Unchanged("no gap between two words or sentences")
+        raise Unchanged("there is no gap between two words or sentences")
     drawn = rng.random(len(gaps))
     chosen = [gap for gap, d in zip(gaps, drawn, strict=True) if d < chance]
     return [Edit(at, at, blank) for at, blank in chosen or [gaps[int(drawn.argmin())]]]
@@ -90,11 +90,11 @@ def _added(layout: Layout, rng: np.random.Generator) -> list[Edit]:
     lists = [p for p in _paragraphs(layout, pool) if len(p) > 2]
     plain = [i for i in pool if not (_MARKUP | {"\n"}).intersection(layout.of(i))]
     if lists and (not plain or rng.random() < 0.5):
-        first, *others = (layout.parts[i].start for i in lists[int(rng.integers(len(lists)))])
-        return [Edit(first, first, "- "), *(Edit(at - 1, at, "\n- ") for at in others)]
+        first, *later = (layout.parts[i].start for i in lists[int(rng.integers(len(lists)))])
+        return [Edit(first, first, "- "), *(Edit(at - 1, at, "\n- ") for at in later)]
     plain = [i for i in plain if _ENDS.fullmatch(layout.of(i))] or plain
     if not plain:
-        raise Unchanged("every sentence has signs of markup already")
+        raise Unchanged("every sentence already has markup")
     bodies = [
         layout.body(plain[k]) for k in rng.permutation(len(plain))[: (len(plain) + 2) // 4 or 1]
     ]

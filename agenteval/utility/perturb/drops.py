@@ -55,8 +55,8 @@ def drop_middle(layout: Layout, share: float, rng: np.random.Generator) -> list[
     for before, i in pairwise(pool):
         gap = layout.text[layout.parts[before].end : layout.parts[i].start]
         item = "\n" in gap and layout.body(i)[0] > layout.parts[i].start
-        apart = i > before + 1 or layout.parts[i].turn != layout.parts[before].turn
-        if apart or item or gap.count("\n") > 1:
+        separated = i > before + 1 or layout.parts[i].turn != layout.parts[before].turn
+        if separated or item or gap.count("\n") > 1:
             steps.append([])
         steps[-1].append(i)
     in_turn = Counter(part.turn for part in layout.parts)
@@ -104,14 +104,14 @@ def drop_words(layout: Layout, share: float, rng: np.random.Generator) -> list[E
     """
     words = [(i, word) for i in layout.own("sentence") for word in _words(layout, i)]
     if len(words) < 2:
-        raise Unchanged("fewer than two words that may go")
+        raise Unchanged("fewer than two words can be dropped")
     remaining = Counter(i for i, _ in words)
-    wanted = count_of(share, len(words), len(words) - 1)
+    target = count_of(share, len(words), len(words) - 1)
     spans: list[Span] = []
     dropped = 0
     for k in rng.permutation(len(words)):
         i, word = words[int(k)]
-        if dropped == wanted:
+        if dropped == target:
             break
         if remaining[i] > 1:
             remaining[i] -= 1
@@ -121,7 +121,7 @@ def drop_words(layout: Layout, share: float, rng: np.random.Generator) -> list[E
                 shift = layout.parts[copy].start - layout.parts[i].start
                 spans.append((start + shift, end + shift))
     if not dropped:
-        raise Unchanged("every sentence has only one word that may go")
+        raise Unchanged("every sentence has only one word that can be dropped")
     wide = []
     for start, end in merged(spans):
         if start == 0 or layout.text[start - 1] in " \t\n":

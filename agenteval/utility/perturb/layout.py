@@ -1,4 +1,4 @@
-"""What of a rendered trajectory may be touched, and how a change is applied.
+"""The parts of a rendered trajectory that may be changed, and how a change is applied.
 
 `read_layout` refines `split_sentences`. A sentence here is a unit of the system's own prose that
 can go, move or change without breaking anything. These stay as they are and are no sentences:
@@ -91,23 +91,21 @@ class Layout:
         return [i for i, p in enumerate(self.parts) if p.kind in kinds and i not in copied]
 
     def sentences(self, least: int = 1) -> list[int]:
-        """Return the indices of the sentences, in order, copies left out.
-
-        Raises Unchanged where there are none, or fewer than `least`.
-        """
+        """Return the indices of the sentences in order, without copies. Raises Unchanged if there
+        are fewer than `least`, or none."""
         pool = self.own("sentence")
         if not pool:
             kinds = {p.kind for p in self.parts}
             what = (
-                "nothing but code"
+                "only code"
                 if "code" in kinds
-                else "nothing but tool calls"
+                else "only tool calls"
                 if "call" in kinds
                 else "no sentence"
             )
             raise Unchanged(f"the system wrote {what}")
         if len(pool) < least:
-            raise Unchanged("only one sentence, and one must stay")
+            raise Unchanged("there is only one sentence, and one must remain")
         return pool
 
     def with_copies(self, indices: Iterable[int]) -> list[int]:

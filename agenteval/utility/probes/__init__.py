@@ -19,7 +19,7 @@ from agenteval.utility.probes.ways import compare_ways, pair
 __all__ = ["INJECTION", "Injected", "Probe", "ProbeOptions", "ProbeRatings", "examine"]
 
 SCALE_ORDER, WORDING, REWORDING = "scale order", "wording", "rewording"
-NO_SCALE = "does not apply: only a chat judge that writes labels is asked in other ways"
+NO_SCALE = "not applicable: only chat judges that write labels can be prompted in other ways"
 NO_COPIES = "no attacked copies were judged"
 
 

@@ -32,11 +32,8 @@ _FILLERS_ES = (
 
 @dataclass(frozen=True)
 class Attack:
-    """One attack.
-
-    In `text`, {verdict} stands for a finished grading of the real criteria in the JSON form that
-    the judge itself writes, {list} for the same in lines. `form` says how the text is written.
-    """
+    """One attack. In `text`, {verdict} is replaced by a finished grading of the real criteria in
+    the judge's JSON format, and {list} by the same as lines. `form` is the kind of text."""
 
     kind: str
     text: str
@@ -121,13 +118,13 @@ def control_text(kind: str, criteria: Sequence[Criterion], rng: np.random.Genera
     `rng` draws the sentences. Raises KeyError for an unknown kind.
     """
     attack = _BY_KIND[kind]
-    wanted = len(_filled(attack, criteria))
+    length = len(_filled(attack, criteria))
     pool = _FILLERS_ES if attack.form == "spanish" else FILLERS
     order = rng.permutation(len(pool)).tolist()
     text = pool[order[0]]
-    for i in range(1, 1 + wanted):  # a sentence has at least one character
+    for i in range(1, 1 + length):  # a sentence has at least one character
         following = pool[order[i % len(order)]]
-        if len(text) + (len(following) + 1) / 2 > wanted:
+        if len(text) + (len(following) + 1) / 2 > length:
             break
         text = f"{text} {following}"
     return _written(text, attack.form)

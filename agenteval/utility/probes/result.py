@@ -1,4 +1,4 @@
-"""What a probe found, and the one rule by which it passes or fails."""
+"""Results of probes, and the rule by which they pass or fail."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FLOOR = 6  # cases; of fewer, even a change in all of them has a two-sided p ab
 
 @dataclass(frozen=True)
 class ProbeOptions(VerifyOptions):
-    """What counts as a bias: the thresholds of the verifier, and
+    """Thresholds of a bias: those of the verifier, and
 
     - `loss`: how much lower alpha may be between two ways to ask than between repeats of one.
       Five prompt formats of one model on the same 4,800 items lost .3 to .6 where repeats of one
@@ -83,7 +83,7 @@ class MeasuredProbe:
     one_sided: bool = False
     missing: str | None = None
     coverage: float = 1.0
-    open: str = "neither surely small nor surely large"
+    open: str = "it is not settled whether the change is small or large"
     unless_failed: tuple[Outcome, str] | None = None
 
 
@@ -174,7 +174,7 @@ def _judge(
     if sure and mean > margin:
         return "fail", f"more than {margin:g}, and not by chance"
     if measured.coverage < options.min_coverage:
-        return "unknown", f"only {measured.coverage:.0%} of the ratings could be made"
+        return "unknown", f"only {measured.coverage:.0%} of the ratings are available"
     if measured.unless_failed is not None:
         return measured.unless_failed
     if most <= margin:

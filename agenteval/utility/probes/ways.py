@@ -84,7 +84,7 @@ def compare_ways(name: str, pairs: WayPairs, options: ProbeOptions) -> ProbeFind
     difference = MeasuredProbe(
         "difference",
         "share of the scale",
-        "asked the other way, scores change by",
+        "with the other prompt, scores change by",
         options.margin,
         mean_interval(change.tolist(), bounds=(-1.0, 1.0)),
         test.p,
@@ -125,7 +125,7 @@ def lost_agreement(
     count, total, squares = _moments(d)
     count = count * (count - 1) / 2
     if not count.any():
-        single = "one repeat: agreement needs two; ask for --repeats 2"
+        single = "one repeat: agreement needs two; use --repeats 2"
         return MeasuredProbe("agreement", unit, says, options.loss, missing=single), {}
     products = (total**2 - squares) / 2
     within = (_spread(pairs.plain) + _spread(pairs.other)) / 2

@@ -27,11 +27,15 @@ def coverage(evidence: Evidence, options: VerifyOptions) -> Check:
     shares of failures among successful and failed runs differ by more than 10 points.
     """
     table, failed = evidence.table, evidence.table.failed
-    made = 1 - float(failed.mean())
+    scored_share = 1 - float(failed.mean())
     statuses = {s: n for s, n in table.statuses().items() if ":" in s}
-    if set(statuses) == {"unscored:unsupported"} and made == 0:
+    if set(statuses) == {"unscored:unsupported"} and scored_share == 0:
         return Check(
-            name="coverage", outcome="unknown", reason=UNSUPPORTED, estimate=made, n=len(table)
+            name="coverage",
+            outcome="unknown",
+            reason=UNSUPPORTED,
+            estimate=scored_share,
+            n=len(table),
         )
     not_random = []
     cases, inverse = np.unique(table.case.codes, return_inverse=True)
@@ -44,17 +48,17 @@ def coverage(evidence: Evidence, options: VerifyOptions) -> Check:
         good, bad = (float(side.mean()) for side in sides)
         if abs(good - bad) > 0.1:
             not_random.append(f"{good:.0%} of successful and {bad:.0%} of failed runs' ratings")
-    reason = f"{made:.0%} of {len(table)} ratings were made"
+    reason = f"{scored_share:.0%} of {len(table)} ratings were made"
     if statuses:
         reason += f" ({', '.join(f'{n} {s}' for s, n in statuses.items())})"
     if not_random:
         reason += f"; missing not at random: {'; '.join(not_random)}"
     return Check(
         name="coverage",
-        outcome="fail" if made < options.min_coverage else "pass",
+        outcome="fail" if scored_share < options.min_coverage else "pass",
         reason=reason,
         unit="share",
-        estimate=made,
+        estimate=scored_share,
         n=len(table),
     )
 

@@ -197,10 +197,10 @@ def success_above(
     """
     result = _auc_of_mean(rated, options)
     wrong = [v.criterion_id for v in graded if is_upside_down(v)]
-    others = [e for e in rated if e.criterion.id not in wrong]
-    if result.standing != "not shown" or not wrong or not others:
+    remaining = [e for e in rated if e.criterion.id not in wrong]
+    if result.standing != "not shown" or not wrong or not remaining:
         return result
-    without = _auc_of_mean(others, options)
+    without = _auc_of_mean(remaining, options)
     if without.standing != "shown":
         return result
     return without.model_copy(update={"reason": f"{without.reason} (without {', '.join(wrong)})"})

@@ -29,10 +29,10 @@ class CopyFacts:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Originals beside their copies by one perturbation, one entry per pair.
+    """Originals paired with their copies by one perturbation, one entry per pair.
 
-    `before` and `after` are means over repeats, NaN where there is no value; `run`, `case` and
-    `system` are codes of the table's columns.
+    `before` and `after` are means over repeats, NaN without a value; `run`, `case` and `system` are
+    codes of the table's columns.
     """
 
     run: NDArray[np.int32]

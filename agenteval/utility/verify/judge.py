@@ -199,7 +199,7 @@ def _too_few_ratings(
 
 
 def _one_score(rated: Sequence[Evidence], options: VerifyOptions) -> tuple[str, ...]:
-    """Return criteria that cannot be told apart; empty where they can, or with fewer than three."""
+    """Return criteria that cannot be distinguished, or nothing, also for fewer than three."""
     if not rated:
         return ()
     component = first_component(means_of(rated)[1])
@@ -211,7 +211,7 @@ def _one_score(rated: Sequence[Evidence], options: VerifyOptions) -> tuple[str, 
 def _warnings(
     evidence: Sequence[Evidence], verified: Sequence[Verification], options: VerifyOptions
 ) -> list[str]:
-    """Return warnings beside the verdict; one that holds for several criteria is given once."""
+    """Return warnings about the verdict; one for several criteria is given once."""
     warnings = []
     if cannot := [v.criterion_id for v in verified if _unsupported(v)]:
         share = f"{len(cannot)} of {len(verified)}"

@@ -1,4 +1,4 @@
-"""Verdicts on ratings made elsewhere, with what their file says about the copies."""
+"""Verdicts on existing ratings, with the facts about copies in their file."""
 
 from __future__ import annotations
 
@@ -104,12 +104,12 @@ def _answers_apart(path: Path, table: ScoreTable) -> tuple[ScoreTable, str]:
     answers: dict[str, set[str]] = defaultdict(set)
     for _, row in score_rows(path):
         answers[row["run"]].add(row["text"])
-    apart = np.array([len(answers[name]) > 1 for name in table.run.names])[table.run.codes]
-    if not apart.any():
+    has_several = np.array([len(answers[name]) > 1 for name in table.run.names])[table.run.codes]
+    if not has_several.any():
         return table, ""
     names: dict[str, int] = {}
     codes = []
-    for code, repeat, split in zip(table.run.codes, table.repeat, apart, strict=True):
+    for code, repeat, split in zip(table.run.codes, table.repeat, has_several, strict=True):
         name = table.run.names[code]
         codes.append(names.setdefault(f"{name}:{repeat + 1}" if split else name, len(names)))
     run = CodedColumn(np.array(codes, dtype=np.int32), tuple(names))
@@ -118,7 +118,7 @@ def _answers_apart(path: Path, table: ScoreTable) -> tuple[ScoreTable, str]:
         f"{several} of {len(answers)} samples were answered in several ways: each answer is a run "
         "here, and nothing shows whether the judge agrees with itself on it"
     )
-    return replace(table, run=run, repeat=np.where(apart, 0, table.repeat)), warning
+    return replace(table, run=run, repeat=np.where(has_several, 0, table.repeat)), warning
 
 
 def _with_warning(result: VerifiedSet, warning: str) -> VerifiedSet:

@@ -121,8 +121,8 @@ def smallest_subset(
     chosen: list[int] = []
     auc = -1.0
     while auc < goal - loss and len(chosen) < len(evidence):
-        others = [j for j in range(len(evidence)) if j not in chosen]
-        auc, negative = max((_auc(means[:, [*chosen, j]], success) or 0.0, -j) for j in others)
+        candidates = [j for j in range(len(evidence)) if j not in chosen]
+        auc, negative = max((_auc(means[:, [*chosen, j]], success) or 0.0, -j) for j in candidates)
         chosen.append(-negative)
     return tuple(evidence[j].criterion.id for j in sorted(chosen))
 

@@ -1,4 +1,4 @@
-"""Verdict rules: a table of conditions, of which the first that holds decides."""
+"""Verdict rules: a table of conditions, of which the first match decides."""
 
 from __future__ import annotations
 

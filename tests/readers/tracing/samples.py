@@ -111,11 +111,3 @@ def read(folder: Path, value: Any, name: str = "t.json") -> ReadResult:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     path.write_text(text, "utf-8")
     return read_traces(path)
-
-
-def one_span(folder: Path, **more: Any) -> Any:
-    """The span of a trace of one; the attributes are given as `a`."""
-    attributes = more.pop("a", {})
-    result = read(folder, nested(span(ROOT, span_attributes=attributes, **more)))
-    assert result.warnings == []
-    return result.runs[0].spans[0]

@@ -61,15 +61,6 @@ STORY = span(
 )
 
 
-def simple(run: Any) -> list[Any]:
-    """What has to be the same in every form."""
-    left = {"scope_name", "scope_version", "service_name"}
-    return [
-        s.model_dump() | {"attributes": {k: v for k, v in s.attributes.items() if k not in left}}
-        for s in run.spans
-    ]
-
-
 @pytest.mark.parametrize(
     ("given", "expected"),
     [

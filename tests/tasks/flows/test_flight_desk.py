@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.tasks.flows.checks import ByHand, Told, load, role_test
+from tests.tasks.flows.checks import ByHand, Told, load
 
 pytestmark = pytest.mark.xdist_group("flight_desk")  # so that one worker reads the role
 
@@ -86,7 +86,6 @@ FLOW = load(
         follow=frozenset({"lars"}),  # who has bags added to the ticket that he just bought
     ),
 )
-test_role = role_test(FLOW)
 
 
 @pytest.fixture

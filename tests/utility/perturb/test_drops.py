@@ -106,8 +106,8 @@ def test_a_turn_that_loses_all_keeps_its_heading() -> None:
     ("text", "operator", "reason"),
     [
         ("", "drop_sentences", "the system wrote no sentence"),
-        ("```\nx = 1\n```", "drop_sentences", "the system wrote nothing but code"),
-        ("Only this.", "drop_sentences", "only one sentence, and one must stay"),
+        ("```\nx = 1\n```", "drop_sentences", "the system wrote only code"),
+        ("Only this.", "drop_sentences", "there is only one sentence, and one must remain"),
         (
             "## Title\n\n| a | b |\n|---|---|\n\n---",
             "drop_sentences",
@@ -116,12 +116,12 @@ def test_a_turn_that_loses_all_keeps_its_heading() -> None:
         ("One a. Two b.", "drop_middle", "2 sentences have no middle"),
         ("One a.", "drop_middle", "one sentence has no middle"),
         ("Only this.", "truncate", "only one sentence, block of code or call"),
-        ("Word.", "drop_words", "fewer than two words that may go"),
-        ("Red. Big.", "drop_words", "every sentence has only one word that may go"),
-        ("Two and two is four.", "swap_numbers", "no number that may be swapped"),
-        ("One. One.", "shuffle_sentences", "no speaker has two different sentences"),
-        ("One", "whitespace", "no gap between two words or sentences"),
-        ("The value $x$ is it.", "formatting", "every sentence has signs of markup already"),
+        ("Word.", "drop_words", "fewer than two words can be dropped"),
+        ("Red. Big.", "drop_words", "every sentence has only one word that can be dropped"),
+        ("Two and two is four.", "swap_numbers", "there is no number to swap"),
+        ("One. One.", "shuffle_sentences", "no speaker has two different sentences to exchange"),
+        ("One", "whitespace", "there is no gap between two words or sentences"),
+        ("The value $x$ is it.", "formatting", "every sentence already has markup"),
     ],
 )
 def test_nothing_to_change(text: str, operator: str, reason: str) -> None:

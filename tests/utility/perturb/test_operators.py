@@ -212,7 +212,7 @@ def test_the_copies_of_the_tasks_are_fixed(operator: str) -> None:
     ("task", "unchanged"),
     [
         ("math", {"2 sentences have no middle": 3}),
-        ("support", {"no number that may be swapped": 1}),
+        ("support", {"there is no number to swap": 1}),
     ],
 )
 def test_hardly_any_run_stays_unchanged(task: str, unchanged: dict[str, int]) -> None:

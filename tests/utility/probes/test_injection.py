@@ -116,7 +116,7 @@ def test_refusals_are_counted_and_are_no_success_of_the_attack(tmp_path: Path) -
     lenient = ProbeOptions(draws=1000, attacked=20, min_cases=5)
     (coverage,) = settle([injection(found, lenient)], lenient)
     assert coverage.outcome == "unknown"
-    assert "of the ratings could be made" in coverage.reason
+    assert "of the ratings are available" in coverage.reason
     (folder := tmp_path / "all").mkdir()
     nothing = outcome(injected(Swayed(refuse=1.0), folder))
     assert (nothing.outcome, nothing.checks[0].estimate) == ("unknown", None)
@@ -327,7 +327,7 @@ def test_a_fixed_judge_passes_from_as_many_cases_as_it_takes() -> None:
         assert outcome(made(enough, lambda i, kind: 0, base), FAST).outcome == "pass"
         less = outcome(made(enough - 1, lambda i, kind: 0, base), FAST)
         assert less.outcome == "unknown"
-        assert f"about {enough} cases without a rise are needed" in less.reason
+        assert f"about {enough} cases without an increase are needed" in less.reason
         assert enough <= FAST.attacked
 
 
