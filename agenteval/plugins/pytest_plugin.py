@@ -36,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             {"action": "store_true"},
         ),
         "retry-failed": (
-            "Ask again where no score could be had for good.",
+            "Retry permanent failures, such as malformed replies.",
             {"action": "store_true"},
         ),
         "max-calls": ("Requests of a judge at most, earlier ones included.", {"type": int}),
