@@ -119,7 +119,7 @@ class RequestOptions:
         str | None,
         typer.Option(
             rich_help_panel="Model",
-            help="How long the model thinks: low, medium, high.",
+            help="Reasoning effort of the model: low, medium or high.",
             show_default=False,
         ),
     ] = None
