@@ -24,5 +24,10 @@ def test_nothing_left_out_is_not_said_to_be(left: int, said: str) -> None:
 def test_the_help_names_every_perturbation(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "1000")
     told = " ".join(cli("verify", "--help").out.split())
-    listed = told.partition("Perturbation: ")[2].partition(".")[0].replace(" or ", ", ").split(", ")
+    listed = (
+        told.partition("Perturbation (repeatable): ")[2]
+        .partition(".")[0]
+        .replace(" or ", ", ")
+        .split(", ")
+    )
     assert sorted(listed) == sorted(OPERATORS)
