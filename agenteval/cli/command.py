@@ -63,7 +63,7 @@ class _Command(_Sections, typer.core.TyperCommand):
     pass
 
 
-class _Group(_Sections, typer.core.TyperGroup):
+class _SectionedGroup(_Sections, typer.core.TyperGroup):
     pass
 
 
@@ -71,7 +71,9 @@ class CommandApp(typer.Typer):
     """A command or a group of commands below `agenteval`."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(cls=_Group, add_completion=False, rich_markup_mode=None, **settings)
+        super().__init__(
+            cls=_SectionedGroup, add_completion=False, rich_markup_mode=None, **settings
+        )
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[_Function], _Function]:
         """Return a decorator that adds a function as a command."""
