@@ -17,6 +17,8 @@ from agenteval.store import Store
 from agenteval.store.labels import HumanLabel, LabelQueue, Labels
 from agenteval.text import plural
 
+ADJUDICATED = "adjudicated"  # the rater under whose name differences are settled
+
 
 @dataclass(frozen=True)
 class QueuePlan:
@@ -103,14 +105,17 @@ def labelled_queue(store: Store, name: str | None = None) -> LabelledQueue:
         newest_labels = labels.newest(items=queue.items)
     names = _names(judge)
     notes: Counter[str] = Counter()
+    usable: list[HumanLabel] = []
     builders: dict[str, TableBuilder] = {}
     for label in newest_labels:
         problem = _unusable(label, by_key, names)
         if problem:
             notes[problem] += 1
         elif label.status in ("scored", "not_applicable"):
-            builder = builders.setdefault(label.rater, TableBuilder())
-            _add(builder, label, by_key[label.criterion_key], names, items)
+            usable.append(label)
+    for label in [*usable, *_agreed(usable)]:
+        builder = builders.setdefault(label.rater, TableBuilder())
+        _add(builder, label, by_key[label.criterion_key], names, items)
     return LabelledQueue(
         queue=queue,
         judge=judge,
@@ -120,6 +125,29 @@ def labelled_queue(store: Store, name: str | None = None) -> LabelledQueue:
         sample=sample_of(queue, names),
         notes=tuple(f"{plural(n, 'label')} left out: {why}" for why, n in notes.items()),
     )
+
+
+def independent(people: Mapping[str, ScoreTable]) -> dict[str, ScoreTable]:
+    """Return the tables of raters who labelled by themselves, without the adjudication."""
+    return {rater: table for rater, table in people.items() if rater != ADJUDICATED}
+
+
+def _agreed(labels: Sequence[HumanLabel]) -> list[HumanLabel]:
+    """What raters agree on, as labels of the adjudication, once there is one.
+
+    Alone, the adjudicated labels would be of the runs on which raters differ: no random sample.
+    """
+    by_place: dict[tuple[str, str], list[HumanLabel]] = {}
+    for label in labels:
+        by_place.setdefault((label.item_key, label.criterion_key), []).append(label)
+    if not any(label.rater == ADJUDICATED for label in labels):
+        return []
+    return [
+        given[0].model_copy(update={"rater": ADJUDICATED})
+        for given in by_place.values()
+        if all(label.rater != ADJUDICATED for label in given)
+        and len({(label.status, label.label) for label in given}) == 1
+    ]
 
 
 def sample_of(queue: LabelQueue, names: Mapping[str, str]) -> Sample | None:

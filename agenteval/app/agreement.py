@@ -13,7 +13,7 @@ from agenteval.analysis.agreement import agree as agreement_of
 from agenteval.analysis.agreement_tables import AuditBy, JudgeAndRater, PanelOf, agreement_tables
 from agenteval.analysis.disagreement import disagreement_table, disagreements
 from agenteval.analysis.gates import Gate
-from agenteval.analysis.human_labels import LabelledQueue, labelled_queue
+from agenteval.analysis.human_labels import LabelledQueue, independent, labelled_queue
 from agenteval.analysis.label_audit import audit as audit_labels
 from agenteval.analysis.label_audit import with_and_without
 from agenteval.analysis.label_tables import LabelledBy, Replacing, label_tables
@@ -143,7 +143,7 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
         task = settings.task and Path(settings.task).name
         if stored:
             judges, task = judges or (stored.queue.source_key,), task or stored.queue.task
-            notes += stored.notes
+            notes += [f"labels of the queue {stored.queue.name!r}", *stored.notes]
         tables, criteria = _from_store(settings.store, judges, task, criteria, notes, unfinished)
     people: dict[str, ScoreTable] = {}
     if isinstance(labels, ScoreTable):
@@ -170,7 +170,8 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
         suspects = tuple(audit_labels(table))
         contradicted = {s.run for s in suspects if s.against}
         audits.append(AuditBy(judge, suspects, tuple(with_and_without(table, contradicted))))
-    among = agreement_among(people, criteria, thresholds) if len(people) > 1 else []
+    raters = independent(people)
+    among = agreement_among(raters, criteria, thresholds) if len(raters) > 1 else []
     labelled = [
         LabelledBy(
             judge,
@@ -183,7 +184,7 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
     ]
     tests = [
         Replacing(
-            judge, tuple(people), replacing(table, people, criteria, epsilon=settings.epsilon)
+            judge, tuple(raters), replacing(table, raters, criteria, epsilon=settings.epsilon)
         )
         for judge, table in tables.items()
         if settings.alt_test

@@ -32,7 +32,7 @@ from agenteval.store import Store
 from agenteval.store.browse import OriginalRun
 from agenteval.utility.page_runs import copy_diff
 from agenteval.view.experiments import judge_choices, judge_name, judge_of
-from agenteval.view.grid import across, page_number, turn_links, waiting_page
+from agenteval.view.grid import page_number, turn_links, waiting_page
 from agenteval.view.judge_index import JudgeIndex
 from agenteval.view.run import JudgedBy, levels_in_words, run_of
 from agenteval.view.server import Viewer, page_path, respond
@@ -44,17 +44,27 @@ _ROUND = 1e-9
 
 @dataclass(frozen=True)
 class Side:
-    """One of two sides: an index with the runs that take part, and the mean of each."""
+    """One of two sides: an index with the runs that take part, and the criteria (ids)."""
 
     name: str
     index: JudgeIndex
     rows: Mapping[str, Sequence[int]]  # pair → positions of its runs
-    values: NDArray[np.float64]
+    criteria: Sequence[str]
 
-    def mean(self, pair: str) -> float | None:
-        """Return the mean of a pair over its runs, None without a value."""
-        values = [self.values[i] for i in self.rows[pair] if not np.isnan(self.values[i])]
-        return float(sum(values) / len(values)) if values else None
+    def means(self, pairs: Sequence[str], criteria: Sequence[str]) -> NDArray[np.float64]:
+        """Return means over the runs of each pair (pairs, criteria), NaN without a value."""
+        rows = [i for pair in pairs for i in self.rows[pair]]
+        place = np.repeat(np.arange(len(pairs)), [len(self.rows[pair]) for pair in pairs])
+        columns = [self.index.column(criterion) for criterion in criteria]
+        values = self.index.means[np.ix_(rows, columns)].astype(np.float64)
+        known = ~np.isnan(values)
+        total = np.zeros((len(pairs), len(criteria)))
+        count = np.zeros((len(pairs), len(criteria)))
+        np.add.at(total, place, np.where(known, values, 0.0))
+        np.add.at(count, place, known)
+        means = np.full(total.shape, np.nan)
+        np.divide(total, count, out=means, where=count > 0)
+        return means
 
     def run(self, pair: str) -> OriginalRun:
         """Return the first run of a pair."""
@@ -141,28 +151,36 @@ def _side(
 ) -> Side:
     """Return a side on a criterion (id; "": the mean of all). Raises InputError for an unknown
     criterion or system."""
-    column = index.column(criterion)
-    if criterion and column < 0:
+    if criterion and index.column(criterion) < 0:
         raise InputError(f"{name} has no results on {criterion!r}", "criterion")
     if system is not None and system not in index.systems:
         systems = ", ".join(index.systems)
         raise InputError(f"there is no system {system!r}; there are: {systems}", "system")
-    values = index.means[:, column].astype(float) if criterion else across(index.means, mean=True)
+    criteria = [criterion] if criterion else [c.id for c in index.criteria]
     rows: dict[str, list[int]] = {}
     for i, run in enumerate(index.runs):
         if system is None or run.system == system:
             rows.setdefault(pair_of(run), []).append(i)
-    return Side(name, index, rows, values)
+    return Side(name, index, rows, criteria)
 
 
 def _pairs(first: Side, second: Side) -> list[PairedRun]:
-    """Return the common cases with a value on both sides, the largest difference first."""
-    pairs = []
-    for pair in first.rows:
-        if pair in second.rows:
-            a, b = first.mean(pair), second.mean(pair)
-            if a is not None and b is not None:
-                pairs.append(PairedRun(first.run(pair), second.run(pair), a, b))
+    """Return the common cases with a value on both sides, the largest difference first.
+
+    Means are over the criteria that both sides have a value on, so that a failure of one side on a
+    criterion does not look like a difference.
+    """
+    common = [pair for pair in first.rows if pair in second.rows]
+    criteria = [criterion for criterion in first.criteria if criterion in second.criteria]
+    a, b = (side.means(common, criteria) for side in (first, second))
+    both = ~(np.isnan(a) | np.isnan(b))
+    count = both.sum(axis=1)
+    of_a, of_b = (np.where(both, side, 0.0).sum(axis=1) for side in (a, b))
+    pairs = [
+        PairedRun(first.run(pair), second.run(pair), of_a[i] / count[i], of_b[i] / count[i])
+        for i, pair in enumerate(common)
+        if count[i]
+    ]
     return sorted(pairs, key=lambda p: (-round(abs(p.difference), 9), p.first.id))
 
 
@@ -194,7 +212,8 @@ def _sections(
     worse = [p for p in part if p.difference < -_ROUND]
     better = [p for p in part if p.difference > _ROUND]
     counts = (
-        (len(pairs), "common cases"),
+        (len(pairs), "common cases with values"),
+        (sum(p in sides[1].rows for p in sides[0].rows) - len(pairs), "without a common value"),
         (sum(p.difference < -_ROUND for p in pairs), "got worse" if other is None else "lower"),
         (sum(p.difference > _ROUND for p in pairs), "got better" if other is None else "higher"),
         (len(pairs) - _differing(pairs), "equal"),

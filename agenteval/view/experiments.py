@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 
 from starlette.concurrency import run_in_threadpool
@@ -14,8 +14,9 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from agenteval.records import Source
-from agenteval.records.table import column, table_of
+from agenteval.records.table import Estimate, column, table_of
 from agenteval.reporting.page import Listing, Page, PageSection, Text
+from agenteval.stats.proportion import proportion_interval
 from agenteval.store import Store
 from agenteval.store.browse import (
     BegunExperiment,
@@ -29,7 +30,11 @@ from agenteval.view.server import Viewer, page_path, respond, viewer_of
 
 MOST_COUNTED = 50_000  # planned cells up to which progress is counted before the page is sent
 _EVERY = 2.0  # seconds between two messages about progress
-_PASSED = {"planning": "pass", "workflows": "success"}  # the outcome of a trial that passed
+# Outcomes of trials that passed, and that did not; others are undecided. None: all others failed.
+_DECIDED: dict[str, tuple[str, str | None]] = {
+    "planning": ("pass", None),
+    "workflows": ("success", "failure"),
+}
 _GATES = {0: "passed", 4: "undecided", 5: "failed"}
 
 
@@ -44,10 +49,10 @@ class _ExperimentRow:
     verdict: str | None = column("verdict")
     gate: str | None = column("gate", hint="passes where the judge is trustworthy, as in `verify`")
     cost: float | None = column("cost of all calls", "money")
-    passed: float | None = column("pass rate", "share", "of runs whose success is known")
-    trend: float | None = column(
-        "trend", "signed", "pass rate minus that of the experiment before it on the same task"
+    passed: Estimate | None = column(
+        "pass rate", "share", "95% (Wilson) over runs or trials, taken as independent"
     )
+    decided: int | None = column("of", "count", "runs or trials whose success is known")
 
 
 @dataclass(frozen=True)
@@ -67,20 +72,20 @@ def experiments_page(viewer: Viewer, request: Request) -> Response:
     sources = dict(store.sources(trials=True))
     judges = dict(store.sources())
     experiments = begun_experiments(store)
-    rates = _pass_rates(store, experiments)
+    labels = {short([k])[0]: label for k, label in labelled_successes(store).items()}
     rows, links = [], {}
-    for experiment, rate in zip(experiments, rates, strict=True):
+    for experiment in experiments:
         key = experiment.source_key
         name = f"{experiment.name} {key[:8]}"
         links[name] = source_link(key, experiment.evaluator, judge=key in judges)
-        rows.append(_row(store, name, experiment, rate))
+        rows.append(_row(store, name, experiment, _pass_rate(store, experiment, labels)))
     source_keys = {experiment.source_key for experiment in experiments}
     for key, source in reversed(sources.items()):
         if key not in source_keys:  # stored before experiments were
             name = f"{source.model} {key[:8]}"
             links[name] = source_link(key, source.evaluator, judge=key in judges)
             rows.append(_row_of_source(store, name, key))
-    empty = ["task", "verdict", "gate", "cost", "passed", "trend"]
+    empty = ["task", "verdict", "gate", "cost", "passed", "decided"]
     table = table_of(_ExperimentRow, "experiments", "Experiments", rows, drop_empty=empty)
     nothing = Text(
         "Nothing is stored yet. Score some runs with `agenteval quantify`, or try `demo`."
@@ -152,8 +157,10 @@ def _row(store: Store, name: str, experiment: BegunExperiment, rate: _PassRate) 
         verdict=verdict,
         gate=gate,
         cost=store.usage(experiment.source_key).cost,
-        passed=rate.share,
-        trend=rate.trend,
+        passed=Estimate.of(proportion_interval(rate.passed, rate.decided))
+        if rate.decided
+        else None,
+        decided=rate.decided,
     )
 
 
@@ -170,7 +177,7 @@ def _row_of_source(store: Store, name: str, key: str) -> _ExperimentRow:
         gate=gate,
         cost=store.usage(key).cost,
         passed=None,
-        trend=None,
+        decided=None,
     )
 
 
@@ -188,42 +195,30 @@ def _day(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class _PassRate:
-    """Share of successful runs of an experiment on a task, and its change."""
+    """Successes of an experiment among the runs or trials whose success is known."""
 
-    task: str | None = None
-    share: float | None = None
-    trend: float | None = None
-
-
-def _pass_rates(store: Store, experiments: Sequence[BegunExperiment]) -> list[_PassRate]:
-    """Return the pass rate of every experiment, in their order (the latest first)."""
-    labels = {short([k])[0]: label for k, label in labelled_successes(store).items()}
-    rates: list[_PassRate] = []
-    before: dict[tuple[str, str], float] = {}
-    for experiment in reversed(experiments):
-        task, share = _pass_rate(store, experiment, labels)
-        group = experiment.evaluator, task or experiment.name
-        trend = share - before[group] if share is not None and group in before else None
-        if share is not None:
-            before[group] = share
-        rates.append(_PassRate(task, share, trend))
-    return rates[::-1]
+    task: str | None
+    passed: int
+    decided: int
 
 
 def _pass_rate(
     store: Store,
     experiment: BegunExperiment,
     labels: Mapping[str, tuple[str, bool | None]],
-) -> tuple[str | None, float | None]:
+) -> _PassRate:
+    """Count successes. Trials that failed, or whose verdict is undecided, are not counted."""
     judged = [labels[row] for row in experiment.rows if row in labels]
     if judged:
-        decided = [success for _, success in judged if success is not None]
+        known = [success for _, success in judged if success is not None]
         task = Counter(task for task, _ in judged).most_common(1)[0][0]
-        return task, sum(decided) / len(decided) if decided else None
-    word = _PASSED.get(experiment.evaluator.partition(".")[0])
-    outcomes = outcomes_of(store, experiment.source_key) if word else {}
-    total = sum(outcomes.values())
-    return None, outcomes.get(word or "", 0) / total if total else None
+        return _PassRate(task, sum(known), len(known))
+    passed, failed = _DECIDED.get(experiment.evaluator.partition(".")[0], ("", ""))
+    outcomes = outcomes_of(store, experiment.source_key)
+    decided = outcomes.get(passed, 0) + outcomes.get(failed or "", 0)
+    return _PassRate(
+        None, outcomes.get(passed, 0), sum(outcomes.values()) if failed is None else decided
+    )
 
 
 def judge_of(store: Store, wanted: str | None) -> tuple[str, Source] | None:

@@ -11,7 +11,7 @@ from agenteval.analysis.agreement import AgreeOptions
 from agenteval.analysis.agreement import agree as agreement_of
 from agenteval.analysis.agreement_tables import JudgeAndRater, agreement_tables
 from agenteval.analysis.disagreement import disagreement_table, disagreements
-from agenteval.analysis.human_labels import labelled_queue
+from agenteval.analysis.human_labels import ADJUDICATED, independent, labelled_queue
 from agenteval.analysis.label_tables import LabelledBy, label_tables
 from agenteval.analysis.labelled_means import calibrations, labelled_means
 from agenteval.analysis.panel import agreement_among
@@ -24,7 +24,6 @@ from agenteval.store import Store
 from agenteval.store.labels import HumanLabel, LabelQueue, Labels
 from agenteval.view.label_items import LabelCriterion, LabelItem, label_criteria, label_items
 
-ADJUDICATED = "adjudicated"  # the rater under whose name differences are settled
 _ACTIONS = {"skip": "skipped", "decline": "declined"}
 _MOST_EVIDENCE = 10_000  # characters
 
@@ -102,23 +101,15 @@ def save_form(
 
 
 def undo(store: Store, queue: LabelQueue, rater: str) -> str | None:
-    """Take back what the rater saved last in this queue, and return the item; None if there is
-    nothing. What was said before of the same item counts again."""
+    """Withdraw what the rater saved last in this queue, and return the item; None if there is
+    nothing. The item is open again, and the form shows what was chosen."""
     labels = Labels(store)
     mine = [x for x in labels.newest(rater=rater, items=queue.items) if x.criterion_key]
     if not mine:
         return None
+    withdrawn = {"status": "withdrawn", "label": None, "value": None}
     key = mine[-1].item_key
-    history = [x for x in labels.history(key) if x.rater == rater]
-    taken_back = []
-    for label in (x for x in mine if x.item_key == key):
-        before = [x for x in history if x.criterion_key == label.criterion_key][:-1]
-        earlier = before[-1] if before and before[-1].status != "withdrawn" else None
-        taken_back.append(
-            earlier
-            or label.model_copy(update={"status": "withdrawn", "label": None, "value": None})
-        )
-    labels.add(taken_back)
+    labels.add([x.model_copy(update=withdrawn) for x in mine if x.item_key == key])
     return key
 
 
@@ -188,7 +179,8 @@ def label_results(store: Store, name: str) -> tuple[list[Table], list[str]]:
         JudgeAndRater(model, rater, tuple(agreement_of(judge, table, criteria, AgreeOptions())))
         for rater, table in people.items()
     ]
-    among = agreement_among(people, criteria) if len(people) > 1 else []
+    raters = independent(people)
+    among = agreement_among(raters, criteria) if len(raters) > 1 else []
     by_rater = [
         LabelledBy(
             model,

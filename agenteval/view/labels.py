@@ -12,7 +12,7 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from agenteval.analysis.human_labels import QueuePlan, chosen_queue, drawn_queue
+from agenteval.analysis.human_labels import ADJUDICATED, QueuePlan, chosen_queue, drawn_queue
 from agenteval.analysis.rating_sources import StoredJudge
 from agenteval.analysis.sampling import By
 from agenteval.errors import InputError
@@ -21,7 +21,6 @@ from agenteval.reporting.page import Listing, Page, PageSection, Text
 from agenteval.store.labels import LabelQueue, Labels
 from agenteval.view.grid import filtered_runs
 from agenteval.view.labelling import (
-    ADJUDICATED,
     differences,
     label_results,
     revealed,

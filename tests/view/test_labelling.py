@@ -75,17 +75,22 @@ def test_undo_takes_back_the_last_item_and_shows_what_was_chosen(
         assert Labels(opened).raters() == {"ann": 9}
 
 
-def test_a_label_is_replaced_and_undo_brings_the_former_back(rater: Browser, store: Path) -> None:
+def test_the_newest_label_counts_and_undo_goes_back_item_by_item(
+    rater: Browser, store: Path
+) -> None:
     page = rater.get("/label/item", queue="q", rater="ann").text
     for at in (0, 1):
         form = {"queue": "q", "rater": "ann", "item": item_of(page), **levels(page, at)}
         rater.send("/label/save", **form)
-    chosen = [set(levels(page, at).values()) for at in (0, 1)]
     with Store(store) as opened:
         labels = Labels(opened)
-        assert {x.label for x in labels.newest()} == chosen[1]
+        assert {x.label for x in labels.newest()} == set(levels(page, 1).values())
+        label(rater, "ann", 0)
+        assert labels.raters() == {"ann": 18}
         rater.send("/label/undo", queue="q", rater="ann")
-        assert {x.label for x in labels.newest()} == chosen[0]
+        assert {x.item_key for x in labels.newest()} == {item_of(page)}
+        rater.send("/label/undo", queue="q", rater="ann")
+        assert labels.newest() == []
         assert len(labels.history(item_of(page))) == 27
 
 
@@ -115,6 +120,14 @@ def test_differences_of_raters_are_adjudicated(rater: Browser, store: Path) -> N
     assert "ann says" in shown
     rater.send("/label/save", queue="q", rater="adjudicated", item=item, **other)
     assert "rater=adjudicated" not in rater.get("/label/results", queue="q").text
+    # the adjudication holds what raters agree on too, and is no third rater
+    other_item = item_of(rater.get("/label/item", queue="q", rater="ann").text)
+    for name in ("ann", "bob"):
+        rater.send("/label/save", queue="q", rater=name, item=other_item, **chosen)
+    report = agenteval.agree(store=store)
+    compared = {p.rater: {a.compared for a in p.criteria} for p in report.pairs}
+    assert compared["adjudicated"] == {2}
+    assert report.raters[0].raters == ("ann", "bob")
 
 
 @pytest.mark.parametrize(

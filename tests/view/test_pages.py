@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import html
+import json
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -113,8 +116,9 @@ def test_a_run_shows_text_levels_and_calls(pages: Browser, store: Path) -> None:
 def test_compare_lists_cases_by_their_difference(pages: Browser) -> None:
     page = pages.get("/compare", a="coder", b="duo", criterion="accuracy").text
     (tiles,) = re.findall(r'<dl class="tiles">(.*?)</dl>', page, re.S)
-    common, worse, better, equal = (int(n) for n in re.findall(r"<dd>(\d+)</dd>", tiles))
-    assert common == worse + better + equal == 20
+    common, without, worse, better, equal = (int(n) for n in re.findall(r"<dd>(\d+)</dd>", tiles))
+    assert (common, without) == (worse + better + equal, 0)
+    assert common == 20
     differences = [
         float(n) for n in re.findall(r'<tr><th.*?data-k="(-?[\d.]+)">[^<]*</td></tr>', page)
     ]
@@ -249,3 +253,55 @@ def test_what_is_not_finished_shows_its_progress(store: Path) -> None:
         (value,) = re.findall(r'<progress max="(\d+)" value="\d+"', page)
         assert int(value) == len(runs) * len(criteria) * repeats
         assert f"{stored:,} of {int(value):,} planned cells are done" in words(page)
+
+
+def test_a_failure_of_one_side_is_no_difference(browser: Open, store: Path) -> None:
+    """One system lost its results on a criterion: means are over what both sides have."""
+    with closing(sqlite3.connect(store)) as db, db:
+        (criterion,) = db.execute(
+            "SELECT item_key FROM items WHERE kind = 'criterion' AND id = 'accuracy'"
+        ).fetchone()
+        db.execute(
+            "UPDATE results SET status = 'unscored:parse', label = NULL, value = NULL "
+            "WHERE criterion_key = ? AND item_key IN (SELECT item_key FROM items WHERE "
+            "system = 'coder')",
+            (criterion,),
+        )
+        rest = (
+            "SELECT case_key, avg(value) FROM results JOIN items USING (item_key) WHERE "
+            "system = ? AND criterion_key != ? GROUP BY case_key"
+        )
+        by_hand = [
+            dict(db.execute(rest, (name, criterion)).fetchall()) for name in ("coder", "duo")
+        ]
+    page = browser().get("/compare", a="coder", b="duo").text
+    shown = [float(n) for n in re.findall(r'<tr><th.*?data-k="(-?[\d.]+)">[^<]*</td></tr>', page)]
+    expected = [by_hand[1][case] - by_hand[0][case] for case in by_hand[0]]
+    assert sorted(shown) == pytest.approx(sorted(d for d in expected if abs(d) > 1e-9), abs=1e-6)
+
+
+def test_undecided_trials_are_in_no_pass_rate(browser: Open, store: Path) -> None:
+    """Of four sessions one succeeded, one failed, and two have no verdict: 1 of 2 passed."""
+    with closing(sqlite3.connect(store)) as db, db:
+        (key,) = db.execute("SELECT source_key FROM sources").fetchone()
+        db.execute(
+            "INSERT INTO sources SELECT 'agent', 'workflows.sessions', 'bot', 'agent', record, "
+            "used FROM sources WHERE source_key = ?",
+            (key,),
+        )
+        items = [item for (item,) in db.execute("SELECT item_key FROM items LIMIT 4")]
+        for item, outcome in zip(items, ("success", "failure", "undecided", None), strict=True):
+            db.execute(
+                "INSERT INTO calls (call_id, source_key, item_key, variant, repeat, status, "
+                "outcome, record) VALUES (?, 'agent', ?, 'original', 0, 'done', ?, '{}')",
+                (item, item, outcome),
+            )
+        grid = {"rows": [], "repeats": 1, "variant": "", "criteria": []}
+        db.execute(
+            "INSERT INTO experiments VALUES "
+            "('e', 'agent', 'workflows.sessions', 'bot', 'l', ?, 1, 2)",
+            (json.dumps({"grids": [grid], "system": "a"}),),
+        )
+    (row,) = [r for r in browser().get("/").text.split("<tr>") if ">bot agent<" in r]
+    assert "50%" in row
+    assert re.search(r'data-k="2(\.0)?">2<', row)
