@@ -15,7 +15,7 @@ from typing import Any
 from agenteval.errors import InputError
 from agenteval.readers.chat_forms import first_of
 from agenteval.readers.loose_json import json_or_none
-from agenteval.readers.sessions.session import Session, SessionStep, tool_call, usage_of
+from agenteval.readers.sessions.session import Session, SessionStep, tool_call, total_of, usage_of
 from agenteval.readers.spans import seconds
 from agenteval.records import RunFailure
 
@@ -98,8 +98,9 @@ def _claude_message(
     ]
     used = message.get("usage")
     sent = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-    prompt = sum(used.get(name) or 0 for name in sent) if isinstance(used, dict) else None
-    step.usage = usage_of(prompt, first_of(used, "output_tokens"), line.get("costUSD"))
+    step.usage = usage_of(
+        total_of(used, sent), first_of(used, "output_tokens"), line.get("costUSD")
+    )
     step.model, step.finish = message.get("model"), message.get("stop_reason")
     if line.get("isApiErrorMessage") or step.model == "<synthetic>":
         step.model = step.usage = None
@@ -273,9 +274,11 @@ def _gemini_message(session: Session, row: dict[str, Any]) -> None:
     elif kind == "gemini":
         (step,) = session.add({"role": "assistant", "content": row.get("content")}, at=at)
         tokens = row.get("tokens")
-        counts = [first_of(tokens, name) or 0 for name in ("input", "tool", "output", "thoughts")]
-        if isinstance(tokens, dict):
-            step.usage = usage_of(counts[0] + counts[1], counts[2] + counts[3])
+        prompt, reply = (
+            total_of(tokens, ("input", "tool")),
+            total_of(tokens, ("output", "thoughts")),
+        )
+        step.usage = usage_of(prompt, reply)
         step.model, session.failure = row.get("model"), None
         for call in row.get("toolCalls") or ():
             step.calls.append(tool_call(call.get("name"), call.get("args"), call.get("id")))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import JsonValue
 
-from agenteval.readers.chat_forms import to_messages
+from agenteval.readers.chat_forms import first_of, to_messages
 from agenteval.readers.fields import plain_text
 from agenteval.readers.messages import Parts, is_answer
 from agenteval.readers.span_usage import amount, token_count
@@ -118,6 +119,13 @@ def tool_call(name: Any, arguments: Any, id: Any = None) -> ToolCall:
     if isinstance(arguments, str):
         arguments = decode_arguments(arguments)
     return ToolCall(name=str(name or ""), arguments=arguments, id=None if id is None else str(id))
+
+
+def total_of(counts: Any, names: Sequence[str]) -> int | None:
+    """Return the sum of the counts that a mapping states; None where it states none of them."""
+    stated = [token_count(first_of(counts, name)) for name in names]
+    known = [count for count in stated if count is not None]
+    return sum(known) if known else None
 
 
 def usage_of(prompt: Any, completion: Any, cost: Any = None, requests: Any = 1) -> Usage | None:

@@ -185,3 +185,26 @@ def test_a_value_of_another_type_is_read_or_refused_in_one_line(
             except InputError as error:
                 refusals.append(str(error))
     assert not any("\n" in line for line in refusals)
+
+
+@pytest.mark.parametrize(
+    ("usage", "prompt"),
+    [
+        ({"output_tokens": 5}, None),
+        ({"input_tokens": "many", "output_tokens": 5}, None),
+        ({"input_tokens": -3, "cache_read_input_tokens": 7, "output_tokens": 5}, 7),
+        ({"input_tokens": 2, "cache_read_input_tokens": 7, "output_tokens": 5}, 9),
+    ],
+)
+def test_tokens_that_are_not_stated_are_unknown_and_not_zero(
+    tmp_path: Path, usage: dict[str, object], prompt: int | None
+) -> None:
+    said = {"id": "m", "role": "assistant", "model": "c", "content": "Done.", "usage": usage}
+    lines = [
+        {"type": "user", "sessionId": "s", "uuid": "1", "message": {"content": "Do it."}},
+        {"type": "assistant", "sessionId": "s", "uuid": "2", "parentUuid": "1", "message": said},
+    ]
+    (run,) = read_traces(written(tmp_path, {"lines": lines})).runs
+    (span,) = [span for span in run.spans if span.kind == "llm"]
+    assert span.usage is not None
+    assert (span.usage.prompt_tokens, span.usage.completion_tokens) == (prompt, 5)
