@@ -118,13 +118,6 @@ class Labels:
         c = schema.labels.c
         return self._read(select(schema.labels).where(c.item_key == item_key).order_by(c.label_id))
 
-    def raters(self) -> dict[str, int]:
-        """Return how many labels of each rater count, by name."""
-        counts: dict[str, int] = defaultdict(int)
-        for label in self.newest():
-            counts[label.rater] += label.status in ("scored", "not_applicable")
-        return dict(counts)
-
     # -- queues ------------------------------------------------------------------------------------
 
     def add_queue(self, queue: LabelQueue) -> None:

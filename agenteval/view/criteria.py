@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlencode
 
 from pydantic import ValidationError
 from starlette.requests import Request
@@ -63,7 +62,6 @@ def criteria_page(viewer: Viewer, request: Request) -> Response:
         cards=cards,
         judge=f"{source.model} {key[:8]}",
         file=path,
-        changed="",
     )
 
 
@@ -84,7 +82,7 @@ def preview(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Respon
     if form.get("confirm"):
         criteria = tuple(after if c.id == before.id else c for c in loaded.criteria)
         save_criteria(path, CriteriaSet(task=loaded.task, criteria=criteria))
-        return RedirectResponse(f"/criteria?{urlencode({'changed': after.id})}", 303)
+        return RedirectResponse(f"/criteria#{after.id}", 303)
     key, source = resolve_source(viewer.store, None)
     cells = judged_cells(viewer.store, key).get(before.sha256, 0)
     same = after.sha256 == before.sha256

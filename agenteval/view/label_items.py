@@ -13,8 +13,6 @@ from agenteval.store import Store
 from agenteval.store.labels import HumanLabel, LabelQueue, Labels
 from agenteval.traces.evaluator import load_outlines
 
-MOST_LEVELS = 9  # that have a key
-
 
 @dataclass(frozen=True)
 class LabelItem:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
@@ -65,7 +66,7 @@ def test_the_newest_label_counts_and_the_others_are_its_history(store: Store) ->
     labels.add([said("bob", KEYS[0], status="withdrawn")])
     assert [x.rater for x in labels.newest(items=KEYS[:1])] == ["ann"]
     assert labels.newest(rater="bob") == []
-    assert labels.raters() == {"ann": 1}
+    assert Counter(x.rater for x in labels.newest()) == {"ann": 1}
 
 
 def test_each_rater_is_shown_what_is_open_and_skipped_items_last(store: Store) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -72,7 +73,7 @@ def test_undo_takes_back_the_last_item_and_shows_what_was_chosen(
     assert "1 of 4 runs labelled" in page
     assert page.count(" checked") == 9
     with Store(store) as opened:
-        assert Labels(opened).raters() == {"ann": 9}
+        assert Counter(x.rater for x in Labels(opened).newest()) == {"ann": 9}
 
 
 def test_the_newest_label_counts_and_undo_goes_back_item_by_item(
@@ -86,7 +87,7 @@ def test_the_newest_label_counts_and_undo_goes_back_item_by_item(
         labels = Labels(opened)
         assert {x.label for x in labels.newest()} == set(levels(page, 1).values())
         label(rater, "ann", 0)
-        assert labels.raters() == {"ann": 18}
+        assert Counter(x.rater for x in labels.newest()) == {"ann": 18}
         rater.send("/label/undo", queue="q", rater="ann")
         assert {x.item_key for x in labels.newest()} == {item_of(page)}
         rater.send("/label/undo", queue="q", rater="ann")
