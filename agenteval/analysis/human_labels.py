@@ -133,7 +133,7 @@ def independent(people: Mapping[str, ScoreTable]) -> dict[str, ScoreTable]:
 
 
 def _agreed(labels: Sequence[HumanLabel]) -> list[HumanLabel]:
-    """What raters agree on, as labels of the adjudication, once there is one.
+    """Return the labels that raters agree on as those of the adjudication, once there is one.
 
     Alone, the adjudicated labels would be of the runs on which raters differ: no random sample.
     """

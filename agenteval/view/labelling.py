@@ -101,8 +101,10 @@ def save_form(
 
 
 def undo(store: Store, queue: LabelQueue, rater: str) -> str | None:
-    """Withdraw what the rater saved last in this queue, and return the item; None if there is
-    nothing. The item is open again, and the form shows what was chosen."""
+    """Withdraw the rater's last labels in this queue and return their item; None without any.
+
+    The item is open again, and the form shows what was chosen.
+    """
     labels = Labels(store)
     mine = [x for x in labels.newest(rater=rater, items=queue.items) if x.criterion_key]
     if not mine:
