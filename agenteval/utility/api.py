@@ -58,12 +58,12 @@ from agenteval.utility.judging import (
     Criteria,
     Judging,
     Runs,
-    read_judging,
     read_run_list,
     read_task,
     warn_of_versions,
 )
 from agenteval.utility.options import JudgeKeywords, JudgeOptions, ProposeKeywords, ProposeOptions
+from agenteval.utility.panels import Labels, read_judges
 from agenteval.utility.perturbed_runs import DEFAULT_OPERATORS, make_copies
 from agenteval.utility.proposals import (
     Proposals,
@@ -236,6 +236,7 @@ async def aquantify(
     max_unscored: float = 0.1,
     score_failed_runs: str | None = None,
     until: str | float | Until | None = None,
+    labels: Labels | None = None,
     **options: Unpack[JudgeKeywords],
 ) -> ScoreReport:
     """Score every run on every criterion. Results already in the store are not requested again.
@@ -266,8 +267,13 @@ async def aquantify(
     """
     rule = until if isinstance(until, Until) or until is None else Until.of(str(until))
     how = read_options(JudgeOptions, options, aquantify)
-    judging = read_judging(
-        runs, criteria, how, Watch(how.notify, how.progress), score_failed_runs=score_failed_runs
+    judging = read_judges(
+        runs,
+        criteria,
+        how,
+        Watch(how.notify, how.progress),
+        labels=labels,
+        score_failed_runs=score_failed_runs,
     )
     if how.dry_run:
         judge, _ = judging.evaluator(None)
@@ -287,6 +293,7 @@ async def aquantify(
     judging.say_judge()
     with opened(how.store) as store, judging.executor:
         warn_of_versions(store, judging.items, judging.watch)
+        judging = await judging.prepared(store)
         judge, client = judging.evaluator(store)
         before = client.usage.requests if client else 0
         rated = JudgeEvaluator.of(judge, judging.items, judging.criteria, judging.repeats)
@@ -349,7 +356,8 @@ def _scored(
             criterion_keys=[c.sha256 for c in rated.criteria],
             repeats=rated.repeats,
         )
-        usage = store.usage(rated.source_key)
+        usage = judging.usage(store, rated.source_key)
+        tables = judging.tables(store, rated) if ratings else ()
     judged = sum(r.status not in INFRASTRUCTURE for r in ratings)
     far = f"{judged} of {rated.cells} cells are judged"
     unfinished: tuple[str, ...] = ()
@@ -362,7 +370,7 @@ def _scored(
     elif result.stopped:
         why = why_stopped(result, "calls not made")
         unfinished, code = (f"not complete: {far}; {why}; run the same command to continue",), 3
-    return score_report(
+    report = score_report(
         rated.source,
         rated.criteria,
         ratings,
@@ -375,6 +383,7 @@ def _scored(
         exit_code=code,
         now=requests,
     )
+    return replace(report, tables=(*report.tables, *tables))
 
 
 # -- perturb ---------------------------------------------------------------------------------------

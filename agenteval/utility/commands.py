@@ -74,6 +74,13 @@ def quantify(
             show_default=False,
         ),
     ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            help="Human labels of some of the runs, as for `agree`.",
+            rich_help_panel="Several judges",
+        ),
+    ] = None,
     limits: options.LimitOptions,
     output: options.OutputOptions,
 ) -> None:
@@ -87,6 +94,7 @@ def quantify(
             max_unscored=max_unscored,
             score_failed_runs=score_failed_runs,
             until=until,
+            labels=labels,
             **keywords(judge, limits=limits.limits(), notify=notify, progress=progress),
         )
     finish(report, output)

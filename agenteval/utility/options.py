@@ -27,19 +27,34 @@ if TYPE_CHECKING:
     from agenteval.utility.judging import AnyJudge
 
 
+def to_judges(judges: list[str] | None) -> str | tuple[str, ...] | None:
+    """Return the judge, several as a tuple, None without."""
+    return judges[0] if judges and len(judges) == 1 else tuple(judges) if judges else None
+
+
 @dataclass(frozen=True)
 class JudgeOptions(RunOptions, EndpointOptions, ExecutorOptions):
     """The runs to judge, and how to prompt the judge."""
 
-    judge: AnyJudge = option(
+    judge: AnyJudge | Sequence[AnyJudge] = option(
         None,
         "--model",
         "--judge",
-        type=str | None,
+        type=list[str] | None,
+        convert=to_judges,
         help="PROVIDER:MODEL, decisions:NAME, embedded, recorded, replay:FILE, autogen:FILE, or "
         "python:MODULE:NAME of a function (run, criterion) or of another framework's scorer. "
-        "Default: AGENTEVAL_MODEL, else embedded.",
+        "Repeatable: several judges are a panel. Default: AGENTEVAL_MODEL, else embedded.",
         show_default=False,
+    )
+    panel: str | None = option(
+        None,
+        "--panel-rule",
+        metavar="RULE",
+        help="Rule of a panel: mean (default), majority, veto[:K], regression or auto; the last "
+        "two need --labels.",
+        show_default=False,
+        rich_help_panel="Several judges",
     )
     version: str | None = python_only()  # of a judge that is a function
     task: str | Task | None = with_default(CommonOptions, "task", None)
@@ -76,7 +91,8 @@ class JudgeOptions(RunOptions, EndpointOptions, ExecutorOptions):
 class JudgeKeywords(RunKeywords, EndpointKeywords, ExecutorKeywords, total=False):
     """Keywords for `JudgeOptions`."""
 
-    judge: AnyJudge
+    judge: AnyJudge | Sequence[AnyJudge]
+    panel: str | None
     version: str | None
     task: str | Task | None
     with_reference: bool

@@ -29,10 +29,10 @@ from agenteval.utility.judging import (
     JudgingStopped,
     Runs,
     read_criteria,
-    read_judging,
     warn_of_versions,
 )
 from agenteval.utility.options import JudgeKeywords, VerifiedJudge
+from agenteval.utility.panels import read_judges
 from agenteval.utility.perturbed_runs import (
     DEFAULT_OPERATORS,
     VerificationData,
@@ -100,7 +100,7 @@ async def averify(
         return _elsewhere(Path(scores), labels, how.task, criteria, thresholds, written, watch)
     if runs is None:
         raise InputError("say which runs, or give ratings with --scores", "RUNS")
-    judging = read_judging(runs, criteria, how, watch)
+    judging = read_judges(runs, criteria, how, watch, labels=labels)
     no_answer = judging.no_answer
     judging = _answered(judging, thresholds, probes=probes)
     people = _labels(labels, judging.criteria)
@@ -116,6 +116,7 @@ async def averify(
     judging.say_judge()
     try:
         with opened(how.store) as store, judging.executor:
+            judging = await judging.prepared(store)
             report = await _verified(
                 judging, store, material, thresholds, people, probing, sequential=sequential
             )
