@@ -32,7 +32,7 @@ from agenteval.engine import (
     first_requests,
 )
 from agenteval.engine.dry_run import LOCAL
-from agenteval.errors import ModelError
+from agenteval.errors import InputError, ModelError
 from agenteval.files import write_atomically
 from agenteval.models.asking import MOST_REQUESTS
 from agenteval.models.factory import ModelChoice, choose_model, make_client, notes_on
@@ -48,11 +48,13 @@ from agenteval.stats.scores import ORIGINAL
 from agenteval.store import Store, default_path, is_there
 from agenteval.text import plural
 from agenteval.utility.bank import longest_entries, task_kinds
+from agenteval.utility.combined import PeopleLabels
 from agenteval.utility.consolidate import most_questions
 from agenteval.utility.criteria_file import criteria_named, save_criteria
 from agenteval.utility.critic import Critic
 from agenteval.utility.critic_reply import MOST
 from agenteval.utility.embedded import load_kinds
+from agenteval.utility.escalation import read_escalation
 from agenteval.utility.evaluator import JudgeEvaluator
 from agenteval.utility.judging import (
     Criteria,
@@ -62,8 +64,14 @@ from agenteval.utility.judging import (
     read_task,
     warn_of_versions,
 )
-from agenteval.utility.options import JudgeKeywords, JudgeOptions, ProposeKeywords, ProposeOptions
-from agenteval.utility.panels import Labels, read_judges
+from agenteval.utility.options import (
+    Escalation,
+    JudgeKeywords,
+    JudgeOptions,
+    ProposeKeywords,
+    ProposeOptions,
+)
+from agenteval.utility.panels import read_judges
 from agenteval.utility.perturbed_runs import DEFAULT_OPERATORS, make_copies
 from agenteval.utility.proposals import (
     Proposals,
@@ -236,7 +244,8 @@ async def aquantify(
     max_unscored: float = 0.1,
     score_failed_runs: str | None = None,
     until: str | float | Until | None = None,
-    labels: Labels | None = None,
+    labels: PeopleLabels | None = None,
+    escalation: Escalation | None = None,
     **options: Unpack[JudgeKeywords],
 ) -> ScoreReport:
     """Score every run on every criterion. Results already in the store are not requested again.
@@ -267,14 +276,15 @@ async def aquantify(
     """
     rule = until if isinstance(until, Until) or until is None else Until.of(str(until))
     how = read_options(JudgeOptions, options, aquantify)
-    judging = read_judges(
-        runs,
-        criteria,
-        how,
-        Watch(how.notify, how.progress),
-        labels=labels,
-        score_failed_runs=score_failed_runs,
-    )
+    watch = Watch(how.notify, how.progress)
+    failed = {"score_failed_runs": score_failed_runs}
+    judging: Judging
+    if escalation is None:
+        judging = read_judges(runs, criteria, how, watch, labels=labels, **failed)
+    elif rule is not None:
+        raise InputError("cannot be combined with --until", "--escalate")
+    else:
+        judging = read_escalation(runs, criteria, how, watch, escalation, labels, **failed)
     if how.dry_run:
         judge, _ = judging.evaluator(None)
         return ScoreReport(

@@ -14,7 +14,13 @@ from agenteval.cli.console import Verbosity, note, notify
 from agenteval.cli.options import keywords, option, read_columns
 from agenteval.cli.outputs import refuse_input
 from agenteval.cli.progress import following
-from agenteval.utility.options import JudgeOptions, ProposeOptions, VerifiedJudge
+from agenteval.utility.options import (
+    SEVERAL,
+    Escalation,
+    JudgeOptions,
+    ProposeOptions,
+    VerifiedJudge,
+)
 
 
 @grouped
@@ -50,6 +56,7 @@ def quantify(
     runs: Annotated[str, typer.Argument(help="File, folder, glob in quotes, or - for stdin.")],
     judge: JudgeOptions,
     reply: options.ReplyOptions,
+    escalation: Escalation,
     criteria: options.CriteriaFile = None,
     *,
     max_unscored: Annotated[
@@ -78,7 +85,7 @@ def quantify(
         Path | None,
         typer.Option(
             help="Human labels of some of the runs, as for `agree`.",
-            rich_help_panel="Several judges",
+            rich_help_panel=SEVERAL,
         ),
     ] = None,
     limits: options.LimitOptions,
@@ -95,6 +102,7 @@ def quantify(
             score_failed_runs=score_failed_runs,
             until=until,
             labels=labels,
+            escalation=None if escalation.to is None else escalation,
             **keywords(judge, limits=limits.limits(), notify=notify, progress=progress),
         )
     finish(report, output)

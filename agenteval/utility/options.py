@@ -20,11 +20,15 @@ from agenteval.cli.options import (
     to_tuple,
     with_default,
 )
+from agenteval.errors import InputError
+from agenteval.models.limits import Price
 
 if TYPE_CHECKING:
     from agenteval.models.factory import Model
     from agenteval.records import Task
     from agenteval.utility.judging import AnyJudge
+
+SEVERAL = "Several judges"
 
 
 def to_judges(judges: list[str] | None) -> str | tuple[str, ...] | None:
@@ -54,7 +58,7 @@ class JudgeOptions(RunOptions, EndpointOptions, ExecutorOptions):
         help="Rule of a panel: mean (default), majority, veto[:K], regression or auto; the last "
         "two need --labels.",
         show_default=False,
-        rich_help_panel="Several judges",
+        rich_help_panel=SEVERAL,
     )
     version: str | None = python_only()  # of a judge that is a function
     task: str | Task | None = with_default(CommonOptions, "task", None)
@@ -110,6 +114,64 @@ class VerifiedJudge(JudgeOptions):
     """Like the options of `quantify`, but each text is judged twice, to measure self-agreement."""
 
     repeats: int = with_default(JudgeOptions, "repeats", 2)
+
+
+def to_price(text: str | None) -> Price | None:
+    """Return the price from IN,OUT. Raises InputError."""
+    if text is None:
+        return None
+    try:
+        prompt, completion = map(float, text.split(","))
+        return Price(prompt, completion)
+    except ValueError:
+        raise InputError(f"{text!r}: write IN,OUT, e.g. 2.5,10", "--escalate-price") from None
+
+
+@dataclass(frozen=True)
+class Escalation:
+    """To which judge undecided answers go, and when a judge may decide; see docs/panels.md.
+
+    A judge may decide from the confidence from which labels prove that it agrees with people in the
+    share `agreement`, at `confidence` for each criterion. Where nothing is proven it decides
+    nothing (`escalate`) or everything (`keep`). `price` is that of the stronger judge.
+    """
+
+    to: AnyJudge = option(
+        None,
+        "--escalate",
+        type=str | None,
+        metavar="MODEL",
+        help="Stronger judge for what the judge cannot decide with proven agreement; what neither "
+        "can decide is left to people. Needs --labels.",
+        show_default=False,
+        rich_help_panel=SEVERAL,
+    )
+    agreement: float = option(
+        0.9,
+        help="With --escalate: share of answers that must agree with people.",
+        rich_help_panel=SEVERAL,
+    )
+    confidence: float = option(
+        0.95,
+        help="With --escalate: confidence in that agreement, for each criterion.",
+        rich_help_panel=SEVERAL,
+    )
+    unproven: str = option(
+        "escalate",
+        metavar="escalate|keep",
+        help="With --escalate: what happens with all answers where labels prove nothing.",
+        rich_help_panel=SEVERAL,
+    )
+    price: Price | None = option(
+        None,
+        "--escalate-price",
+        type=str | None,
+        convert=to_price,
+        metavar="IN,OUT",
+        help="Prices of the stronger judge per million tokens. Default: those of the judge.",
+        show_default=False,
+        rich_help_panel=SEVERAL,
+    )
 
 
 @dataclass(frozen=True)
