@@ -59,6 +59,7 @@ from agenteval.utility.evaluator import JudgeEvaluator
 from agenteval.utility.judging import (
     Criteria,
     Judging,
+    JudgingStopped,
     Runs,
     read_run_list,
     read_task,
@@ -303,17 +304,21 @@ async def aquantify(
     judging.say_judge()
     with opened(how.store) as store, judging.executor:
         warn_of_versions(store, judging.items, judging.watch)
-        judging = await judging.prepared(store)
         judge, client = judging.evaluator(store)
         before = client.usage.requests if client else 0
         rated = JudgeEvaluator.of(judge, judging.items, judging.criteria, judging.repeats)
         result = look = None
         try:
+            if (prepared := await judging.prepared(store)) is not judging:
+                judging, (judge, client) = prepared, prepared.evaluator(store)
+                rated = replace(rated, judge=judge)
             if rule is None:
                 result = await judging.run(rated, client, store)
             else:
                 judged = await judge_until(judging, judge, client, store, rule)
                 rated, result, look = judged.rated, judged.result, judged.look
+        except JudgingStopped as early:  # before the labels could decide anything
+            result = early.ended
         except asyncio.CancelledError:
             requests = client.usage.requests - before if client else None
             raise Stopped(_scored(judging, rated, None, store, requests)) from None

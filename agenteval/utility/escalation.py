@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from agenteval.analysis.human_labels import QueuePlan, chosen_queue
 from agenteval.analysis.rating_sources import StoredJudge
-from agenteval.cli.running import Watch, why_stopped
+from agenteval.cli.running import Watch
 from agenteval.engine import CostEstimate, ExperimentResult, Outcome
 from agenteval.engine.judging import JudgeUnit, RunJudge, cell_key
 from agenteval.errors import InputError
@@ -228,7 +228,7 @@ class EscalatedJudging(CombinedJudging):
         for number in range(len(self.members)):
             ended = await judging._member_judges(number, rated, store)
             if ended is not None:
-                raise JudgingStopped(why_stopped(ended, "calls not made"))
+                raise JudgingStopped(ended)
             proofs = {
                 c.id: (*judging.proofs.get(c.id, ()), judging._proof(number, c, items, store))
                 for c in self.criteria
@@ -454,12 +454,7 @@ def read_escalation(  # noqa: PLR0913  as `read_judges`
 ) -> EscalatedJudging:
     """Read and check runs, criteria, labels and both judges. Raises InputError."""
     option = "--escalate"
-    if not 0 < plan.agreement < 1:
-        raise InputError(f"{plan.agreement:g} is not between 0 and 1", "--agreement")
-    if not 0.5 <= plan.confidence <= 0.98:
-        raise InputError(f"{plan.confidence:g} is not between 0.5 and 0.98", "--confidence")
-    if plan.unproven not in ("escalate", "keep"):
-        raise InputError(f"must be escalate or keep, not {plan.unproven!r}", "--unproven")
+    plan.check()
     if labels is None:
         raise InputError("needs labels of people (--labels)", option)
     if options.panel is not None or isinstance(options.judge, list | tuple):
@@ -477,8 +472,7 @@ def read_escalation(  # noqa: PLR0913  as `read_judges`
     for criterion in base.criteria:
         if not has_levels(criterion):
             raise InputError(f"criterion {criterion.id} has no levels to agree on", option)
-    computed = all(member.choice is None or member.choice.kind == "embedded" for member in members)
-    if options.repeats < 2 and not members[0].distributes and not computed:
+    if options.repeats < 2 and members[0].choice is not None and not members[0].distributes:
         what = "the confidence of a judge needs --repeats 2 or more, or --probabilities"
         raise InputError(what, option)
     people = read_labels(labels, base.criteria, watch)

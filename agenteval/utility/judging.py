@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from agenteval.agents.callable import load, source_sha256
 from agenteval.analysis.means import cases_answered_twice
-from agenteval.cli.running import Watch
+from agenteval.cli.running import Watch, why_stopped
 from agenteval.engine import CostEstimate, Experiment, ExperimentResult
 from agenteval.engine.dry_run import LOCAL
 from agenteval.engine.executor import Executor, make_executor
@@ -57,7 +57,11 @@ AnyJudge = Model | JudgeFunction | object  # the object is a scorer of another f
 
 
 class JudgingStopped(Exception):
-    """The judging stopped early; what was judged is stored."""
+    """The judging stopped early; what was judged is stored. `ended` says how."""
+
+    def __init__(self, ended: ExperimentResult, left: str = "calls not made") -> None:
+        super().__init__(why_stopped(ended, left))
+        self.ended = ended
 
 
 @dataclass(frozen=True)

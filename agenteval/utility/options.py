@@ -136,6 +136,15 @@ class Escalation:
     nothing (`escalate`) or everything (`keep`). `price` is that of the stronger judge.
     """
 
+    def check(self) -> None:
+        """Raise InputError for values out of range."""
+        if not 0 < self.agreement < 1:
+            raise InputError(f"{self.agreement:g} is not between 0 and 1", "--agreement")
+        if not 0.5 <= self.confidence <= 0.98:
+            raise InputError(f"{self.confidence:g} is not between 0.5 and 0.98", "--confidence")
+        if self.unproven not in ("escalate", "keep"):
+            raise InputError(f"must be escalate or keep, not {self.unproven!r}", "--unproven")
+
     to: AnyJudge = option(
         None,
         "--escalate",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from agenteval.analysis.agreement import mean_over_cases
-from agenteval.cli.running import Watch, why_stopped
+from agenteval.cli.running import Watch
 from agenteval.engine import ExperimentResult, Outcome
 from agenteval.engine.judging import JudgeUnit, RunJudge, cell_key
 from agenteval.errors import InputError
@@ -137,7 +137,7 @@ class PanelJudging(CombinedJudging):
         for name in self.sources:
             ended = await self.run_member(name, rated, store)
             if ended.stopped:
-                raise JudgingStopped(why_stopped(ended, "calls not made"))
+                raise JudgingStopped(ended)
         cells = list(self._labeled_cells(store))
         chosen = choose_rule(self.rule, self.criteria, cells, self.seed)
         if len(chosen.errors) > 1:

@@ -11,7 +11,7 @@ from agenteval.analysis.flagged import flags_of
 from agenteval.analysis.means import lines_on_failed_runs
 from agenteval.analysis.rating_sources import chosen_raters
 from agenteval.cli.options import read_options
-from agenteval.cli.running import Watch, opened, planned, synchronous, why_stopped
+from agenteval.cli.running import Watch, opened, planned, synchronous
 from agenteval.engine import CostEstimate, RequestBounds, RequestCounter
 from agenteval.errors import InputError
 from agenteval.models.asking import MOST_REQUESTS
@@ -244,7 +244,7 @@ async def _verified(
         evaluator, client = judging.evaluator(store)
         ended = await judging.run(part.rated_by(evaluator), client, store)
         if ended.stopped:
-            raise JudgingStopped(why_stopped(ended, "calls not made"))
+            raise JudgingStopped(ended)
         key = evaluator.source.sha256
         with store.snapshot():
             table = part.ratings(store, key)
