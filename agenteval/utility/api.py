@@ -282,6 +282,9 @@ async def aquantify(
     judging: Judging
     if escalation is None:
         judging = read_judges(runs, criteria, how, watch, labels=labels, **failed)
+        if labels is not None and type(judging) is Judging:
+            what = "are for several judges; `agenteval agree` compares one judge with them"
+            raise InputError(what, "--labels")
     elif rule is not None:
         raise InputError("cannot be combined with --until", "--escalate")
     else:

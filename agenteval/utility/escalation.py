@@ -130,6 +130,11 @@ class EscalatingJudge:
             if c.sha256 in by_criterion
         }
 
+    def may_decide(self, number: int, criterion: Criterion) -> bool:
+        """Return whether a member, by its number, could decide; True before labels say so."""
+        thresholds = self.thresholds[criterion.id]
+        return number >= len(thresholds) or thresholds[number] != NEVER
+
     def decides(self, number: int, criterion: Criterion, answer: object) -> bool:
         """Return whether this answer of a member, by its number, counts."""
         if not isinstance(answer, ConfidentAnswer):
@@ -179,11 +184,10 @@ class EscalatingJudge:
                         "evidence": {**evidence, "confidence": answer.confidence},
                     }
                 )
-            said.append(
-                f"{name}: {answer.label} ({answer.confidence:.2f})"
-                if answer is not None
-                else f"{name}: no answer"
-            )
+            if answer is not None:
+                said.append(f"{name}: {answer.label} ({answer.confidence:.2f})")
+            elif self.may_decide(number, criterion):
+                said.append(f"{name}: no answer")
         return Failure(
             key=key,
             criterion_id=criterion.id,
@@ -256,7 +260,8 @@ class EscalatedJudging(CombinedJudging):
         open_criteria = {view.sha256: {c.id for c in self.criteria} for _, view in rated.items}
         if number:
             batches = self.members[number].evaluator(None)[0].batches(self.criteria)
-            open_criteria = {key: judge.undecided(0, key, self.criteria) for key in open_criteria}
+            useful = tuple(c for c in self.criteria if judge.may_decide(number, c))
+            open_criteria = {key: judge.undecided(0, key, useful) for key in open_criteria}
         for batch in batches:
             ids = {c.id for c in batch}
             items = [item for item in rated.items if ids & open_criteria[item[1].sha256]]

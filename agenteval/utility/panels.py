@@ -123,8 +123,6 @@ class PanelJudging(CombinedJudging):
         self, store: Store | None, *, spent: Usage | None = None, **changes: Any
     ) -> tuple[RunJudge, Client | None]:
         """Return the panel; it has no client."""
-        if changes:
-            raise InputError("probe each member of a panel by itself", "--probes")
         return Panel(self.rule, self.sources, store), None
 
     async def prepared(self, store: Store) -> PanelJudging:

@@ -22,6 +22,7 @@ from agenteval.stats.scores import ScoreTable
 from agenteval.store import Store
 from agenteval.store.experiments import remark
 from agenteval.text import plural
+from agenteval.utility.combined import CombinedJudging
 from agenteval.utility.criteria_file import find_criteria, save_criteria
 from agenteval.utility.judging import (
     Criteria,
@@ -144,6 +145,8 @@ def _answered(judging: Judging, thresholds: VerifyOptions, *, probes: bool) -> J
     if thresholds.deterministic and judging.choice is not None and not judging.distributes:
         what = "needs --scores, or a judge that returns probabilities"
         raise InputError(what, "--deterministic")
+    if isinstance(judging, CombinedJudging) and probes:
+        raise InputError("probe each judge of a panel by itself", "--probes")
     if judging.recording is not None and probes:
         raise InputError("only judgements of runs and their copies are recorded", "--probes")
     if judging.distributes and judging.repeats > 1 and not thresholds.deterministic:
