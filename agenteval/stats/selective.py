@@ -24,7 +24,7 @@ class ProvenThreshold:
     """The lowest proven threshold, or None with the `reason`.
 
     `agreement` is the lower confidence limit of the agreement from the threshold on, `cases` the
-    number of labeled cases there, `errors` the number of answers that differ from the label.
+    number of labelled cases there, `errors` the number of answers that differ from the label.
     """
 
     threshold: float | None
@@ -35,7 +35,7 @@ class ProvenThreshold:
 
 
 def cases_to_prove(agreement: float, confidence: float) -> int:
-    """Return the number of labeled cases needed if no answer is wrong: the smallest n with
+    """Return the number of labelled cases needed if no answer is wrong: the smallest n with
     agreement^n <= 1 - confidence."""
     return math.ceil(math.log(1 - confidence) / math.log(agreement) - 1e-9)
 
@@ -50,7 +50,7 @@ def prove_threshold(
 ) -> ProvenThreshold:
     """Return the lowest threshold from which a judge agrees with people in at least `agreement`.
 
-    The arguments have one entry per labeled answer: the judge's confidence, whether the answer
+    The arguments have one entry per labelled answer: the judge's confidence, whether the answer
     differs from the label, and the case. Thresholds are the distinct confidences, or, if there are
     more than 10, their deciles. They are tested from the highest downward until the first that is
     not proven; thresholds with fewer than `cases_to_prove` cases cannot be proven and are skipped.
@@ -75,7 +75,7 @@ def prove_threshold(
         rates = _error_rates(values, wrong, cases, threshold)
         errors = sum(w for w, v in zip(wrong, values, strict=True) if v >= threshold)
         if len(rates) < least:
-            reason = f"{len(rates)} labeled cases; at least {least} are needed"
+            reason = f"{len(rates)} labelled cases; at least {least} are needed"
             best = ProvenThreshold(None, cases=len(rates), errors=errors, reason=reason)
             continue
         limit = _upper_limit(rates, confidence)

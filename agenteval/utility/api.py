@@ -282,13 +282,10 @@ async def aquantify(
     judging: Judging
     if escalation is None:
         judging = read_judges(runs, criteria, how, watch, labels=labels, **failed)
-        if labels is not None and type(judging) is Judging:
-            what = "are for several judges; `agenteval agree` compares one judge with them"
-            raise InputError(what, "--labels")
-    elif rule is not None:
-        raise InputError("cannot be combined with --until", "--escalate")
     else:
         judging = read_escalation(runs, criteria, how, watch, escalation, labels, **failed)
+    if escalation is not None and rule is not None:
+        raise InputError("cannot be combined with --until", "--escalate")
     if how.dry_run:
         judge, _ = judging.evaluator(None)
         return ScoreReport(

@@ -35,7 +35,7 @@ PeopleLabels = str | Path | ScoreTable
 
 @dataclass(frozen=True)
 class PersonsLabel:
-    """What people say of a run on a criterion: a level, a value, or both."""
+    """The label that people give a run on a criterion: a level, a value, or both."""
 
     label: str | None
     value: float | None
@@ -132,12 +132,12 @@ class CombinedJudging(Judging):
         lines = tuple(replace(line, who=f"{line.who} {name}") for line in part.lines)
         return replace(part, lines=lines, about=tuple(f"{name}: {line}" for line in part.about))
 
-    def labeled_items(self, labels: Mapping[tuple[str, str], PersonsLabel]) -> list[Item]:
-        """Return the runs that people labeled. Raises InputError if there are none."""
-        labeled = {run for run, _ in labels}
-        items = [item for item in self.items if labeled & names_of(item[0])]
+    def labelled_items(self, labels: Mapping[tuple[str, str], PersonsLabel]) -> list[Item]:
+        """Return the runs that people labelled. Raises InputError if there are none."""
+        labelled = {run for run, _ in labels}
+        items = [item for item in self.items if labelled & names_of(item[0])]
         if not items:
-            raise InputError("none of the labeled runs is among the runs", "--labels")
+            raise InputError("none of the labelled runs is among the runs", "--labels")
         return items
 
     def label_of(self, run: Run, criterion: Criterion) -> PersonsLabel | None:
@@ -154,7 +154,7 @@ def names_of(run: Run) -> set[str]:
 def read_labels(
     labels: PeopleLabels, criteria: Sequence[Criterion], watch: Watch
 ) -> dict[tuple[str, str], PersonsLabel]:
-    """Return the label of each run and criterion. Where several people labeled it, more than half
+    """Return the label of each run and criterion. Where several people labelled it, more than half
     of them must agree; what they do not agree on is left out and reported."""
     if isinstance(labels, ScoreTable):
         tables = [labels]

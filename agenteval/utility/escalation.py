@@ -225,8 +225,8 @@ class EscalatedJudging(CombinedJudging):
         return EscalatingJudge(self.sources, thresholds, self.how.repeats, store)
 
     async def prepared(self, store: Store) -> EscalatedJudging:
-        """Judge the labeled runs, and prove a threshold for each judge and criterion."""
-        items = self.labeled_items(self.labels or {})
+        """Judge the labelled runs, and prove a threshold for each judge and criterion."""
+        items = self.labelled_items(self.labels or {})
         rated = JudgeEvaluator.of(self._judge(None), items, self.criteria)
         judging = self
         for number in range(len(self.members)):
@@ -323,7 +323,7 @@ class EscalatedJudging(CombinedJudging):
 
     def tables(self, store: Store, rated: JudgeEvaluator) -> tuple[Table, ...]:
         """Return the thresholds with the coverage on runs without labels, and the costs."""
-        labeled = {view.sha256 for _, view in self.labeled_items(self.labels or {})}
+        labelled = {view.sha256 for _, view in self.labelled_items(self.labels or {})}
         items = {view.sha256 for _, view in rated.items}
         counts: dict[str, Counter[str]] = {c.id: Counter() for c in self.criteria}
         decided, queue = Counter[str](), dict[str, set[str]]()
@@ -338,7 +338,7 @@ class EscalatedJudging(CombinedJudging):
             else:
                 continue
             decided[who] += 1
-            if result.key.run not in labeled:
+            if result.key.run not in labelled:
                 counts[result.criterion_id][who] += 1
         notes = self._notes(store, rated, queue)
         rows = [self._threshold_row(c, counts[c.id]) for c in self.criteria if not c.judge]
@@ -372,7 +372,7 @@ class EscalatedJudging(CombinedJudging):
             f"first judge: {cheap}; stronger judge: {strong}; shares of the runs without labels",
             f"above a proven threshold at least {plan.agreement:.0%} of the answers agree with "
             f"people (confidence {plan.confidence:.0%} for each criterion); a proof needs at least "
-            f"{plural(cases, 'labeled case')} for each judge",
+            f"{plural(cases, 'labelled case')} for each judge",
         ]
         if queue:
             name = self._queue(store, rated, queue)
@@ -380,7 +380,7 @@ class EscalatedJudging(CombinedJudging):
         return notes
 
     def _queue(self, store: Store, rated: JudgeEvaluator, undecided: Mapping[str, set[str]]) -> str:
-        """Return the labeling queue of what no judge decides; it is stored unless it exists."""
+        """Return the labelling queue of what no judge decides; it is stored unless it exists."""
         judge = StoredJudge.find(store, rated.source_key, self.task.name)
         criteria = tuple(sorted({c for ids in undecided.values() for c in ids}))
         items, labels = sorted(undecided), StoredLabels(store)

@@ -254,7 +254,7 @@ class Judging:
     async def prepared(self, store: Store) -> Judging:
         """Return the judging with everything that labels decide; only several judges need this.
 
-        Raises JudgingStopped if judging the labeled runs stopped early.
+        Raises JudgingStopped if judging the labelled runs stopped early.
         """
         return self
 

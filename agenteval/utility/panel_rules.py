@@ -140,8 +140,8 @@ def _majority(criterion: Criterion, votes: Mapping[str, Score]) -> LevelAnswer |
 
 
 @dataclass(frozen=True)
-class LabeledCell:
-    """A cell that people labeled: the score of each member by name, and what people say."""
+class LabelledCell:
+    """A cell that people labelled: the score of each member by name, and what people say."""
 
     criterion: Criterion
     case: str
@@ -158,10 +158,10 @@ class LabeledCell:
             return abs(answer.value - self.value)
         return float(answer.label != self.label)
 
-    def without(self, member: str) -> LabeledCell:
+    def without(self, member: str) -> LabelledCell:
         """Return the cell without a member."""
         votes = {name: vote for name, vote in self.votes.items() if name != member}
-        return LabeledCell(self.criterion, self.case, votes, self.label, self.value)
+        return LabelledCell(self.criterion, self.case, votes, self.label, self.value)
 
 
 @dataclass(frozen=True)
@@ -173,16 +173,16 @@ class ChosenRule:
 
     rule: PanelRule
     errors: Mapping[str, float]
-    fitted: tuple[LabeledCell, ...]
-    held_out: tuple[LabeledCell, ...]
+    fitted: tuple[LabelledCell, ...]
+    held_out: tuple[LabelledCell, ...]
 
 
 def choose_rule(
-    rule: PanelRule, criteria: Sequence[Criterion], cells: Sequence[LabeledCell], seed: int
+    rule: PanelRule, criteria: Sequence[Criterion], cells: Sequence[LabelledCell], seed: int
 ) -> ChosenRule:
     """Return the rule fitted to labels; with `auto` the candidate with the least mean error.
 
-    A half of the labeled cases, drawn by seed, decides; the other half is held out. Of equal
+    A half of the labelled cases, drawn by seed, decides; the other half is held out. Of equal
     candidates the simplest is chosen. Raises InputError where a half has no case, and for a
     regression on a criterion without labels.
     """
@@ -198,8 +198,8 @@ def choose_rule(
     fitted = tuple(cell for cell in cells if cell.case in first)
     held_out = tuple(cell for cell in cells if cell.case not in first)
     judged = [c for c in criteria if not c.judge]
-    labeled = {cell.criterion.id for cell in fitted}
-    missing = [c.id for c in judged if c.id not in labeled]
+    labelled = {cell.criterion.id for cell in fitted}
+    missing = [c.id for c in judged if c.id not in labelled]
     members = len(cells[0].votes)
     names = [rule.name] if rule.name != AUTO else _candidates(judged, members, missing)
     if REGRESSION in names and missing:
@@ -212,16 +212,16 @@ def choose_rule(
     return ChosenRule(fit(PanelRule(best), fitted), errors, fitted, held_out)
 
 
-def _candidates(criteria: Sequence[Criterion], members: int, unlabeled: Sequence[str]) -> list[str]:
+def _candidates(criteria: Sequence[Criterion], members: int, unlabelled: Sequence[str]) -> list[str]:
     vetoes = [f"{VETO}:{k}" for k in range(1, max(2, (members + 1) // 2))]
-    names = [MAJORITY, MEAN, *vetoes, *([] if unlabeled else [REGRESSION])]
+    names = [MAJORITY, MEAN, *vetoes, *([] if unlabelled else [REGRESSION])]
     usable = [n for n in names if not any(PanelRule(n).problem(c) for c in criteria)]
     if not usable:
         raise InputError("no rule fits all criteria: judge them in two commands", OPTION)
     return usable
 
 
-def _crossed(rule: PanelRule, cells: Sequence[LabeledCell]) -> float:
+def _crossed(rule: PanelRule, cells: Sequence[LabelledCell]) -> float:
     """Return the mean error; a regression is fitted without the fifth of the cases it rates."""
     if rule.name != REGRESSION:
         return mean_error(rule, cells)
@@ -236,18 +236,18 @@ def _crossed(rule: PanelRule, cells: Sequence[LabeledCell]) -> float:
     return float(np.mean(errors)) if errors else 1.0
 
 
-def errors_of(rule: PanelRule, cells: Iterable[LabeledCell]) -> list[float | None]:
+def errors_of(rule: PanelRule, cells: Iterable[LabelledCell]) -> list[float | None]:
     """Return the error on each cell; None where the panel has no answer."""
     return [cell.error(rule.combine(cell.criterion, cell.votes)) for cell in cells]
 
 
-def mean_error(rule: PanelRule, cells: Sequence[LabeledCell]) -> float:
+def mean_error(rule: PanelRule, cells: Sequence[LabelledCell]) -> float:
     """Return the mean error on the cells that the rule answers; 1 if it answers none."""
     errors = [error for error in errors_of(rule, cells) if error is not None]
     return float(np.mean(errors)) if errors else 1.0
 
 
-def fit(rule: PanelRule, cells: Sequence[LabeledCell], criteria: Iterable[str] = ()) -> PanelRule:
+def fit(rule: PanelRule, cells: Sequence[LabelledCell], criteria: Iterable[str] = ()) -> PanelRule:
     """Return a regression with weights for each criterion of the cells, any other rule unchanged.
 
     Ridge regression toward the mean of the members: minimizes the squared error, each case with
@@ -256,7 +256,7 @@ def fit(rule: PanelRule, cells: Sequence[LabeledCell], criteria: Iterable[str] =
     """
     if rule.name != REGRESSION:
         return rule
-    by_criterion: dict[str, list[LabeledCell]] = {name: [] for name in criteria}
+    by_criterion: dict[str, list[LabelledCell]] = {name: [] for name in criteria}
     for cell in cells:
         by_criterion.setdefault(cell.criterion.id, []).append(cell)
     members = len(cells[0].votes) if cells else 0
@@ -265,7 +265,7 @@ def fit(rule: PanelRule, cells: Sequence[LabeledCell], criteria: Iterable[str] =
     )
 
 
-def _ridge(cells: Sequence[LabeledCell], members: int) -> tuple[float, ...]:
+def _ridge(cells: Sequence[LabelledCell], members: int) -> tuple[float, ...]:
     prior = np.array([0.0, *[1 / members] * members])
     rows, labels, cases = [], [], []
     for cell in cells:

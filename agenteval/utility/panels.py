@@ -39,7 +39,7 @@ from agenteval.utility.panel_rules import (
     MEAN,
     OPTION,
     ChosenRule,
-    LabeledCell,
+    LabelledCell,
     PanelRule,
     choose_rule,
     errors_of,
@@ -126,23 +126,23 @@ class PanelJudging(CombinedJudging):
         return Panel(self.rule, self.sources, store), None
 
     async def prepared(self, store: Store) -> PanelJudging:
-        """Judge the labeled runs and choose the rule, if labels decide it."""
+        """Judge the labelled runs and choose the rule, if labels decide it."""
         if not self.rule.needs_labels:
             return self
         labels = self.labels or {}
-        items = self.labeled_items(labels)
+        items = self.labelled_items(labels)
         rated = JudgeEvaluator.of(self.evaluator(None)[0], items, self.criteria, self.repeats)
         for name in self.sources:
             ended = await self.run_member(name, rated, store)
             if ended.stopped:
                 raise JudgingStopped(ended)
-        cells = list(self._labeled_cells(store))
+        cells = list(self._labelled_cells(store))
         chosen = choose_rule(self.rule, self.criteria, cells, self.seed)
         if len(chosen.errors) > 1:
             listed = ", ".join(f"{name} {error:.3f}" for name, error in chosen.errors.items())
             cases = len({cell.case for cell in chosen.fitted})
             self.watch.warn(
-                f"rule chosen on {plural(cases, 'labeled case')}: {chosen.rule.name} (mean errors: "
+                f"rule chosen on {plural(cases, 'labelled case')}: {chosen.rule.name} (mean errors: "
                 f"{listed})"
             )
         return replace(self, rule=chosen.rule, chosen=chosen)
@@ -157,10 +157,10 @@ class PanelJudging(CombinedJudging):
                 return ended
         return await self.combine(rated, store)
 
-    def _labeled_cells(self, store: Store) -> Iterator[LabeledCell]:
-        """Yield labeled cells that all members answered; a label that is not used is reported."""
+    def _labelled_cells(self, store: Store) -> Iterator[LabelledCell]:
+        """Yield labelled cells that all members answered; a label that is not used is reported."""
         labels, unanswered = self.labels or {}, 0
-        for run, view in self.labeled_items(labels):
+        for run, view in self.labelled_items(labels):
             for repeat in range(self.repeats):
                 unit = JudgeUnit(run, view, self.criteria, repeat)
                 stored = {n: results_of(store, s, unit) for n, s in self.sources.items()}
@@ -174,15 +174,15 @@ class PanelJudging(CombinedJudging):
                     if len(votes) < len(results) or (criterion.ordered and None in values):
                         unanswered += 1
                         continue
-                    yield LabeledCell(criterion, case_key(run), votes, label.label, label.value)
+                    yield LabelledCell(criterion, case_key(run), votes, label.label, label.value)
         if unanswered:
             self.watch.warn(f"{plural(unanswered, 'label')} not used: a member has no answer")
 
     def tables(self, store: Store, rated: JudgeEvaluator) -> tuple[Table, ...]:
         """Return the panel beside its members: mean, error against labels, requests and cost."""
-        cells: Sequence[LabeledCell] = ()
+        cells: Sequence[LabelledCell] = ()
         if self.labels is not None:
-            cells = self.chosen.held_out if self.chosen else list(self._labeled_cells(store))
+            cells = self.chosen.held_out if self.chosen else list(self._labelled_cells(store))
         items = {view.sha256 for _, view in rated.items}
         criteria = {c.sha256 for c in self.criteria}
         sources = {f"panel ({self.rule.name})": rated.source, **self.sources}
@@ -202,7 +202,7 @@ class PanelJudging(CombinedJudging):
             )
         notes = []
         if cells:
-            cases = plural(len({cell.case for cell in cells}), "labeled case")
+            cases = plural(len({cell.case for cell in cells}), "labelled case")
             held_out = ", on which the rule was not chosen" if self.chosen else ""
             notes.append(
                 f"error: mean of |answer - label| as a share of the scale, {cases}{held_out}"
@@ -222,7 +222,7 @@ class PanelJudging(CombinedJudging):
         )
 
     def _errors(
-        self, member: str | None, cells: Sequence[LabeledCell]
+        self, member: str | None, cells: Sequence[LabelledCell]
     ) -> tuple[Estimate | None, Estimate | None]:
         """Return the error of the panel (None) or of a member, and the change without it."""
         if not cells:
@@ -274,7 +274,7 @@ def _mean(store: Store, source: Source, items: set[str], criteria: set[str]) -> 
 
 
 def _estimate(
-    values: Sequence[float | None], cells: Sequence[LabeledCell], bounds: tuple[float, float]
+    values: Sequence[float | None], cells: Sequence[LabelledCell], bounds: tuple[float, float]
 ) -> Estimate:
     pairs = [(v, cell.case) for v, cell in zip(values, cells, strict=True) if v is not None]
     if not pairs:
@@ -300,6 +300,9 @@ def read_judges(
     if len(judges) < 2:
         if options.panel is not None:
             raise InputError("needs several judges: repeat --judge", OPTION)
+        if labels is not None:
+            what = "are for several judges; `agenteval agree` compares one judge with them"
+            raise InputError(what, "--labels")
         options = replace(options, judge=judges[0] if judges else None)
         return read_judging(runs, criteria, options, watch, score_failed_runs=score_failed_runs)
     rule = PanelRule.of(options.panel or MEAN, len(judges))

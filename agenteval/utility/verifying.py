@@ -101,7 +101,8 @@ async def averify(
         return _elsewhere(Path(scores), labels, how.task, criteria, thresholds, written, watch)
     if runs is None:
         raise InputError("say which runs, or give ratings with --scores", "RUNS")
-    judging = read_judges(runs, criteria, how, watch, labels=labels)
+    several = isinstance(how.judge, list | tuple) and len(how.judge) > 1
+    judging = read_judges(runs, criteria, how, watch, labels=labels if several else None)
     no_answer = judging.no_answer
     judging = _answered(judging, thresholds, probes=probes)
     people = _labels(labels, judging.criteria)

@@ -67,7 +67,7 @@ def labels(count: int) -> ScoreTable:
 
 
 def escalated(count: int, **options: Any) -> Any:
-    plan = Escalation(strong, agreement=0.8, confidence=0.9, **options)
+    plan = Escalation(strong, agreement=0.9, confidence=0.9, **options)
     return agenteval.quantify(
         RUNS, [RIGHT], judge=cheap, escalation=plan, labels=labels(count), repeats=4
     )
@@ -79,8 +79,7 @@ def rows(report: Any, key: str) -> list[Any]:
 
 
 def test_who_decides_and_what_is_asked() -> None:
-    report = escalated(120)
-    # 26 of 50 pairs of numbers are not divisible by 4 ... counted here by the rule itself
+    report = escalated(160)
     sure = {r.id for r in RUNS if int(r.input[:-1]) // 2 % 4}
     wavering = {r.id for r in RUNS if int(r.input[:-1]) % 10 == 0} - sure
     decided = {s.key.run: s.evidence["decided_by"] for s in report.scores}
@@ -90,9 +89,9 @@ def test_who_decides_and_what_is_asked() -> None:
     assert {run for judge, run in ASKED if judge == "strong"} == {r.id for r in RUNS} - sure
     assert {s.label == "yes" for s in report.scores if s.evidence["confidence"] < 1} == set()
     (row,) = rows(report, "escalation")
-    rest = [r.id for r in RUNS[120:]]
+    rest = [r.id for r in RUNS[160:]]
     assert row["first"] == row["second"] == 1
-    assert row["first_share"] == pytest.approx(len(sure & {*rest}) / 80)
+    assert row["first_share"] == pytest.approx(len(sure & {*rest}) / 40)
     assert row["people"] == len(wavering & {*rest})
     # limits of Clopper and Pearson at 95 % without errors
     assert row["first_agreement"] == pytest.approx(0.05 ** (1 / len(sure - {*rest})))
@@ -107,7 +106,7 @@ def test_who_decides_and_what_is_asked() -> None:
     assert {items[key]["run_id"] for key in queue.items} == wavering
     assert report.exit_code == 0
     ASKED.clear()
-    again = escalated(120)
+    again = escalated(160)
     assert (ASKED, again.source) == (Counter(), report.source)
     with Store("agenteval.db") as store:
         assert len(Labels(store).queues()) == 1

@@ -19,7 +19,7 @@ from agenteval.records import CellKey, Score, Task
 from agenteval.stats.scores import score_table
 from agenteval.store import Store
 from agenteval.utility.panel_rules import (
-    LabeledCell,
+    LabelledCell,
     PanelRule,
     choose_rule,
     errors_of,
@@ -193,14 +193,14 @@ def test_show_agree_and_compare_know_the_panel() -> None:
 
 def cells(
     count: int, rng: np.random.Generator, *, tpr: float = 0.96, tnr: float = 0.25, members: int = 3
-) -> list[LabeledCell]:
+) -> list[LabelledCell]:
     """Answers of members that recognize good runs with `tpr` and bad ones with `tnr`."""
     good = rng.random(count) < 0.6
     says = np.where(
         good[:, None], rng.random((count, members)) < tpr, rng.random((count, members)) >= tnr
     )
     return [
-        LabeledCell(
+        LabelledCell(
             RIGHT,
             f"c{i}",
             {f"m{j}": vote(RIGHT, "yes" if says[i, j] else "no") for j in range(members)},
@@ -259,7 +259,7 @@ def test_labels_choose_the_rule_of_a_command() -> None:
     )
     assert report.source.parameters["rule"] == "veto:1"  # the strictest is always right
     (table,) = (t for t in report.tables if t.key == "panel")
-    assert "6 labeled cases, on which the rule was not chosen" in table.notes[0]
+    assert "6 labelled cases, on which the rule was not chosen" in table.notes[0]
     errors = {row["judge"]: row["error"].value for row in table.rows}
     assert errors["panel (veto:1)"] == errors["strict"] == 0
     again = agenteval.quantify(RUNS, [RIGHT], judge=[strict, middle, kind], panel="veto")
@@ -342,12 +342,12 @@ def test_panels_that_cannot_work(criteria: Any, options: dict[str, Any], said: s
 
 
 @pytest.mark.parametrize(
-    ("labeled", "said"),
-    [(["r1"], "have 1 usable cases"), (["x1"], "none of the labeled runs is among the runs")],
+    ("labelled", "said"),
+    [(["r1"], "have 1 usable cases"), (["x1"], "none of the labelled runs is among the runs")],
 )
-def test_labels_that_choose_nothing(labeled: list[str], said: str) -> None:
+def test_labels_that_choose_nothing(labelled: list[str], said: str) -> None:
     labels = score_table(
-        {"run": run, "criterion": "right", "label": "yes", "value": 1.0} for run in labeled
+        {"run": run, "criterion": "right", "label": "yes", "value": 1.0} for run in labelled
     )
     with pytest.raises(InputError, match=said):
         agenteval.quantify(RUNS, [RIGHT], judge=[kind, strict], panel="auto", labels=labels)
