@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 # -- panels ----------------------------------------------------------------------------------------
 
 
-class Panel:
+class PanelJudge:
     """Gives the panel's answer from the stored results of its members."""
 
     def __init__(self, rule: PanelRule, members: Mapping[str, Source], store: Store | None) -> None:
@@ -123,7 +123,7 @@ class PanelJudging(CombinedJudging):
         self, store: Store | None, *, spent: Usage | None = None, **changes: Any
     ) -> tuple[RunJudge, Client | None]:
         """Return the panel; it has no client."""
-        return Panel(self.rule, self.sources, store), None
+        return PanelJudge(self.rule, self.sources, store), None
 
     async def prepared(self, store: Store) -> PanelJudging:
         """Judge the labelled runs and choose the rule, if labels decide it."""
