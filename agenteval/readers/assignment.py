@@ -268,6 +268,5 @@ def _texts(rows: Any, role: str) -> Iterator[str]:
         parts = Parts()
         parts.add(item.get("content"))
         parts.add(item.get("parts"))
-        text = "\n".join(filter(None, parts.texts))
-        if speaker == role and text.strip():
-            yield text
+        if speaker == role and parts.text.strip():
+            yield parts.text

@@ -103,11 +103,11 @@ def parts_of(content: Any) -> Any:
 
 
 def _is_part(value: Any) -> bool:
-    return isinstance(value, dict) and (
-        "type" in value or not {"text", "toolUse", "toolResult"}.isdisjoint(value)
-    )
+    return isinstance(value, dict) and ("type" in value or not _BEDROCK.isdisjoint(value))
 
 
+_MEDIA = ("image", "document", "video", "audio", "file")
+_BEDROCK = frozenset({"text", "toolUse", "toolResult", "reasoningContent", *_MEDIA})
 _CALLS = ("toolUse", "function_call", "functionCall")
 _RESULTS = ("toolResult", "function_response", "functionResponse")
 
@@ -131,4 +131,10 @@ def part_of(part: Row) -> Row:
         return {"type": "reasoning", "text": "\n".join(texts)}
     if kind in ("input_text", "output_text", "summary_text"):
         return {"type": "text", "text": part.get("text")}
-    return {"type": "text", "text": part["text"]} if kind is None and "text" in part else part
+    if kind is None and "text" in part:
+        return {"type": "thinking" if part.get("thought") is True else "text", "text": part["text"]}
+    if kind is None and "reasoningContent" in part:
+        text = first_of(first_of(part["reasoningContent"], "reasoningText"), "text")
+        return {"type": "thinking", "text": text or "[thinking]"}
+    media = next((name for name in _MEDIA if kind is None and len(part) == 1 and name in part), None)
+    return part if media is None else {"type": media}

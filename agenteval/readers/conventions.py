@@ -24,7 +24,7 @@ from agenteval.readers.messages import ROLES, Parts
 from agenteval.readers.span_usage import COMPLETION, COST, PROMPT, amount, token_count
 from agenteval.readers.spans import RawSpan, insert, text_of, with_lists
 from agenteval.readers.strict_json import decode_arguments
-from agenteval.readers.vendors import unpacked
+from agenteval.readers.vendors import PACKED, unpacked
 from agenteval.records import Message, SpanEvent, ToolCall, ToolSpec, Usage
 from agenteval.records.run import Role, SpanKind
 
@@ -77,6 +77,7 @@ _OUTPUT = words("""
 _TOOL = words("""
     tool.name gen_ai.tool.name tool_call.function.name ai.toolCall.name
 """)
+_TOOL_STATUS = ("gen_ai.tool.status", "tool.status")
 _NO_TEXT = ("N/A", "{}", "<not serializable>")  # how ADK writes that there is none
 _PARAMETERS = "llm.invocation_parameters"
 _LIMIT = words("""
@@ -89,16 +90,16 @@ _LIMIT_NAMES = words("""
 """)
 _FINISH = words("""
     llm.finish_reason gen_ai.response.finish_reasons gen_ai.response.finish_reason
-    ai.response.finishReason
+    ai.response.finishReason ai.finishReason
 """)
 _FINISH_KEYS = ("finish_reason", "stop_reason", "finishReason")
 _SENT = ("llm.input_messages", "gen_ai.input.messages", "gen_ai.prompt")
 _ANSWERED = ("llm.output_messages", "gen_ai.output.messages", "gen_ai.completion")
 _INSTRUCTIONS = "gen_ai.system_instructions"
 _TOOLS = ("llm.tools", "gen_ai.tool.definitions")
-_TREE = re.compile(
-    rf"({'|'.join(map(re.escape, (*_SENT, *_ANSWERED, _INSTRUCTIONS, *_TOOLS)))})(?:\.|$)"
-)
+_TALK = (*_SENT, *_ANSWERED, _INSTRUCTIONS, *_TOOLS)
+_STRUCTURED = (*_INPUT, *_OUTPUT, *PACKED)  # texts, or values of any depth
+_TREE = re.compile(rf"({'|'.join(map(re.escape, (*_TALK, *_STRUCTURED)))})(?:\.|$)")
 # Roles of smolagents, in addition to those of message lists.
 _MORE_ROLES: dict[str, Role] = {"tool-response": "tool", "tool-call": "assistant"}
 
@@ -169,6 +170,7 @@ class _SpanReader:
             else:
                 insert(nested, path, value)
         self.trees = {key: with_lists(value, 1) for key, value in nested.items()}
+        self.single |= {key: self.trees.pop(key) for key in _STRUCTURED if key in self.trees}
         self.events, trees = unpacked(self.single, raw.events)
         for key, rows in trees.items():
             self.trees.setdefault(key, rows)
@@ -188,13 +190,16 @@ class _SpanReader:
         if kind == "tool" and not tools:  # some write arguments and result as messages
             for name, messages in ((_INPUT[0], self.sent), (_OUTPUT[0], self.answered)):
                 if messages and self._name_of(name) is None:
-                    self.single[name] = messages[-1].content
+                    arguments = [text_of(call.arguments) for call in messages[-1].tool_calls]
+                    self.single[name] = messages[-1].content or "\n".join(arguments)
             self.sent, self.answered = [], []
         if self.sent or self.answered or tools:
             fields["messages"], fields["reply"] = tuple(self.sent), tuple(self.answered)
             fields["tools"] = tools
         fields |= self._input_and_output(kind)
         if kind == "tool":
+            if self._peek(*_TOOL_STATUS) == "error":
+                self.raw.status = "error"
             name = self._take(*_TOOL)
             fields["tool"] = name if isinstance(name, str) else self.raw.name or None
         if kind == "llm":
@@ -254,7 +259,9 @@ class _SpanReader:
             if first in _KINDS:
                 return _KINDS[first]
         kind = self.raw.kind
-        if kind.lower() not in _KINDS and kind not in ("", "INTERNAL", "UNSPECIFIED", "0", "1"):
+        if kind in ("", "INTERNAL", "UNSPECIFIED", "0", "1", "SPAN", "LOG"):
+            return None
+        if kind.lower() not in _KINDS:
             self.single.setdefault("span_kind", kind)
         return _KINDS.get(kind.lower())
 
@@ -372,7 +379,7 @@ class _SpanReader:
         body = _body(event) if event.name.startswith("gen_ai.") else None
         if body is None:
             return False
-        trees: tuple[str, ...] = ("gen_ai.input.messages", "gen_ai.output.messages")
+        trees: tuple[str, ...] = ("gen_ai.input.messages", "gen_ai.output.messages", _INSTRUCTIONS)
         if "content.prompt" in event.name or "content.completion" in event.name:
             trees = ("gen_ai.prompt", "gen_ai.completion")
         role = event.name.removeprefix("gen_ai.").removesuffix(".message")
@@ -416,10 +423,9 @@ class _SpanReader:
             for part in value if isinstance(value, list) else [value]:
                 inner = part.get("message_content") if isinstance(part, dict) else None
                 parts.add(inner if isinstance(inner, dict) else part)
-        texts = [text for text in parts.texts if text]
+        text = parts.text
         for key in ("refusal", "reasoning_content"):
-            if not texts and isinstance(item.get(key), str):
-                texts.append(item[key])
+            text = text or _filled_text(item.get(key)) or ""
         calls = parts.calls + _calls(item.get("tool_calls")) + _calls(item.get("function_call"))
         legacy = item.get("function_call_name")
         if isinstance(legacy, str):
@@ -427,18 +433,19 @@ class _SpanReader:
             calls.append(ToolCall(name=legacy, arguments=arguments))
         role = self._role(item.get("role"), default)
         results = [self.pool.intern(result) for result in parts.results]
-        if results and not texts and not calls:
+        if results and not text and not calls:
             return results
+        thoughts = [Message(role=role, content=thought) for thought in parts.thoughts_before_text]
         message = Message(
             role=role,
-            content="\n".join(texts),
+            content=text,
             tool_calls=tuple(calls),
             name=_filled_text(item.get("name")),
             tool_call_id=_filled_text(item.get("tool_call_id", item.get("id")))
             if role == "tool"
             else None,
         )
-        return [*results, self.pool.intern(message)]
+        return [*results, *map(self.pool.intern, (*thoughts, message))]
 
     def _role(self, value: Any, default: Role) -> Role:
         notes, place = self.context.notes, self.context.place

@@ -1,16 +1,20 @@
-"""Spans of Jaeger, Langfuse and LangSmith, translated into the words that `spans` knows.
+"""Spans of other tools, translated into the words that `spans` knows.
 
-Names: Jaeger's JSON (`data`, `spans` with `tags` and `references`); Langfuse's traces with their
-`observations`, and observations one by one; LangSmith's runs, nested (`child_runs`), one by one, or
-as bodies of its API (`post` and `patch`).
+Names: Jaeger's JSON (`data`, `spans` with `tags` and `references`) and Zipkin's; Langfuse's traces
+with their `observations`, and observations one by one, also as exported in snake case; LangSmith's
+runs, nested (`child_runs`), one by one, or as bodies of its API (`post` and `patch`); spans of the
+OpenAI Agents SDK (`span_data`), Weave (`op_name`), Opik and Braintrust (`span_attributes`).
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from agenteval.errors import InputError
 from agenteval.readers.chat_forms import first_of, to_messages
 from agenteval.readers.fields import json_text, words
+from agenteval.readers.vendors import usage_inside
 
 _Object = dict[str, Any]
 _KINDS = frozenset(
@@ -23,18 +27,37 @@ def is_observed(value: Any) -> bool:
     return isinstance(value, dict) and _translator(value) is not None
 
 
-def translated(value: _Object) -> _Object:
-    """Return an object of these tools as a span or a holder of spans; any other as it is."""
+def translated(value: _Object, place: str) -> _Object:
+    """Return an object of these tools as a span or a holder of spans; any other as it is.
+
+    Raises InputError for a trace of Langfuse that only names its observations.
+    """
     translate = _translator(value)
+    inside = value.get("observations")
+    if translate is _langfuse_trace and not isinstance(inside[0], dict):  # type: ignore[index]
+        problem = "a Langfuse trace without its observations: export it with GET /traces/ID"
+        raise InputError(problem, place)
     return value if translate is None else translate(value)
 
 
 def _translator(value: _Object) -> Any:
     inside = value.get("observations")
-    if isinstance(inside, list) and inside and first_of(inside[0], "traceId", "startTime"):
-        return _langfuse_trace
+    if isinstance(inside, list) and inside and isinstance(value.get("id", ""), str):
+        if first_of(inside[0], "traceId", "startTime") or isinstance(inside[0], str):
+            return _langfuse_trace
     if isinstance(value.get("run_type"), str) and "id" in value:
         return _langsmith
+    if value.get("object") in ("trace", "trace.span") and "id" in value:
+        return _of_agents_sdk
+    if isinstance(value.get("op_name"), str) and "inputs" in value:
+        return _of_weave
+    if isinstance(value.get("span_attributes"), dict) and "root_span_id" in value:
+        return _of_braintrust
+    if value.get("type") in ("general", "llm", "tool", "guardrail") and "parent_span_id" in value:
+        return _of_opik
+    if "traceId" in value and isinstance(value.get("tags", {}), dict):
+        if "localEndpoint" in value or {"timestamp", "duration", "tags"} <= value.keys():
+            return _zipkin_span
     if isinstance(value.get("post"), list) and "patch" in value:
         return _langsmith_bodies
     if isinstance(value.get("spans"), list) and isinstance(value.get("processes"), dict):
@@ -45,7 +68,13 @@ def _translator(value: _Object) -> Any:
     is_langfuse = ("traceId" in value and "startTime" in value) or "parentObservationId" in value
     kind = value.get("type")
     of_kind = isinstance(kind, str) and kind.lower() in _KINDS
+    if of_kind and "parent_observation_id" in value and "trace_id" in value:
+        return lambda exported: _observation({_camel(key): v for key, v in exported.items()})
     return _observation if is_langfuse and of_kind and "spanId" not in value else None
+
+
+def _camel(key: str) -> str:
+    return re.sub(r"_([a-z])", lambda match: match[1].upper(), key)
 
 
 def _rows(value: Any) -> list[_Object]:
@@ -104,6 +133,110 @@ def _as_text(value: Any) -> Any:
     return json_text(value) if isinstance(value, (dict, list)) else value
 
 
+# ---- other tools, in the words of Langfuse -------------------------------------------------------
+
+_GENERATIONS = ("generation", "response", "llm")
+_TOOLS = ("function", "tool")
+
+
+def _kind(word: Any) -> str:
+    """Return Langfuse's word for a kind of span of another tool."""
+    text = str(word).lower()
+    kind = "generation" if text in _GENERATIONS else "tool" if text in _TOOLS else text
+    return kind if kind in _KINDS else "span"
+
+
+def _of_agents_sdk(value: _Object) -> _Object:
+    """Return a span of the OpenAI Agents SDK; its traces hold nothing else."""
+    if value["object"] == "trace":
+        return {"spans": []}
+    data, error = value.get("span_data") or {}, value.get("error")
+    handed = {"input": data.get("from_agent"), "output": data.get("to_agent")}
+    return _observation(
+        (handed if data.get("type") == "handoff" else data)
+        | {
+            "id": value["id"],
+            "traceId": value.get("trace_id"),
+            "parentObservationId": value.get("parent_id"),
+            "type": _kind(data.get("type")),
+            "name": data.get("name") or data.get("type"),
+            "startTime": value.get("started_at"),
+            "endTime": value.get("ended_at"),
+            "level": "ERROR" if error else None,
+            "statusMessage": first_of(error, "message"),
+            "metadata": {key: item for key, item in data.items() if key in ("handoffs", "tools")},
+        }
+    )
+
+
+def _of_weave(value: _Object) -> _Object:
+    """Return a call of Weave. Its usage has a figure for each model, added up to the root."""
+    inputs, output, error = value["inputs"], value.get("output"), value.get("exception")
+    stated = first_of(value.get("attributes"), "kind")
+    is_chat = first_of(inputs, "messages", "contents") and first_of(inputs, "model")
+    used: dict[str, int] = {}
+    for usage in (first_of(value.get("summary"), "usage") or {}).values():
+        for name, keys in (("input", "prompt_tokens"), ("output", "completion_tokens")):
+            count = first_of(usage, keys, f"{name}_tokens")
+            used[name] = used.get(name, 0) + (count if isinstance(count, int) else 0)
+    return _observation(
+        {
+            "id": value.get("id"),
+            "traceId": value.get("trace_id"),
+            "parentObservationId": value.get("parent_id"),
+            "type": _kind(stated or ("llm" if is_chat else "span")),
+            "name": value.get("display_name")
+            or value["op_name"].rpartition("/")[2].partition(":")[0],
+            "startTime": value.get("started_at"),
+            "endTime": value.get("ended_at"),
+            "level": "ERROR" if error else None,
+            "statusMessage": error,
+            "model": first_of(inputs, "model"),
+            "input": inputs,
+            "output": output,
+            "usage": used or None,
+        }
+    )
+
+
+def _of_opik(value: _Object) -> _Object:
+    error = value.get("error_info")
+    return _observation(
+        {
+            **{_camel(key): item for key, item in value.items()},
+            "type": _kind(value["type"]),
+            "parentObservationId": value["parent_span_id"],
+            "calculatedTotalCost": value.get("total_estimated_cost"),
+            "level": "ERROR" if error else None,
+            "statusMessage": first_of(error, "message", "exception_type"),
+        }
+    )
+
+
+def _of_braintrust(value: _Object) -> _Object:
+    named, figures, error = value["span_attributes"], value.get("metrics"), value.get("error")
+    parents = value.get("span_parents")
+    return _observation(
+        {
+            "id": value.get("span_id"),
+            "traceId": value["root_span_id"],
+            "parentObservationId": parents[0] if isinstance(parents, list) and parents else None,
+            "type": _kind(named.get("type")),
+            "name": named.get("name"),
+            "startTime": first_of(figures, "start"),
+            "endTime": first_of(figures, "end"),
+            "level": "ERROR" if error else None,
+            "statusMessage": _as_text(error),
+            "model": first_of(value.get("metadata"), "model"),
+            "input": value.get("input"),
+            "output": value.get("output"),
+            "promptTokens": first_of(figures, "prompt_tokens"),
+            "completionTokens": first_of(figures, "completion_tokens"),
+            "metadata": value.get("metadata"),
+        }
+    )
+
+
 # ---- LangSmith -----------------------------------------------------------------------------------
 
 
@@ -120,7 +253,7 @@ def _langsmith(run: _Object) -> _Object:
     inputs, answered, extra = run.get("inputs"), run.get("outputs"), run.get("extra")
     kind = str(run.get("run_type") or "chain")
     metadata = first_of(extra, "metadata")
-    used = run if run.get("prompt_tokens") is not None else _langchain_usage(answered)
+    used = run if run.get("prompt_tokens") is not None else usage_inside(answered)
     attributes = {
         "langsmith.span.kind": kind,
         "gen_ai.usage.input_tokens": first_of(used, "prompt_tokens", "input_tokens"),
@@ -131,6 +264,7 @@ def _langsmith(run: _Object) -> _Object:
     if kind == "llm":
         settings = first_of(extra, "invocation_params")
         model = first_of(settings, "model", "model_name") or first_of(metadata, "ls_model_name")
+        model = model or first_of(inputs, "model")
         attributes["gen_ai.request.model"] = model
         attributes["gen_ai.input.messages"] = to_messages(inputs, "user")
         attributes["gen_ai.output.messages"] = to_messages(answered, "assistant")
@@ -150,17 +284,6 @@ def _langsmith(run: _Object) -> _Object:
     }
 
 
-def _langchain_usage(answered: Any) -> Any:
-    """Return the tokens inside the outputs of a LangChain model."""
-    stated = first_of(answered, "usage_metadata")
-    stated = stated or first_of(first_of(answered, "llm_output"), "token_usage")
-    inner = first_of(answered, "generations")
-    while isinstance(inner, list) and inner:
-        inner = inner[0]
-    message = first_of(inner, "message")
-    return stated or first_of(first_of(message, "kwargs") or message, "usage_metadata")
-
-
 # ---- Jaeger --------------------------------------------------------------------------------------
 
 
@@ -178,8 +301,6 @@ def _jaeger_span(span: _Object, processes: _Object) -> _Object:
     parents = [
         r for r in _rows(span.get("references")) if r.get("refType", "CHILD_OF") == "CHILD_OF"
     ]
-    start, duration = span.get("startTime"), span.get("duration")
-    timed = isinstance(start, (int, float)) and isinstance(duration, (int, float))
     failed = tags.pop("error", None) in (True, "true") or tags.get("otel.status_code") == "ERROR"
     name = first_of(process, "serviceName")
     return {
@@ -187,8 +308,8 @@ def _jaeger_span(span: _Object, processes: _Object) -> _Object:
         "spanId": span.get("spanID"),
         "parentId": first_of(parents[0], "spanID") if parents else span.get("parentSpanID"),
         "name": span.get("operationName"),
-        "startTime": start,
-        "endTime": start + duration if timed else None,  # type: ignore[operator]
+        "startTime": span.get("startTime"),
+        "endTime": _end(span.get("startTime"), span.get("duration")),
         "status": "ERROR" if failed else tags.get("otel.status_code"),
         "statusMessage": tags.get("otel.status_description"),
         "attributes": tags,
@@ -206,3 +327,31 @@ def _jaeger_event(log: _Object) -> _Object:
 def _tags(rows: Any) -> _Object:
     tags = [row for row in _rows(rows) if isinstance(row.get("key"), str)]
     return {tag["key"]: tag.get("value") for tag in tags}
+
+
+def _zipkin_span(span: _Object) -> _Object:
+    """Return a span of Zipkin: times in microseconds, tags as an object of texts."""
+    tags = dict(span.get("tags") or {})
+    error = tags.pop("error", None)
+    failed = error is not None or tags.get("otel.status_code") == "ERROR"
+    return {
+        "traceId": span["traceId"],
+        "spanId": span.get("id"),
+        "parentId": span.get("parentId"),
+        "name": span.get("name"),
+        "startTime": span.get("timestamp"),
+        "endTime": _end(span.get("timestamp"), span.get("duration")),
+        "status": "ERROR" if failed else tags.get("otel.status_code"),
+        "statusMessage": error,
+        "attributes": tags,
+        "events": [
+            {"timestamp": note.get("timestamp"), "name": note.get("value")}
+            for note in _rows(span.get("annotations"))
+        ],
+        "resource": {"service.name": first_of(span.get("localEndpoint"), "serviceName")},
+    }
+
+
+def _end(start: Any, duration: Any) -> Any:
+    numbers = isinstance(start, (int, float)) and isinstance(duration, (int, float))
+    return start + duration if numbers else None

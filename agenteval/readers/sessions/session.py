@@ -87,7 +87,7 @@ class Session:
                 steps.append(
                     SessionStep("tool", result.content, result_of=result.tool_call_id, **facts)
                 )
-            text = "\n".join(filter(None, parts.texts))
+            text = parts.text
             if text or calls or not parts.results:
                 who: Any = row["role"]
                 answers = row.get("tool_call_id") if who == "tool" else None
@@ -106,7 +106,7 @@ def _text(value: Any) -> str:
     parts = Parts()
     for row in to_messages(value, "tool"):
         parts.add(row.get("content"))
-    return "\n".join([*filter(None, parts.texts), *(r.content for r in parts.results)])
+    return "\n".join([*filter(None, [parts.text]), *(r.content for r in parts.results)])
 
 
 def _call(value: dict[str, Any]) -> ToolCall:
