@@ -136,5 +136,7 @@ def part_of(part: Row) -> Row:
     if kind is None and "reasoningContent" in part:
         text = first_of(first_of(part["reasoningContent"], "reasoningText"), "text")
         return {"type": "thinking", "text": text or "[thinking]"}
-    media = next((name for name in _MEDIA if kind is None and len(part) == 1 and name in part), None)
+    media = next(
+        (name for name in _MEDIA if kind is None and len(part) == 1 and name in part), None
+    )
     return part if media is None else {"type": media}

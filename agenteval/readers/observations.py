@@ -9,6 +9,7 @@ OpenAI Agents SDK (`span_data`), Weave (`op_name`), Opik and Braintrust (`span_a
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from agenteval.errors import InputError
@@ -33,48 +34,53 @@ def translated(value: _Object, place: str) -> _Object:
     Raises InputError for a trace of Langfuse that only names its observations.
     """
     translate = _translator(value)
-    inside = value.get("observations")
-    if translate is _langfuse_trace and not isinstance(inside[0], dict):  # type: ignore[index]
-        problem = "a Langfuse trace without its observations: export it with GET /traces/ID"
+    if translate is _langfuse_trace and not isinstance(value["observations"][0], dict):
+        problem = (
+            "a Langfuse trace without its observations: export it with GET /api/public/traces/ID"
+        )
         raise InputError(problem, place)
     return value if translate is None else translate(value)
 
 
 def _translator(value: _Object) -> Any:
+    return next((translate for matches, translate in _FORMS if matches(value)), None)
+
+
+def _is_langfuse_trace(value: _Object) -> bool:
     inside = value.get("observations")
-    if isinstance(inside, list) and inside and isinstance(value.get("id", ""), str):
-        if first_of(inside[0], "traceId", "startTime") or isinstance(inside[0], str):
-            return _langfuse_trace
-    if isinstance(value.get("run_type"), str) and "id" in value:
-        return _langsmith
-    if value.get("object") in ("trace", "trace.span") and "id" in value:
-        return _of_agents_sdk
-    if isinstance(value.get("op_name"), str) and "inputs" in value:
-        return _of_weave
-    if isinstance(value.get("span_attributes"), dict) and "root_span_id" in value:
-        return _of_braintrust
-    if value.get("type") in ("general", "llm", "tool", "guardrail") and "parent_span_id" in value:
-        return _of_opik
-    if "traceId" in value and isinstance(value.get("tags", {}), dict):
-        if "localEndpoint" in value or {"timestamp", "duration", "tags"} <= value.keys():
-            return _zipkin_span
-    if isinstance(value.get("post"), list) and "patch" in value:
-        return _langsmith_bodies
-    if isinstance(value.get("spans"), list) and isinstance(value.get("processes"), dict):
-        return _jaeger
-    data = value.get("data")
-    if isinstance(data, list) and data and isinstance(data[0], dict) and "processes" in data[0]:
-        return lambda document: {"data": list(map(translated, document["data"]))}
-    is_langfuse = ("traceId" in value and "startTime" in value) or "parentObservationId" in value
+    first = inside[0] if isinstance(inside, list) and inside else None
+    return isinstance(first, str) or bool(first_of(first, "traceId", "startTime"))
+
+
+def _is_observation(value: _Object) -> bool:
     kind = value.get("type")
-    of_kind = isinstance(kind, str) and kind.lower() in _KINDS
-    if of_kind and "parent_observation_id" in value and "trace_id" in value:
-        return lambda exported: _observation({_camel(key): v for key, v in exported.items()})
-    return _observation if is_langfuse and of_kind and "spanId" not in value else None
+    if not isinstance(kind, str) or kind.lower() not in _KINDS or "spanId" in value:
+        return False
+    is_exported = {"parent_observation_id", "trace_id"} <= value.keys()
+    return is_exported or {"traceId", "startTime"} <= value.keys() or "parentObservationId" in value
+
+
+def _is_zipkin(value: _Object) -> bool:
+    has_tags = isinstance(value.get("tags", {}), dict) and "traceId" in value
+    return has_tags and ("localEndpoint" in value or {"timestamp", "tags"} <= value.keys())
+
+
+def _is_opik(value: _Object) -> bool:
+    kinds = ("general", "llm", "tool", "guardrail")
+    return value.get("type") in kinds and "parent_span_id" in value
+
+
+def _holds_jaeger(value: _Object) -> bool:
+    data = value.get("data")
+    return isinstance(data, list) and bool(data) and first_of(data[0], "processes") is not None
 
 
 def _camel(key: str) -> str:
     return re.sub(r"_([a-z])", lambda match: match[1].upper(), key)
+
+
+def _object(value: Any) -> _Object:
+    return value if isinstance(value, dict) else {}
 
 
 def _rows(value: Any) -> list[_Object]:
@@ -101,7 +107,12 @@ def _langfuse_trace(value: _Object) -> _Object:
 
 
 def _observation(value: _Object) -> _Object:
-    """Return an observation as a span with the attributes of Langfuse's SDK."""
+    """Return an observation as a span with the attributes of Langfuse's SDK.
+
+    Keys of exported files are in snake case.
+    """
+    if "trace_id" in value:
+        value = {_camel(key): item for key, item in value.items()}
     kind = "langfuse.observation."
     counts = {"input": value.get("promptTokens"), "output": value.get("completionTokens")}
     usage = next((u for u in (value.get("usageDetails"), value.get("usage")) if u), counts)
@@ -150,7 +161,7 @@ def _of_agents_sdk(value: _Object) -> _Object:
     """Return a span of the OpenAI Agents SDK; its traces hold nothing else."""
     if value["object"] == "trace":
         return {"spans": []}
-    data, error = value.get("span_data") or {}, value.get("error")
+    data, error = _object(value.get("span_data")), value.get("error")
     handed = {"input": data.get("from_agent"), "output": data.get("to_agent")}
     return _observation(
         (handed if data.get("type") == "handoff" else data)
@@ -175,7 +186,7 @@ def _of_weave(value: _Object) -> _Object:
     stated = first_of(value.get("attributes"), "kind")
     is_chat = first_of(inputs, "messages", "contents") and first_of(inputs, "model")
     used: dict[str, int] = {}
-    for usage in (first_of(value.get("summary"), "usage") or {}).values():
+    for usage in _object(first_of(value.get("summary"), "usage")).values():
         for name, keys in (("input", "prompt_tokens"), ("output", "completion_tokens")):
             count = first_of(usage, keys, f"{name}_tokens")
             used[name] = used.get(name, 0) + (count if isinstance(count, int) else 0)
@@ -203,7 +214,7 @@ def _of_opik(value: _Object) -> _Object:
     error = value.get("error_info")
     return _observation(
         {
-            **{_camel(key): item for key, item in value.items()},
+            **value,
             "type": _kind(value["type"]),
             "parentObservationId": value["parent_span_id"],
             "calculatedTotalCost": value.get("total_estimated_cost"),
@@ -214,8 +225,13 @@ def _of_opik(value: _Object) -> _Object:
 
 
 def _of_braintrust(value: _Object) -> _Object:
-    named, figures, error = value["span_attributes"], value.get("metrics"), value.get("error")
-    parents = value.get("span_parents")
+    named, figures, error = (
+        _object(value["span_attributes"]),
+        value.get("metrics"),
+        value.get("error"),
+    )
+    parents, output = value.get("span_parents"), value.get("output")
+    of_choices = isinstance(output, list) and output and first_of(output[0], "message")
     return _observation(
         {
             "id": value.get("span_id"),
@@ -229,7 +245,7 @@ def _of_braintrust(value: _Object) -> _Object:
             "statusMessage": _as_text(error),
             "model": first_of(value.get("metadata"), "model"),
             "input": value.get("input"),
-            "output": value.get("output"),
+            "output": {"choices": output} if of_choices else output,
             "promptTokens": first_of(figures, "prompt_tokens"),
             "completionTokens": first_of(figures, "completion_tokens"),
             "metadata": value.get("metadata"),
@@ -355,3 +371,22 @@ def _zipkin_span(span: _Object) -> _Object:
 def _end(start: Any, duration: Any) -> Any:
     numbers = isinstance(start, (int, float)) and isinstance(duration, (int, float))
     return start + duration if numbers else None
+
+
+# How an object of each tool is recognized, and its translation.
+_FORMS: tuple[tuple[Callable[[_Object], bool], Callable[[_Object], _Object]], ...] = (
+    (_is_langfuse_trace, _langfuse_trace),
+    (lambda value: isinstance(value.get("run_type"), str) and "id" in value, _langsmith),
+    (lambda value: isinstance(value.get("post"), list) and "patch" in value, _langsmith_bodies),
+    (
+        lambda value: value.get("object") in ("trace", "trace.span") and "id" in value,
+        _of_agents_sdk,
+    ),
+    (lambda value: isinstance(value.get("op_name"), str) and "inputs" in value, _of_weave),
+    (lambda value: {"span_attributes", "root_span_id"} <= value.keys(), _of_braintrust),
+    (_is_opik, _of_opik),
+    (_is_zipkin, _zipkin_span),
+    (lambda value: isinstance(value.get("processes"), dict) and "spans" in value, _jaeger),
+    (_holds_jaeger, lambda value: {"data": [translated(t, "") for t in _rows(value["data"])]}),
+    (_is_observation, _observation),
+)

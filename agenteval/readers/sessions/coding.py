@@ -75,14 +75,7 @@ def _claude_message(
     blocks = [b for b in content if isinstance(b, dict)] if isinstance(content, list) else content
     if line["type"] == "user":
         hidden = line.get("isMeta") or line.get("isCompactSummary")
-        steps = session.add({"role": "user", "content": blocks}, at=at, thread=thread)
-        failed = (
-            {b.get("tool_use_id") for b in blocks if b.get("is_error")}
-            if blocks != content or isinstance(blocks, list)
-            else set()
-        )
-        for step in steps:
-            step.failed = step.role == "tool" and step.result_of in failed
+        for step in session.add({"role": "user", "content": blocks}, at=at, thread=thread):
             step.role = "system" if hidden and step.role == "user" else step.role
         return
     words = (

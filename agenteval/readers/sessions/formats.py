@@ -16,7 +16,7 @@ from agenteval.readers.fields import MESSAGES, Context, has_field
 from agenteval.readers.formats import recognise
 from agenteval.readers.gold import note_withheld, withheld_from, without_gold
 from agenteval.readers.messages import is_message_list
-from agenteval.readers.sessions import benchmarks, coding
+from agenteval.readers.sessions import benchmarks, coding, openhands
 from agenteval.readers.sessions.session import Session, SessionStep, to_run
 from agenteval.readers.source_files import described
 from agenteval.readers.strict_json import Item, Notes
@@ -177,6 +177,17 @@ def _record(value: Any) -> Session:
     )
 
 
+def _is_browser_use(value: Any) -> bool:
+    rows = value.get("history") if isinstance(value, dict) else None
+    return isinstance(rows, list) and bool(rows) and _has("model_output", "result")(rows[0])
+
+
+def _is_adk(value: Any) -> bool:
+    rows = value.get("events") if isinstance(value, dict) else None
+    by_app = _has("appName")(value) or _has("app_name")(value)
+    return by_app and isinstance(rows, list) and all(map(_has("author"), rows))
+
+
 def _is_swe(value: Any) -> bool:
     mini = _has("messages", "info", "trajectory_format")(value)
     return mini or _has("trajectory", "info")(value)
@@ -202,8 +213,8 @@ FORMATS: tuple[SessionFormat, ...] = (
     SessionFormat("Gemini CLI prompts", _is_gemini_prompts, coding.gemini_prompts, "refused"),
     SessionFormat("Gemini CLI checkpoint", _is_contents, _contents, "task, turns, tools"),
     SessionFormat("ATIF (Harbor)", _is_atif, coding.atif, "task, turns, tools, tokens, cost"),
-    SessionFormat("OpenHands", _is_openhands, benchmarks.openhands, _ALL),
-    SessionFormat("OpenHands, lines", _is_event, benchmarks.openhands, _ALL, lines=True),
+    SessionFormat("OpenHands", _is_openhands, openhands.openhands, _ALL),
+    SessionFormat("OpenHands, lines", _is_event, openhands.openhands, _ALL, lines=True),
     SessionFormat("SWE-agent", _is_swe, benchmarks.swe_trajectory, _ALL, of_runs=False),
     SessionFormat("Who&When", _is_who_and_when, benchmarks.who_and_when, "task, turns, ending"),
     SessionFormat("AgentRx", _is_agentrx, benchmarks.agentrx, "task, turns"),
@@ -214,6 +225,24 @@ FORMATS: tuple[SessionFormat, ...] = (
         "task, turns, tools, cost",
     ),
     SessionFormat("tau2-bench", _is_simulation, benchmarks.tau2, _ALL),
+    SessionFormat(
+        "AgentDojo",
+        _has("suite_name", "pipeline_name", "messages"),
+        benchmarks.agentdojo,
+        "task, turns, tools, errors",
+    ),
+    SessionFormat(
+        "browser-use",
+        _is_browser_use,
+        benchmarks.browser_use,
+        "turns, tools, errors, tokens, ending",
+    ),
+    SessionFormat(
+        "Google ADK session",
+        _is_adk,
+        benchmarks.adk_session,
+        "task, turns, tools, errors, tokens",
+    ),
     SessionFormat(
         "OpenAI Agents SDK run state",
         _is_run_state,
