@@ -379,11 +379,11 @@ def is_trace(value: Any) -> bool:
     spans = names.get("spans")
     if isinstance(spans, list):
         has_answer = any(snake(key) in _EVIDENCE for key in value if len(key) <= _LONGEST_KEY)
-        return not has_answer and any(
-            isinstance(span, dict) and _is_span(_plain_keys(span)) for span in spans[:20]
-        )
-    rows = next((names[key] for key in _LISTS if isinstance(names.get(key), list)), None)
-    first = rows[0] if rows else None
+        found = [_plain_keys(span) for span in spans[:20] if isinstance(span, dict)]
+        return any("spanid" in names or (not has_answer and _is_span(names)) for names in found)
+    first = next(
+        (names[key][0] for key in _LISTS if isinstance(names.get(key), list) and names[key]), None
+    )
     if isinstance(first, dict) and (_is_span(_plain_keys(first)) or is_observed(first)):
         return True
     inner = next((names[k] for k in ("trace", "data") if isinstance(names.get(k), dict)), None)

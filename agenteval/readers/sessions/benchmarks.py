@@ -193,8 +193,6 @@ def swe_trajectory(row: Row) -> Session:
     for message in record["messages"]:
         text = message.get("content")
         result = _CODE_RESULT.match(text) if isinstance(text, str) and waiting else None
-        if message.get("role") == "exit":
-            continue
         role = "tool" if result or (waiting and acted) else message.get("role", "user")
         extra = message.get("extra")
         for step in session.add(
