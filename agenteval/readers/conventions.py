@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agenteval.models.jsonish import is_deeper
-from agenteval.readers.chat_forms import parts_of
+from agenteval.readers.chat_forms import parts_of, to_messages
 from agenteval.readers.fields import Context, words
 from agenteval.readers.loose_json import json_or_none
 from agenteval.readers.messages import ROLES, Parts
@@ -40,7 +40,7 @@ _KINDS: dict[str, SpanKind] = {
     **dict.fromkeys(words("tool retriever execute_tool ai.toolcall retrieval"), "tool"),
     **dict.fromkeys(words("agentic.tool.invocation agentic.mcp.invocation"), "tool"),
     **dict.fromkeys(words("agent invoke_agent create_agent agentic.invocation"), "agent"),
-    **dict.fromkeys(words("agentic.turn agentic.request"), "agent"),
+    **dict.fromkeys(words("agentic.turn agentic.request process_thread_run"), "agent"),
     **dict.fromkeys(words("chain invoke_workflow workflow task span event flow prompt"), "chain"),
     **dict.fromkeys(words("parser embedding embeddings reranker memory guardrail"), "chain"),
     **dict.fromkeys(words("evaluator ai.embed ai.embedmany agentic.delegation"), "chain"),
@@ -100,6 +100,7 @@ _TOOLS = ("llm.tools", "gen_ai.tool.definitions")
 _TALK = (*_SENT, *_ANSWERED, _INSTRUCTIONS, *_TOOLS)
 _STRUCTURED = (*_INPUT, *_OUTPUT, *PACKED)  # texts, or values of any depth
 _TREE = re.compile(rf"({'|'.join(map(re.escape, (*_TALK, *_STRUCTURED)))})(?:\.|$)")
+_MESSAGE_KEYS = frozenset(words("role content contents parts message tool_calls function_call"))
 # Roles of smolagents, in addition to those of message lists.
 _MORE_ROLES: dict[str, Role] = {"tool-response": "tool", "tool-call": "assistant"}
 
@@ -200,7 +201,7 @@ class _SpanReader:
         if kind == "tool":
             if self._peek(*_TOOL_STATUS) == "error":
                 self.raw.status = "error"
-            name = self._take(*_TOOL)
+            name = self._take(*_TOOL) or self._peek("traceloop.entity.name")
             fields["tool"] = name if isinstance(name, str) else self.raw.name or None
         if kind == "llm":
             model = self._take(*_MODEL)
@@ -282,10 +283,10 @@ class _SpanReader:
         for name in (*_INPUT, *_OUTPUT):
             if name.startswith("gcp.") and self.single.get(name) in _NO_TEXT:
                 del self.single[name]
-        input = self._take(*_INPUT)
+        input = self._take_value(*_INPUT)
         if input is None and kind == "tool":  # some write the arguments there, some the signature
             input = self._peek("tool_call.function.arguments", "tool.parameters")
-        output = self._take(*_OUTPUT)
+        output = self._take_value(*_OUTPUT)
         log = self._peek("logs")  # a decorated function writes its arguments and result in a log
         first = log[0] if isinstance(log, list) and log else None
         body = first.get("body") if isinstance(first, dict) else None
@@ -295,6 +296,13 @@ class _SpanReader:
             output = body.pop("function.output", None) if output is None else output
             self.single["logs"] = [{**first, "body": body}, *log[1:]]
         return {"input": text_of(input), "output": text_of(output)}
+
+    def _take_value(self, *names: str) -> Any:
+        """Return and remove a value; a text in JSON, as most tools write one, becomes the text."""
+        name, value = self._name_of(*names), self._take(*names)
+        quoted = isinstance(value, str) and value[:1] == '"' and name not in (_INPUT[0], _OUTPUT[0])
+        decoded = json_or_none(value) if quoted else None
+        return decoded if isinstance(decoded, str) else value
 
     def _usage(self) -> Usage | None:
         prompt, completion = self._count(*PROMPT), self._count(*COMPLETION)
@@ -403,6 +411,8 @@ class _SpanReader:
         """
         if isinstance(value, str):
             value = json_or_none(value)
+        if isinstance(value, dict) and _MESSAGE_KEYS.isdisjoint(value):  # a request or a reply
+            value = to_messages(value, default)
         rows = value if isinstance(value, list) else [value]
         if not any(isinstance(item, dict) for item in rows):
             texts = [text for text in rows if isinstance(text, str) and isinstance(value, list)]
@@ -419,7 +429,7 @@ class _SpanReader:
     def _message(self, item: dict[str, Any], default: Role) -> list[Message]:
         parts = Parts()
         for key in ("content", "contents", "parts"):
-            value = item.get(key)
+            value = parts_of(item.get(key)) if isinstance(item.get(key), str) else item.get(key)
             for part in value if isinstance(value, list) else [value]:
                 inner = part.get("message_content") if isinstance(part, dict) else None
                 parts.add(inner if isinstance(inner, dict) else part)

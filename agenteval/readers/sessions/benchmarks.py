@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from agenteval.readers.chat_forms import first_of
+from agenteval.readers.chat_forms import RESPONSES, first_of
 from agenteval.readers.fields import snake
-from agenteval.readers.messages import ROLES
+from agenteval.readers.messages import ROLES, constructed, role_of
 from agenteval.readers.public_logs import swe_agent
 from agenteval.readers.sessions.session import Session, SessionStep, tool_call, usage_of
 from agenteval.readers.spans import seconds
@@ -31,16 +31,26 @@ def speaker(row: Row) -> str:
     return str(row.get("name") or row.get("role") or "")
 
 
-def transcript(rows: list[Row], first: int = 0, key: str = "content") -> Session:
+def turns(value: Any) -> list[Any]:
+    """Return the messages of a list, those of LangChain with their type as role."""
+    rows = [constructed(row) for row in value] if isinstance(value, list) else []
+    return [{"role": role, **row} if (role := role_of(row)) else row for row in rows]
+
+
+def transcript(rows: Any) -> Session:
     """Return the session of a list of messages; unknown roles are treated as agents."""
     session = Session()
-    for number, row in enumerate(rows, start=first):
+    for number, row in enumerate(turns(rows)):
+        if row.get("type") in RESPONSES:
+            if row["type"] != "reasoning":
+                session.add(row)
+            continue
         name, role = speaker(row), str(row.get("role") or row.get("from") or "").lower()
         known_role = ROLES.get(role) or ROLES.get(name.lower())
         known_role = (
             "tool" if "terminal" in name.lower() and known_role != "assistant" else known_role
         )
-        words, error = row.get(key), row.get("error") if known_role == "tool" else None
+        words, error = row.get("content"), row.get("error") if known_role == "tool" else None
         words = error if isinstance(error, str) and not words else words
         content = {"role": known_role or "assistant", "content": words, **_calls_of(row)}
         for step in session.add(content, at=seconds(row.get("timestamp"))):

@@ -12,10 +12,11 @@ from itertools import chain, islice
 from typing import Any
 
 from agenteval.errors import InputError
+from agenteval.readers.chat_forms import RESPONSES
 from agenteval.readers.fields import MESSAGES, Context, has_field
 from agenteval.readers.formats import recognise
 from agenteval.readers.gold import note_withheld, withheld_from, without_gold
-from agenteval.readers.messages import is_message_list
+from agenteval.readers.messages import is_event_list, is_message_list
 from agenteval.readers.sessions import benchmarks, coding, openhands
 from agenteval.readers.sessions.session import Session, SessionStep, to_run
 from agenteval.readers.source_files import described
@@ -141,20 +142,22 @@ def _is_run_state(value: Any) -> bool:
 
 def _is_transcript(value: Any) -> bool:
     """Whether a value is a list of messages of at least two speakers, whatever their roles are."""
+    rows = benchmarks.turns(value)
+    items = [row for row in rows if isinstance(row, dict)]
+    said = [row for row in items if row.get("type") not in RESPONSES]
     return (
-        isinstance(value, list)
-        and len(value) > 1
-        and all(isinstance(row, dict) and "content" in row for row in value)
-        and all(isinstance(row.get("role"), str) for row in value)
-        and not any(has_field(row, "output", "messages") for row in value)
-        and len({benchmarks.speaker(row) for row in value}) > 1
+        len(items) == len(rows) > 1
+        and all("content" in row and isinstance(row.get("role"), str) for row in said)
+        and not any(has_field(row, "output", "messages") for row in said)
+        and len({benchmarks.speaker(row) for row in said}) > 1
     )
 
 
 def _is_record(value: Any) -> bool:
     """Whether a value is a record of a run with its messages."""
     form = recognise(value) if isinstance(value, dict) else None
-    return form is not None and any(is_message_list(value.get(key)) for key in MESSAGES)
+    events = form is not None and is_event_list(value.get("messages"))
+    return form is not None and (events or any(is_message_list(value.get(k)) for k in MESSAGES))
 
 
 def _record(value: Any) -> Session:

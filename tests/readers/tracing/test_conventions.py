@@ -50,9 +50,7 @@ def test_read_as_its_own_viewer_shows_it(tmp_path: Path, name: str) -> None:
         assert run.system == expect["system"]
     if expect["tools"] and name != "jaeger":
         calls = [c for s in run.spans if s.kind == "llm" for m in s.reply for c in m.tool_calls]
-        silent = name.startswith(
-            ("monocle", "pydantic", "google")
-        )  # without calls in these spans
+        silent = name.startswith(("monocle", "pydantic", "google"))  # without calls in these spans
         asked = [] if silent else [(tool[0], tool[1]) for tool in expect["tools"]]
         assert [(call.name, call.arguments) for call in calls] == asked
 
