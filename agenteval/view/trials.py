@@ -137,7 +137,7 @@ def _item(store: Store, line: TrialLine) -> Foldout | None:
 
 def _opened(item: Foldout) -> Foldout:
     return Foldout(
-        item.id, item.title, item.blocks, item.badges, item.about, True, item.kind, item.signs
+        "", item.title, item.blocks, item.badges, item.about, True, item.kind, item.signs
     )
 
 
