@@ -107,7 +107,7 @@ def trial_page(viewer: Viewer, request: Request) -> Page:
         blocks = [Text("This trial has no verdict.", "warning"), *_log(viewer.store, line)]
     else:
         blocks = [Items([item])]
-    return Page("view", line.case, lead, [PageSection("trial", "", blocks)])
+    return Page("view", line.case, lead, [PageSection("trial", "Trial", blocks)])
 
 
 class _Place(TypedDict):
