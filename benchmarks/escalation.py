@@ -50,21 +50,21 @@ class World:
     systems: int = 1
     cases: int = 200
 
-    def draw(self, rng: np.random.Generator) -> tuple[Floats, Floats, NDArray[np.bool_], Floats]:
-        """Return confidences and errors of both judges, (cases × systems) in order."""
+    def draw(self, rng: np.random.Generator) -> list[tuple[Floats, NDArray[np.bool_]]]:
+        """Return confidences and errors of each judge, (cases × systems) in order."""
         shape = (self.cases, self.systems)
-        levels = list(self.shares)
+        levels = np.array([*self.shares], dtype=np.float64)
         chances = [self.shares[level] for level in levels]
         luck = np.where(
             rng.random((self.cases, 1)) < 0.5, rng.random((self.cases, 1)), rng.random(shape)
         )
         other = np.where(rng.random(shape) < self.together, luck, rng.random(shape))
-        found = []
+        judged = []
         for agreement, chance in ((self.cheap, luck), (self.strong, other)):
-            confidence = rng.choice(levels, shape, p=chances)
+            confidence = np.asarray(rng.choice(levels, shape, p=chances), dtype=np.float64)
             right = np.vectorize(agreement.get)(confidence)
-            found += [confidence.ravel(), (chance >= right).ravel()]
-        return found[0], found[1], found[2], found[3]
+            judged.append((confidence.ravel(), (chance >= right).ravel()))
+        return judged
 
     def agreement(self, judge: Mapping[float, float], threshold: float) -> float:
         """Return the true agreement of a judge from a threshold on."""
@@ -108,11 +108,9 @@ def promises(draws: int, rng: np.random.Generator) -> list[Row]:
         cases = np.repeat(np.arange(world.cases), world.systems)
         held, decided = 0, np.zeros(2)
         for _ in range(draws):
-            first, wrong, second, wrong_too = world.draw(rng)
             rest, kept, true = np.ones(len(cases), dtype=bool), 1.0, []
-            for number, (confidence, errors, judge) in enumerate(
-                ((first, wrong, world.cheap), (second, wrong_too, world.strong))
-            ):
+            judges = zip(world.draw(rng), (world.cheap, world.strong), strict=True)
+            for number, ((confidence, errors), judge) in enumerate(judges):
                 proof = prove_threshold(
                     confidence[rest],
                     errors[rest].tolist(),

@@ -212,7 +212,9 @@ def choose_rule(
     return ChosenRule(fit(PanelRule(best), fitted), errors, fitted, held_out)
 
 
-def _candidates(criteria: Sequence[Criterion], members: int, unlabelled: Sequence[str]) -> list[str]:
+def _candidates(
+    criteria: Sequence[Criterion], members: int, unlabelled: Sequence[str]
+) -> list[str]:
     vetoes = [f"{VETO}:{k}" for k in range(1, max(2, (members + 1) // 2))]
     names = [MAJORITY, MEAN, *vetoes, *([] if unlabelled else [REGRESSION])]
     usable = [n for n in names if not any(PanelRule(n).problem(c) for c in criteria)]

@@ -142,8 +142,8 @@ class PanelJudging(CombinedJudging):
             listed = ", ".join(f"{name} {error:.3f}" for name, error in chosen.errors.items())
             cases = len({cell.case for cell in chosen.fitted})
             self.watch.warn(
-                f"rule chosen on {plural(cases, 'labelled case')}: {chosen.rule.name} (mean errors: "
-                f"{listed})"
+                f"rule chosen on {plural(cases, 'labelled case')}: {chosen.rule.name} (mean "
+                f"errors: {listed})"
             )
         return replace(self, rule=chosen.rule, chosen=chosen)
 
