@@ -102,7 +102,8 @@ def trace_key(run: Run) -> str:
     """Return the content hash (hex) of id, input, output and spans, all without gold.
 
     A trace of which nothing is understood has a key that no version without this check has stored
-    findings under: an earlier "clean" of it does not count. A message that many spans share is hashed once, so the time is linear in the distinct text.
+    findings under: an earlier "clean" of it does not count. A message that many spans share is
+    hashed once, so the time is linear in the distinct text.
     """
     run = without_gold(run)
     total = hashlib.sha256(_bytes([run.id, run.input, run.output]))
