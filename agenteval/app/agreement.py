@@ -23,6 +23,7 @@ from agenteval.analysis.panel import panel as panel_of
 from agenteval.analysis.rating_sources import StoredJudge, chosen_raters, file_table, raters_in
 from agenteval.analysis.ratings import with_runs
 from agenteval.analysis.sampling import By, Sample, draw, read_sample
+from agenteval.analysis.scores import run_names
 from agenteval.app.options import AgreementKeywords, AgreementOptions, Ratings
 from agenteval.cli.options import read_options
 from agenteval.cli.running import Watch, opened
@@ -232,9 +233,7 @@ def _stored_labels(labels: Ratings | None, given: AgreementOptions) -> LabelledQ
     except NoStoreYet:
         raise InputError(_NO_LABELS, "--labels") from None
     if not labelled.people:
-        raise InputError(
-            f"there are no labels yet in the queue {labelled.queue.name!r} yet", "--queue"
-        )
+        raise InputError(f"there are no labels in the queue {labelled.queue.name!r} yet", "--queue")
     return labelled
 
 
@@ -313,7 +312,8 @@ def sample_to_label(
     if runs is None and scores is None:
         texts = _stored_texts(store, judge, task, sample.weights)
     else:
-        texts = {run.id: ((view := make_view(run)).problem, view.trajectory) for run in read}
+        views = {name: make_view(run) for name, run in _by_name(read).items()}
+        texts = {name: (view.problem, view.trajectory) for name, view in views.items()}
     if unrated := len(table.present("run")) - sample.total:
         notes.append(f"{plural(unrated, 'run')} without a rating; they cannot be drawn")
     ids = table.present("criterion")
@@ -544,8 +544,9 @@ def _placed(
     if place is None:
         return judges, people
     run_list = read_runs(str(place)).runs if isinstance(place, str | Path) else tuple(place)
-    case = {run.id: content_hash(run.input) for run in run_list if run.input}
-    success = {run.id: run.success for run in run_list}
+    named = _by_name(run_list)
+    case = {name: content_hash(run.input) for name, run in named.items() if run.input}
+    success = {name: run.success for name, run in named.items()}
     tables = [*judges.values(), *people.values()]
     if not any(name in success for table in tables for name in table.run.names):
         if runs is None:
@@ -558,3 +559,12 @@ def _placed(
         for tables in (judges, people)
     )
     return judges, people
+
+
+def _by_name(runs: Sequence[Run]) -> dict[str, Run]:
+    """Return runs by the name that tables of ratings have for them (see `run_names`)."""
+    items = {
+        str(number): {"task": "", "system": run.system, "run_id": run.id}
+        for number, run in enumerate(runs)
+    }
+    return {name: runs[int(number)] for number, name in run_names(items, items).items()}
