@@ -12,31 +12,9 @@ from agenteval.errors import InputError
 from agenteval.planning.pddl import plan_steps, read_problem, verdict_of
 from agenteval.planning.pddl_api import check_plans
 
-BLOCKS = """
-(define (domain blocksworld-4ops) ; as in PlanBench
- (:requirements :strips)
- (:predicates (clear ?x) (ontable ?x) (handempty) (holding ?x) (on ?x ?y))
- (:action pick-up :parameters (?ob)
-  :precondition (and (clear ?ob) (ontable ?ob) (handempty))
-  :effect (and (holding ?ob) (not (clear ?ob)) (not (ontable ?ob)) (not (handempty))))
- (:action put-down :parameters (?ob)
-  :precondition (holding ?ob)
-  :effect (and (clear ?ob) (handempty) (ontable ?ob) (not (holding ?ob))))
- (:action stack :parameters (?ob ?underob)
-  :precondition (and (clear ?underob) (holding ?ob))
-  :effect (and (handempty) (clear ?ob) (on ?ob ?underob)
-               (not (clear ?underob)) (not (holding ?ob))))
- (:action unstack :parameters (?ob ?underob)
-  :precondition (and (on ?ob ?underob) (clear ?ob) (handempty))
-  :effect (and (holding ?ob) (clear ?underob)
-               (not (on ?ob ?underob)) (not (clear ?ob)) (not (handempty)))))
-"""
-# c on a, b on the table; wanted: a on b, b on c (Sussman's anomaly)
-SUSSMAN = """
-(define (problem sussman) (:domain blocksworld-4ops) (:objects a b c)
- (:init (handempty) (ontable a) (on c a) (clear c) (ontable b) (clear b))
- (:goal (and (on a b) (on b c))))
-"""
+# Blocksworld of PlanBench. c on a, b on the table; wanted: a on b, b on c (Sussman's anomaly).
+DATA = Path(__file__).parents[1] / "golden" / "data" / "pddl"
+BLOCKS, SUSSMAN = (DATA / "domain.pddl").read_text(), (DATA / "instance-2.pddl").read_text()
 SOLUTION = """(unstack c a)
 (put-down c)
 (pick-up b)
