@@ -63,75 +63,59 @@ def exchange_p(frozen: Floats, new: Floats, cases: NDArray[np.intp]) -> float:
     exchanged.
 
     The statistic is the mean over cases of (mean new - mean frozen), rounded to a grid. Its
-    distribution over all exchanges is computed exactly: each run adds a sum drawn without
-    replacement, whose characteristic function is an elementary symmetric polynomial, and the
-    product over runs is inverted by a Fourier transform (as Pagano & Tritchler, JASA 78, 1983). So
-    the p-value is valid for any noise, levels and number of runs. Nearer than 2.5 standard
-    deviations to the mean the normal approximation is returned.
+    distribution over all exchanges is exact: each run adds a sum drawn without replacement, whose
+    characteristic function is an elementary symmetric polynomial, and the product over runs is
+    inverted by a Fourier transform (as Pagano & Tritchler, JASA 78, 1983). So the p-value is valid
+    for any noise, levels and number of runs. Nearer than 2.5 standard deviations to the mean the
+    normal approximation is returned.
     """
     rows = list(_rows(frozen, new, cases))
-    spread = math.sqrt(sum(row.variance for row in rows))
-    away = abs(sum(row.away for row in rows))
-    if away < _NEAR * spread or not rows:
+    away = abs(sum(steps[:k].sum() - k * steps.mean() for steps, k in rows))
+    parts = (k * (len(x) - k) / (len(x) - 1) * x.var() for x, k in rows)  # without replacement
+    spread = math.sqrt(sum(parts))
+    if away <= _NEAR * spread:
         return math.erfc(away / spread / math.sqrt(2)) if rows else 1.0
-    drawn = sum(row.drawn for row in rows)
+    drawn = sum(k for _, k in rows)
     cells = 2 ** max(11, math.ceil(math.log2(8 * drawn)))
-    scale = (cells - 2 - drawn / 2) / sum(row.drawn * float(row.steps.max()) for row in rows)
+    scale = (cells - 2 - drawn / 2) / sum(k * float(steps.max()) for steps, k in rows)
     roots = np.exp(-2j * np.pi * np.arange(cells) / cells)
     frequencies, reached = np.arange(cells // 2 + 1), 0
     spectrum = np.ones(len(frequencies), dtype=np.complex128)
-    for row in rows:
-        steps = np.rint(row.steps * scale).astype(np.intp)
-        reached += int(steps[: row.drawn].sum())
-        sums = [np.ones_like(spectrum)] + [np.zeros_like(spectrum)] * row.drawn
-        for step in steps:
+    for steps, k in rows:
+        whole = np.rint(steps * scale).astype(np.intp)
+        reached += int(whole[:k].sum())
+        sums = [np.ones_like(spectrum)] + [np.zeros_like(spectrum)] * k
+        for step in whole:
             turn = roots[step * frequencies % cells]
-            for k in range(row.drawn, 0, -1):
-                sums[k] = sums[k] + turn * sums[k - 1]
-        spectrum *= sums[-1] / math.comb(len(steps), row.drawn)
+            for j in range(k, 0, -1):
+                sums[j] = sums[j] + turn * sums[j - 1]
+        spectrum *= sums[k] / math.comb(len(whole), k)
     chances = np.fft.irfft(spectrum, cells)
     tails = float(chances[: reached + 1].sum()), float(chances[reached:].sum())
     return min(1.0, max(2 * min(tails), _LEAST))
 
 
-@dataclass(frozen=True)
-class _Row:
-    """One run: its scores as steps above the lowest, those of the smaller group first (`drawn` of
-    them), turned so that a sum of `drawn` steps rises with the difference new - frozen."""
+def _rows(frozen: Floats, new: Floats, cases: NDArray[np.intp]) -> Iterator[tuple[Floats, int]]:
+    """Yield each run whose scores differ: these as steps above the lowest, weighted so that cases
+    count alike, and how many of them, the first, are of the smaller group.
 
-    steps: Floats
-    drawn: int
-
-    @property
-    def away(self) -> float:
-        """By how much the observed sum exceeds its mean over all exchanges."""
-        return float(self.steps[: self.drawn].sum() - self.drawn * self.steps.mean())
-
-    @property
-    def variance(self) -> float:
-        """Variance of the sum over all exchanges (drawing without replacement)."""
-        n = len(self.steps)
-        return float(self.steps.var()) * self.drawn * (n - self.drawn) / (n - 1)
-
-
-def _rows(frozen: Floats, new: Floats, cases: NDArray[np.intp]) -> Iterator[_Row]:
-    """Yield the runs with scores of both kinds that differ, weighted so that cases count alike."""
+    They are turned so that the sum of the first rises with the difference new - frozen.
+    """
     both, runs_of = _paired(frozen, new, cases)
     for i in np.flatnonzero(both):
         old, late = frozen[i][~np.isnan(frozen[i])], new[i][~np.isnan(new[i])]
-        if len(late) <= len(old):
-            values, drawn = np.concatenate([late, old]), len(late)
-        else:
-            values, drawn = -np.concatenate([old, late]), len(old)
+        few = len(late) <= len(old)
+        values = np.concatenate([late, old]) if few else -np.concatenate([old, late])
         if (steps := values - values.min()).any():
-            yield _Row(steps * (1 / len(old) + 1 / len(late)) / runs_of[cases[i]], drawn)
+            weight = (1 / len(old) + 1 / len(late)) / runs_of[cases[i]]
+            yield steps * weight, min(len(late), len(old))
 
 
 def _paired(
     frozen: Floats, new: Floats, cases: NDArray[np.intp]
 ) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
     """Return which runs have scores of both kinds, and how many of these each case has."""
-    both = ~np.isnan(frozen).all(axis=1) & ~np.isnan(new).all(axis=1)
+    both = np.asarray(~np.isnan(frozen).all(axis=1) & ~np.isnan(new).all(axis=1))
     return both, np.bincount(cases[both], minlength=int(cases.max(initial=0)) + 1)
 
 

@@ -10,7 +10,7 @@ import typer
 from agenteval.cli import arguments as options
 from agenteval.cli.command import CommandApp, finish, grouped
 from agenteval.cli.console import notify
-from agenteval.cli.options import RunOptions, keywords
+from agenteval.cli.options import keywords
 from agenteval.cli.outputs import refuse_input
 from agenteval.cli.progress import following
 from agenteval.utility.anchoring import AnchorOptions
@@ -48,7 +48,6 @@ def create(
 @grouped
 def check(
     anchor: Annotated[Path, typer.Argument(help="Anchor file.")],
-    settings: RunOptions,
     reply: options.ReplyOptions,
     *,
     sample: Annotated[int, typer.Option(help="Number of runs to ask about.", min=1)] = 20,
@@ -60,8 +59,12 @@ def check(
     base_url: options.BaseUrl = None,
     allow_changes: Annotated[
         bool,
-        typer.Option("--allow-changes", help="Ask although judge or settings are not the frozen."),
+        typer.Option("--allow-changes", help="Ask even if judge or settings differ."),
     ] = False,
+    store: Annotated[
+        str | None, typer.Option(help="Store of the looks. Default: beside the file (.db).")
+    ] = None,
+    dry_run: options.DryRun = False,
     limits: options.LimitOptions,
     shown: options.OutputOptions,
 ) -> None:
@@ -70,13 +73,17 @@ def check(
 
     changes = {k: v for k, v in {"judge": model, "base_url": base_url}.items() if v is not None}
     with following("judging") as progress:
-        changes |= {"limits": limits.limits(), "notify": notify, "progress": progress}
         report = anchoring.check_anchor(
             anchor,
             runs,
             criteria,
             sample=sample,
             allow_changes=allow_changes,
-            **keywords(settings, **changes),
+            store=store,
+            dry_run=dry_run,
+            limits=limits.limits(),
+            notify=notify,
+            progress=progress,
+            **changes,
         )
     finish(report, shown)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, JsonValue, ValidationError
+from pydantic import Field, ValidationError
 
 from agenteval.errors import InputError
 from agenteval.files import text_lines, write_atomically
@@ -18,29 +18,49 @@ from agenteval.records.base import Record
 from agenteval.utility.evaluator import Item
 
 VERSION = 1
-Scores = dict[str, tuple[Annotated[float, Field(ge=0, le=1)], ...]]  # by criterion, of repeats
+Scores = dict[str, list[Annotated[float, Field(ge=0, le=1)]]]  # by criterion, of all repeats
 
 
 class FrozenRun(Record):
-    """A run with its scores."""
+    """A run with its scores; `text` is a hash of what the judge sees."""
 
     key: str
     case: str
-    text: str  # hash of what the judge sees
+    text: str
     scores: Scores
+
+
+class Settings(Record):
+    """Options that ask the judge again, with the files of runs and criteria; see `JudgeOptions`.
+
+    What is not a file, a name or a number is left out, and has to be given again.
+    """
+
+    runs: str | None = None
+    criteria: str | None = None
+    judge: str | None = None
+    base_url: str | None = None
+    task: str | None = None
+    with_reference: bool = False
+    mapping: dict[str, str] | None = None
+    system: str | None = None
+    seed: int = 0
+    temperature: float | None = 1.0
+    one_per_call: bool = False
+    probabilities: bool = False
 
 
 class Anchor(Record):
     """What a judge gave, and how it was asked.
 
-    `criteria` has a hash for each criterion, `settings` the options that ask the judge again,
-    `looks` the planned number of looks a year, `statuses` the number of results by status.
+    `criteria` has a hash for each criterion, `looks` is the planned number of looks a year,
+    `statuses` the number of results by status.
     """
 
-    anchor: int = VERSION
+    anchor: int
     created: str
     judge: Source
-    settings: dict[str, JsonValue]
+    settings: Settings
     criteria: dict[str, str]
     looks: int = Field(ge=1)
     statuses: dict[str, int]
@@ -62,8 +82,8 @@ class Look(Record):
     seed: int
     runs: tuple[str, ...]
     ended: str | None = None
-    statuses: dict[str, int] = {}
-    scores: dict[str, Scores] = {}
+    statuses: dict[str, int] = Field(default_factory=dict)
+    scores: dict[str, Scores] = Field(default_factory=dict)
 
 
 def read_anchor(path: Path) -> Anchor:
@@ -72,7 +92,7 @@ def read_anchor(path: Path) -> Anchor:
     if not isinstance(value, dict) or "anchor" not in value:
         raise InputError("not an anchor file; `agenteval anchor create` writes one", str(path))
     if value["anchor"] != VERSION:
-        supported = f"this version of agenteval reads {VERSION}"
+        supported = f"this version of agenteval reads {VERSION}; create the anchor again"
         raise InputError(f"anchor {value['anchor']!r}: {supported}", str(path))
     try:
         return Anchor.model_validate(value)
@@ -96,7 +116,7 @@ def read_looks(path: Path, anchor: Anchor) -> list[Look]:
 
 def write_lines(path: Path, records: Iterable[Record]) -> None:
     """Write one record a line, in one step."""
-    write_atomically(path, "".join(f"{r.model_dump_json()}\n" for r in records))
+    write_atomically(path, "".join(f"{record.model_dump_json()}\n" for record in records))
 
 
 def run_key(item: Item) -> str:
@@ -120,13 +140,11 @@ def frozen_items(anchor: Anchor, items: Sequence[Item]) -> tuple[Item, ...]:
     same text."""
     by_key = {run_key(item): item for item in items}
     missing = [run.key for run in anchor.runs if run.key not in by_key]
-    changed = [
-        run.key for run in anchor.runs if not missing and text_hash(by_key[run.key]) != run.text
-    ]
-    for keys, what in ((missing, "are missing"), (changed, "have another text than was frozen")):
-        if keys:
-            count = f"{len(keys)} of {len(anchor.runs)} runs of the anchor"
-            raise InputError(f"{count} {what} (first: {keys[0]})", "--runs")
+    changed = [r.key for r in anchor.runs if not missing and text_hash(by_key[r.key]) != r.text]
+    if keys := missing or changed:
+        what = "are missing" if missing else "have another text than was frozen"
+        count = f"{len(keys)} of {len(anchor.runs)} runs of the anchor"
+        raise InputError(f"{count} {what} (first: {keys[0]})", "--runs")
     return tuple(by_key[run.key] for run in anchor.runs)
 
 
@@ -135,28 +153,23 @@ def frozen_criteria(anchor: Anchor, criteria: Sequence[Criterion]) -> tuple[Crit
     unchanged."""
     by_id = {c.id: c for c in criteria}
     for id, frozen in anchor.criteria.items():
-        if id not in by_id:
-            raise InputError(f"criterion {id!r} of the anchor is missing", "--criteria")
-        if criterion_hash(by_id[id]) != frozen:
-            raise InputError(f"criterion {id!r} has changed since it was frozen", "--criteria")
+        if id not in by_id or criterion_hash(by_id[id]) != frozen:
+            what = "has changed since it was frozen" if id in by_id else "of the anchor is missing"
+            raise InputError(f"criterion {id!r} {what}", "--criteria")
     return tuple(by_id[id] for id in anchor.criteria)
 
 
-def differences(frozen: Source, now: Source) -> list[str]:
-    """Return a line for each part of the judge, but its seed, that is not as it was frozen."""
-    parts = [_parts(source) for source in (frozen, now)]
-    return [
-        f"{name}: {json.dumps(parts[0].get(name))} frozen, {json.dumps(parts[1].get(name))} now"
-        for name in sorted({*parts[0], *parts[1]})
-        if parts[0].get(name) != parts[1].get(name)
-    ]
-
-
-def identity(source: Source) -> str:
-    """Return a hash of a judge without its seed."""
-    return content_hash(_parts(source))[:16]
-
-
-def _parts(source: Source) -> dict[str, Any]:
+def identity(source: Source) -> dict[str, Any]:
+    """Return what identifies a judge, apart from its seed."""
     fields = source.model_dump(mode="json", exclude={"seed", "parameters"})
     return {**fields, **source.parameters}
+
+
+def differences(frozen: Source, now: Source) -> list[str]:
+    """Return a line for each part of the judge that is not as it was frozen."""
+    old, new = identity(frozen), identity(now)
+    return [
+        f"{name}: {json.dumps(old.get(name))} frozen, {json.dumps(new.get(name))} now"
+        for name in sorted({*old, *new})
+        if old.get(name) != new.get(name)
+    ]
