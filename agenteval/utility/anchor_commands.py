@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -71,7 +71,8 @@ def check(
     """Ask the judge again about a sample. Exit with 5 if drift is shown."""
     from agenteval.utility import anchoring
 
-    changes = {k: v for k, v in {"judge": model, "base_url": base_url}.items() if v is not None}
+    judge = {"judge": model, "base_url": base_url}
+    changes: dict[str, Any] = {name: value for name, value in judge.items() if value is not None}
     with following("judging") as progress:
         report = anchoring.check_anchor(
             anchor,
