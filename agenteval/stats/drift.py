@@ -15,7 +15,7 @@ from agenteval.stats.vectors import Floats
 
 _LEAST = 1e-13  # what the rounding of the transform leaves of a p-value
 _RECENT = 0.8  # share of the level for the last looks
-_NEAR = 2.5  # standard deviations of the sum; nearer to its mean, no level used here is reached
+_NEAR = 3.0  # standard deviations of the sum; nearer to its mean, no level used here is reached
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def exchange_p(frozen: Floats, new: Floats, cases: NDArray[np.intp]) -> float:
     distribution over all exchanges is exact: each run adds a sum drawn without replacement, whose
     characteristic function is an elementary symmetric polynomial, and the product over runs is
     inverted by a Fourier transform (as Pagano & Tritchler, JASA 78, 1983). So the p-value is valid
-    for any noise, levels and number of runs. Nearer than 2.5 standard deviations to the mean the
+    for any noise, levels and number of runs. Nearer than 3 standard deviations to the mean the
     normal approximation is returned.
     """
     rows = list(_rows(frozen, new, cases))
