@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import secrets
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -240,7 +240,7 @@ def _next_look(
         )
     start = sum(len(look.runs) for look in looks)
     keys = [anchor.runs[(start + i) % len(anchor.runs)].key for i in range(sample)]
-    seed = max(int(time.time()), *(look.seed + 1 for look in looks), 0)
+    seed = secrets.randbelow(2**31)
     return files.Look(anchor=anchor.id, judge=judge, begun=_now(), seed=seed, runs=tuple(keys))
 
 
