@@ -45,7 +45,7 @@ Pick = Callable[[Judged], bool]
 
 
 def share(judged: Iterable[Judged], hit: Pick) -> str:
-    """Return a share with its 95% interval over judges, and the number of verdicts and judges."""
+    """Return a share with its 95% interval over judges, and the numbers of verdicts and judges."""
     clusters = defaultdict[str, list[bool]](list)
     for one in judged:
         clusters[one.judge].append(hit(one))
@@ -59,7 +59,7 @@ def share(judged: Iterable[Judged], hit: Pick) -> str:
         variance = count / (count - 1) * float(((hits - p * sizes) ** 2).sum()) / n**2
         independent = min(n, p * (1 - p) / variance) if variance else n
     interval = clopper_pearson(p * independent, independent)
-    return f"{p:.3f} [{interval[0]:.2f}, {interval[1]:.2f}] ({n} of {count} judges)"
+    return f"{p:.3f} [{interval[0]:.2f}, {interval[1]:.2f}] ({n} on {count})"
 
 
 def clopper_pearson(hits: float, n: float) -> tuple[float, float]:
@@ -86,7 +86,7 @@ def precision(judged: Sequence[Judged], rule: str) -> float | None:
 
 def show(judged: Sequence[Judged], rules: Sequence[str], runs: int) -> None:
     """Print the figures of all rules for one number of runs."""
-    table = Table(title=f"{runs} runs: share [95%] (verdicts of judges)")
+    table = Table(title=f"{runs} runs: share [95%] (verdicts on judges)")
     heads = ("rule", "good, of the trusted", "trusted, of the good", "... that are faultless")
     for head in heads:
         table.add_column(head)
@@ -162,9 +162,10 @@ def recorded() -> list[str]:
     ] + skipped
 
 
-def known_truth(table: ScoreTable) -> float:
+def known_truth(table: ScoreTable | None) -> float:
     """Return the balanced accuracy on labelled originals; the threshold for the runs of a case is
     the one that is best on those of all other cases."""
+    assert table is not None
     rated = table.of(variant=ORIGINAL)
     codes, first = np.unique(rated.run.codes, return_index=True)
     scores = np.array([np.nanmean(rated.value[rated.run.codes == code]) for code in codes])
