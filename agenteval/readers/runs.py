@@ -43,9 +43,6 @@ _TRACE_KEYS = re.compile(
     rb'"(?:resource_?[sS]pans|scope_?[sS]pans|child_?[sS]pans|(?:context\.|parent_?)?[sS]pan_?[iI][dD])"'
     rb"\s*:"
 )
-# Words in the keys of every trace; an object without any of them need not be examined further.
-_OF_TRACES = ("span", "trace", "attributes", "batches", "context", "unixnano")
-_OF_TRACES_ELSEWHERE = ("observation", "run_type", "patch", "data")
 _OF_RECORDINGS = frozenset({"key", "run", "repeat", "attempt", "role", "reply", "text"})
 _PIPE = Path("-")
 
@@ -134,7 +131,7 @@ class _RunReader:
             return self._sessions(form, items, file)
         notes = self.notes if self.for_task else None
         check_mapping(first.value, self.mapping, first.place, notes)
-        if not (_may_be_trace(first.value) and is_trace(first.value)):
+        if not is_trace(first.value):
             return self._records(items, file, self.mapping)
         # A trace that standard input or the beginning of the file does not reveal.
         display = "standard input" if file.path == _PIPE else str(file.path)
@@ -257,15 +254,6 @@ class _RunReader:
                     "only; they count as two cases"
                 )
                 self.notes.add(text, self.places[run.id])
-
-
-def _may_be_trace(value: Any) -> bool:
-    """False when no key of the (first) object is one of traces."""
-    while isinstance(value, list) and value:
-        value = value[0]
-    return isinstance(value, dict) and any(
-        word in key.lower() for key in value for word in (*_OF_TRACES, *_OF_TRACES_ELSEWHERE)
-    )
 
 
 def _numbered(items: Iterator[Item]) -> Rows:
