@@ -15,7 +15,7 @@ from agenteval.cli.outputs import refuse_input
 from agenteval.cli.progress import following
 from agenteval.utility.anchoring import AnchorOptions
 
-app = CommandApp(help="Freeze the scores of a judge, and check later whether it has changed.")
+app = CommandApp(help="Freeze the scores of a judge, and check later for drift.")
 
 
 @app.command("create")

@@ -51,7 +51,7 @@ class Settings(Record):
 
 
 class Anchor(Record):
-    """What a judge gave, and how it was asked.
+    """Scores of a judge, and how it was asked for them.
 
     `criteria` has a hash for each criterion, `looks` is the planned number of looks a year,
     `statuses` the number of results by status.
