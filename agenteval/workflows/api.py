@@ -30,8 +30,9 @@ from agenteval.workflows.cases import (
     session_cases,
     turn_cases,
 )
-from agenteval.workflows.experiment import WorkflowExperiment
-from agenteval.workflows.flowbench_api import chat_choice
+from agenteval.workflows.experiment import Simulators, WorkflowExperiment, check_simulators
+from agenteval.workflows.flowbench_rows import row_cases, rows_among
+from agenteval.workflows.flowbench_score import chat_choice
 from agenteval.workflows.folder import find_role, role_folders
 from agenteval.workflows.options import (
     SessionKeywords,
@@ -40,15 +41,17 @@ from agenteval.workflows.options import (
     TurnOptions,
     one_of,
 )
-from agenteval.workflows.recorded_agent import RecordedAgents, recorded_name
 from agenteval.workflows.reports import WorkflowReport, trials_report
-from agenteval.workflows.results import SessionResult, TurnResult
-from agenteval.workflows.row_cases import row_cases, rows_among
+from agenteval.workflows.results import (
+    EVALUATORS,
+    SessionResult,
+    TurnResult,
+    load_sessions,
+    load_turns,
+)
 from agenteval.workflows.run_session import SessionSettings
 from agenteval.workflows.scenario import FORMATS, RECORDED, Demand, Format
-from agenteval.workflows.simulators import Simulators, check_simulators
-from agenteval.workflows.stored import EVALUATORS, load_sessions, load_turns
-from agenteval.workflows.variants import AgentUnderTest
+from agenteval.workflows.variants import AgentUnderTest, RecordedAgents, recorded_name
 from agenteval.workflows.verdicts import Judges, Verdicts
 
 Roles = str | Path | OpenRole | Sequence[str | Path | OpenRole] | None

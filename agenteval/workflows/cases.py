@@ -20,7 +20,7 @@ from agenteval.workflows.folder import read_role
 from agenteval.workflows.instructions import instructions, tools_given
 from agenteval.workflows.results import CaseInfo
 from agenteval.workflows.scenario import CROSS, Format, Profile, RecordedSession, Role, Turn
-from agenteval.workflows.turn_score import GoldTurn, gold_turns
+from agenteval.workflows.scores import GoldTurn, gold_turns
 
 Kind = Literal["all", "single", "cross"]
 

@@ -19,7 +19,7 @@ from agenteval.models.asking import ParsedReply
 from agenteval.models.client import Client
 from agenteval.models.reply import parse_reply
 from agenteval.records import FailureStatus, Record, Usage, canonical_json
-from agenteval.workflows.asked_judge import (
+from agenteval.workflows.judges import (
     Form,
     JudgeSampling,
     ask_judge,

@@ -25,8 +25,8 @@ from agenteval.workflows.scenario import (
     Scenario,
     WorkflowTool,
     schema_problem,
+    standard_schema,
 )
-from agenteval.workflows.tool_schema import standard_schema
 
 ROLE_FILE, SCENARIO_FILE = "role.yaml", "scenario.yaml"
 _PROFILES_FILE, TOOLS_FILE = "profiles.yaml", "tools.json"

@@ -23,9 +23,9 @@ from agenteval.workflows.api import (
 from agenteval.workflows.cases import OpenRole, SessionCase
 from agenteval.workflows.evaluator import WorkflowEvaluator
 from agenteval.workflows.reports import WorkflowReport, trials_report
+from agenteval.workflows.results import EVALUATORS, load_sessions
 from agenteval.workflows.scenario import RECORDED
 from agenteval.workflows.session import SessionFailure, SessionLog
-from agenteval.workflows.stored import EVALUATORS, load_sessions
 from agenteval.workflows.trajectories import Trajectory, case_of, read_trajectories, replayed
 from agenteval.workflows.variants import AgentVariant
 from agenteval.workflows.verdicts import Judges, Verdicts

@@ -26,9 +26,17 @@ from typing import NoReturn
 
 from agenteval.errors import InputError
 from agenteval.readers.strict_yaml import load_yaml
-from agenteval.workflows.chart import Chart, Edge, Node, Remark, RemarkKind, Shape, reached
+from agenteval.workflows.chart import (
+    Chart,
+    Edge,
+    Node,
+    Remark,
+    RemarkKind,
+    Shape,
+    Subgraphs,
+    reached,
+)
 from agenteval.workflows.conditions import ConditionError, split_label
-from agenteval.workflows.subgraphs import Subgraphs
 
 _IGNORED = re.compile(r"(?:[\s;]|%%\{(?:[^%]|%(?!%))*\}%%|%%[^\n]*)*")
 _FENCE = re.compile(r"^[ \t]*(```|~~~|:::)[ \t]*\{?\.?mermaid\b[^\n]*\n(.*?)^[ \t]*\1", re.M | re.S)

@@ -29,10 +29,9 @@ from agenteval.reporting.text import cut
 from agenteval.text import plural
 from agenteval.workflows.conformance import Deviation
 from agenteval.workflows.flags import flow_signs
+from agenteval.workflows.judges import GoalsFailure, GoalsVerdict, GoalVerdict
 from agenteval.workflows.results import SessionResult, SessionVerdict, TurnResult
-from agenteval.workflows.session import SessionCall, SessionLog
-from agenteval.workflows.session_end import DECIDED_BY, ENDS
-from agenteval.workflows.session_judge import GoalsFailure, GoalsVerdict, GoalVerdict
+from agenteval.workflows.session import DECIDED_BY, ENDS, SessionCall, SessionLog
 
 MOST_ITEMS = 80  # messages and calls of one conversation
 MOST_WORDS = 2_000  # characters of a message

@@ -26,11 +26,11 @@ from agenteval.workflows.instructions import instructions, tools_given
 from agenteval.workflows.scenario import Format, Profile, Role
 from agenteval.workflows.session import (
     SessionCall,
+    SessionEnd,
     SessionFailure,
     SessionLog,
     SimulatorMistake,
 )
-from agenteval.workflows.session_end import SessionEnd
 from agenteval.workflows.simulated_tools import ToolSimulator
 from agenteval.workflows.simulated_user import DONE, UserContext, UserSimulator
 

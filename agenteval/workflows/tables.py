@@ -31,7 +31,7 @@ from agenteval.workflows.caveat_tables import (
 )
 from agenteval.workflows.conformance import CAUSES
 from agenteval.workflows.results import SessionResult, TurnResult
-from agenteval.workflows.session_end import ENDS
+from agenteval.workflows.session import ENDS
 from agenteval.workflows.tallies import GROUPS, SessionTally, Tallies, TurnTally, format_pairs
 
 _SESSIONS = "success success_low success_high progress sessions tasks without_verdict"

@@ -31,12 +31,11 @@ from agenteval.stats.bounded import bounded_interval
 from agenteval.stats.paired import PairedTest
 from agenteval.stats.vectors import Floats
 from agenteval.workflows.conformance import CAUSES
+from agenteval.workflows.judges import GoalsVerdict
 from agenteval.workflows.rates import MatchCounts, Rates, pass_powers, rates
 from agenteval.workflows.results import CaseInfo, SessionResult, SessionVerdict, TurnResult
-from agenteval.workflows.session import SessionFailure, SessionLog
-from agenteval.workflows.session_end import SessionEnd
-from agenteval.workflows.session_judge import GoalsVerdict
-from agenteval.workflows.turn_score import TurnFailure, TurnTable, TurnVerdict, turn_table
+from agenteval.workflows.scores import TurnFailure, TurnTable, TurnVerdict, turn_table
+from agenteval.workflows.session import SessionEnd, SessionFailure, SessionLog
 
 _MOST_K = 8
 _Result = TypeVar("_Result", SessionResult, TurnResult)

@@ -35,8 +35,7 @@ from agenteval.workflows.backend import BackendDefect, StatefulBackend, call_too
 from agenteval.workflows.cases import OpenRole, SessionCase, session_case, session_cases
 from agenteval.workflows.final_state import as_json, changes_of, held, same
 from agenteval.workflows.scenario import Action, Goal, Name, Profile, WorkflowTool, complaint
-from agenteval.workflows.session import SessionCall, SessionFailure, SessionLog
-from agenteval.workflows.session_end import SessionEnd
+from agenteval.workflows.session import SessionCall, SessionEnd, SessionFailure, SessionLog
 
 _MOST_TRIALS = 10_000
 _REPLY = "respond"  # of tau-bench: a reply to the user among the actions

@@ -21,7 +21,6 @@ from agenteval.models.asking import ParsedReply
 from agenteval.models.client import Client
 from agenteval.records import FailureStatus, Usage, canonical_json, content_hash
 from agenteval.records.score import INFRASTRUCTURE
-from agenteval.workflows.asked_judge import JudgeSampling, prompts_sha256
 from agenteval.workflows.cases import SessionCase, TurnCase
 from agenteval.workflows.causes import calls_of, causes, primary
 from agenteval.workflows.conformance import Conformance, conform
@@ -33,21 +32,23 @@ from agenteval.workflows.equality import (
     ValueQuestion,
 )
 from agenteval.workflows.final_state import Gold, StateVerdict, gold_state, judged
-from agenteval.workflows.procedure import Procedure, procedure
-from agenteval.workflows.response_judge import ReplyToGrade, ResponseJudge, ResponseVerdict
-from agenteval.workflows.results import SessionVerdict, TurnJudged
-from agenteval.workflows.scenario import Demand
-from agenteval.workflows.session import Prediction, SessionLog
-from agenteval.workflows.session_end import ENDS, DecidedBy
-from agenteval.workflows.session_judge import (
+from agenteval.workflows.judges import (
     GoalsFailure,
     GoalsVerdict,
+    JudgeSampling,
+    ReplyToGrade,
+    ResponseJudge,
+    ResponseVerdict,
     SessionJudge,
     SessionText,
     dialogue_text,
+    prompts_sha256,
 )
-from agenteval.workflows.session_score import score_session
-from agenteval.workflows.turn_score import score_turn
+from agenteval.workflows.procedure import Procedure, procedure
+from agenteval.workflows.results import SessionVerdict, TurnJudged
+from agenteval.workflows.scenario import Demand
+from agenteval.workflows.scores import score_session, score_turn
+from agenteval.workflows.session import ENDS, DecidedBy, Prediction, SessionLog
 
 VERSION = 6  # of the rules of a verdict
 

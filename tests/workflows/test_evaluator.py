@@ -24,7 +24,9 @@ from agenteval.store.connect import writing
 from agenteval.testing.scripted import ScriptedTransport
 from agenteval.workflows.cases import open_role, session_cases, turn_cases
 from agenteval.workflows.evaluator import Attempt, WorkflowEvaluator, spent
-from agenteval.workflows.results import Level, SessionVerdict
+from agenteval.workflows.experiment import Simulators
+from agenteval.workflows.judges import GoalsFailure, GoalsVerdict
+from agenteval.workflows.results import Level, SessionVerdict, load_sessions, load_turns
 from agenteval.workflows.run_session import SessionSettings
 from agenteval.workflows.scenario import Format
 from agenteval.workflows.session import (
@@ -32,9 +34,6 @@ from agenteval.workflows.session import (
     SessionCall,
     SessionLog,
 )
-from agenteval.workflows.session_judge import GoalsFailure, GoalsVerdict
-from agenteval.workflows.simulators import Simulators
-from agenteval.workflows.stored import load_sessions, load_turns
 from agenteval.workflows.variants import AgentVariant, Case
 from agenteval.workflows.verdicts import Judges, Verdicts
 from tests.workflows.desk import RECORDED

@@ -20,12 +20,22 @@ from agenteval.models.wire import Request
 from agenteval.records import Usage
 from agenteval.testing.scripted import ScriptedTransport
 from agenteval.workflows.equality import Same, ValueQuestion
-from agenteval.workflows.flowbench_api import flow_score
-from agenteval.workflows.flowbench_rows import Rows, SessionRow, TurnRow, read_rows, toolbox
-from agenteval.workflows.flowbench_score import score_published, score_sessions, score_turns
+from agenteval.workflows.flowbench_rows import (
+    Rows,
+    SessionRow,
+    TurnRow,
+    read_rows,
+    row_cases,
+    toolbox,
+)
+from agenteval.workflows.flowbench_score import (
+    flow_score,
+    score_published,
+    score_sessions,
+    score_turns,
+)
 from agenteval.workflows.published import count_session, count_turn, f1, figures, predicted_input
 from agenteval.workflows.rates import MatchCounts, Resampling
-from agenteval.workflows.row_cases import row_cases
 from agenteval.workflows.verdicts import Judges
 from tests.golden.files import published
 

@@ -11,8 +11,10 @@ from agenteval.agents import AgentFailure
 from agenteval.records import Message, ToolCall
 from agenteval.workflows.conformance import Deviation
 from agenteval.workflows.equality import Judgement
+from agenteval.workflows.judges import GoalsFailure, GoalsVerdict, GoalVerdict
 from agenteval.workflows.page import workflows_page
 from agenteval.workflows.results import CaseInfo, SessionResult, SessionVerdict, TurnResult
+from agenteval.workflows.scores import TurnVerdict
 from agenteval.workflows.session import (
     Prediction,
     SessionCall,
@@ -20,8 +22,6 @@ from agenteval.workflows.session import (
     SessionLog,
     SimulatorMistake,
 )
-from agenteval.workflows.session_judge import GoalsFailure, GoalsVerdict, GoalVerdict
-from agenteval.workflows.turn_score import TurnVerdict
 from tests.reporting.making import Seen, assert_harmless
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\u200b\x1b[31m$x$&amp;"

@@ -18,7 +18,7 @@ from agenteval.errors import Transient
 from agenteval.testing import serve
 from agenteval.workflows.cases import history, open_role, turn_cases
 from agenteval.workflows.instructions import instructions
-from agenteval.workflows.predict import predict_next
+from agenteval.workflows.reply_text import predict_next
 from agenteval.workflows.session import Prediction
 from agenteval.workflows.templated import template_agent
 from tests.agents.conftest import call, calls, instant

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agenteval.workflows.results import SessionVerdict, TurnJudged
-from agenteval.workflows.turn_score import TurnVerdict
+from agenteval.workflows.scores import TurnVerdict
 
 
 def session(**more: Any) -> SessionVerdict:

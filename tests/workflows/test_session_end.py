@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from agenteval.workflows.session_end import DECIDED_BY, ENDS, DecidedBy, SessionEnd
+from agenteval.workflows.session import DECIDED_BY, ENDS, DecidedBy, SessionEnd
 
 
 def test_every_end_has_its_words_and_a_column_of_its_own() -> None:

@@ -11,8 +11,7 @@ from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply
 from agenteval.records import Message
 from agenteval.testing.scripted import ScriptedTransport
-from agenteval.workflows.rates import Resampling
-from agenteval.workflows.session_judge import (
+from agenteval.workflows.judges import (
     GoalsFailure,
     GoalsVerdict,
     SessionJudge,
@@ -21,6 +20,7 @@ from agenteval.workflows.session_judge import (
     goals_table,
     read_goals,
 )
+from agenteval.workflows.rates import Resampling
 
 DIALOGUE = "user: Dune, please.\nassistant calls lend_book: {}\nassistant: It is yours."
 SESSION = SessionText(DIALOGUE, "Lend books.", ("borrow Dune", "ask about parking"))

@@ -16,7 +16,7 @@ from agenteval.testing.scripted import ScriptedTransport
 from agenteval.workflows.align import Call
 from agenteval.workflows.equality import Equality, EqualityJudge
 from agenteval.workflows.scenario import Action
-from agenteval.workflows.session_score import (
+from agenteval.workflows.scores import (
     SessionCounts,
     score_session,
 )

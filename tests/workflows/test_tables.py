@@ -17,9 +17,10 @@ from agenteval.agents import AgentFailure
 from agenteval.records import Usage
 from agenteval.records.table import Table, shown
 from agenteval.workflows.equality import Judgement
+from agenteval.workflows.judges import GoalsFailure, GoalsVerdict, ResponseVerdict
 from agenteval.workflows.rates import pass_powers
-from agenteval.workflows.response_judge import ResponseVerdict
 from agenteval.workflows.results import CaseInfo, SessionResult, SessionVerdict, TurnResult
+from agenteval.workflows.scores import TurnVerdict
 from agenteval.workflows.session import (
     Prediction,
     SessionCall,
@@ -27,10 +28,8 @@ from agenteval.workflows.session import (
     SessionLog,
     SimulatorMistake,
 )
-from agenteval.workflows.session_judge import GoalsFailure, GoalsVerdict
 from agenteval.workflows.tables import result_tables
 from agenteval.workflows.tallies import Tallies, format_pairs, share
-from agenteval.workflows.turn_score import TurnVerdict
 
 Z = 1.959963984540054
 LOST = SessionFailure(status="error:infrastructure", message="no answer", usage=Usage(requests=1))

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from agenteval.workflows.check import check_role
 from agenteval.workflows.folder import read_role
-from agenteval.workflows.tool_schema import standard_schema
+from agenteval.workflows.procedure_api import check_role
+from agenteval.workflows.scenario import standard_schema
 
 
 def schema(properties: dict[str, Any], *required: str) -> dict[str, Any]:

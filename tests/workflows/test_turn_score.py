@@ -21,8 +21,7 @@ from agenteval.workflows.folder import read_role
 from agenteval.workflows.rates import MatchCounts, Resampling, rates
 from agenteval.workflows.reply_text import read_reply
 from agenteval.workflows.scenario import Action
-from agenteval.workflows.session import Prediction
-from agenteval.workflows.turn_score import (
+from agenteval.workflows.scores import (
     GoldTurn,
     TurnTable,
     TurnVerdict,
@@ -30,6 +29,7 @@ from agenteval.workflows.turn_score import (
     score_turn,
     turn_table,
 )
+from agenteval.workflows.session import Prediction
 
 LIBRARY = Path(__file__).parent / "library_desk"
 QUICK = Resampling(resamples=200)

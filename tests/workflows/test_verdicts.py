@@ -26,6 +26,7 @@ from agenteval.workflows.cases import (
     session_cases,
     turn_cases,
 )
+from agenteval.workflows.judges import GoalsFailure
 from agenteval.workflows.results import SessionResult
 from agenteval.workflows.session import (
     Prediction,
@@ -33,7 +34,6 @@ from agenteval.workflows.session import (
     SessionLog,
     SimulatorMistake,
 )
-from agenteval.workflows.session_judge import GoalsFailure
 from agenteval.workflows.tallies import session_tally
 from agenteval.workflows.verdicts import (
     Judges,

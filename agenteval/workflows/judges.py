@@ -1,36 +1,234 @@
-"""Goals achieved of all goals of a session, by a judge.
-
-Task progress and success rate of arXiv 2406.14884: progress = achieved / total. Success needs
-every goal achieved and the judge's overall yes: of two statements the lesser counts.
-"""
+"""Prompting of judges: prompts by name, a schema, one repair."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from pydantic import Field, model_validator
 
-from agenteval.errors import ReplyError
+from agenteval.engine.judging import classify
+from agenteval.errors import AgentevalError, ReplyError, Unauthorized
+from agenteval.models.asking import ParsedReply, ask
 from agenteval.models.client import Client
+from agenteval.models.prompts import load_prompt
 from agenteval.models.reply import parse_reply
-from agenteval.records import FailureStatus, Message, Record, Usage, canonical_json
+from agenteval.models.wire import NONCE, Request
+from agenteval.records import FailureStatus, Message, Record, Usage, canonical_json, content_hash
 from agenteval.stats import Interval, bootstrap_mean
 from agenteval.stats.bootstrap import Clusters
-from agenteval.workflows.asked_judge import (
-    Form,
-    JudgeSampling,
-    ask_judge,
-    failure_of,
-    number_of,
-    object_schema,
-    reason_of,
-    yes_or_no,
-)
 from agenteval.workflows.rates import Resampling
+
+T = TypeVar("T")
+_PACKAGE = "agenteval.workflows"
+_PROBLEM, _MESSAGE = 300, 500  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSampling:
+    """The sampling of a judge. `temperature` None leaves it to the endpoint."""
+
+    temperature: float | None = 0.0
+    max_tokens: int = 1024
+    seed: int = 0
+
+    def parameters(self) -> dict[str, Any]:
+        """Return them as requests have them."""
+        parameters: dict[str, Any] = {"seed": self.seed, "max_tokens": self.max_tokens}
+        if self.temperature is not None:
+            parameters["temperature"] = self.temperature
+        return parameters
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The prompts `<name>_system`, `_user` and `_repair`, a schema, and how to read a reply."""
+
+    name: str
+    schema: dict[str, Any]
+    read: Callable[[str], Any]
+
+
+async def ask_judge(
+    client: Client, form: Form, options: JudgeSampling, repeat: int = 0, **values: Any
+) -> ParsedReply[Any]:
+    """Return what the judge says; see `models.asking.ask` for what is raised.
+
+    `values` fill the prompts, which put everything that comes from outside between markers.
+    """
+    system, user, repair = (load_prompt(_PACKAGE, name) for name in _prompt_names(form.name))
+    request = Request(
+        messages=(
+            {"role": "system", "content": system.render(nonce=NONCE, **values)},
+            {"role": "user", "content": user.render(**values)},
+        ),
+        schema=form.schema,
+        parameters=options.parameters(),
+        repeat=repeat,
+        role=f"flow:{form.name}",
+    )
+    return await ask(
+        client, request, form.read, lambda problem: repair.render(problem=problem[:_PROBLEM])
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """Why a question has no answer, and what it took."""
+
+    status: FailureStatus
+    message: str
+    usage: Usage
+
+
+def failure_of(error: Exception) -> Unanswered:
+    """Return why a question has no answer. Raises the error again for a refused key, which would
+    fail every question."""
+    if isinstance(error, Unauthorized):
+        raise error
+    status, message = classify(error)
+    spent = error.spent if isinstance(error, AgentevalError) else None
+    return Unanswered(status, message[:_MESSAGE], spent or Usage())
+
+
+def _prompt_names(judge: str) -> list[str]:
+    return [f"{judge}_{part}" for part in ("system", "user", "repair")]
+
+
+def prompts_sha256(judge: str) -> str:
+    """Return one hash (hex) over the prompts of a judge."""
+    return content_hash([load_prompt(_PACKAGE, name).sha256 for name in _prompt_names(judge)])
+
+
+def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON schema of an object with exactly these members, in this order."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def reason_of(members: dict[str, Any], name: str) -> str:
+    """Return a required text. Raises ReplyError when it is missing or repeats the form."""
+    text = members.get(name)
+    if not isinstance(text, str) or not text.strip():
+        raise ReplyError(f"{name} is missing or no text")
+    if text.strip().startswith("<") and text.strip().endswith(">"):
+        raise ReplyError(f"{name} repeats the form instead of saying something")
+    return text.strip()[:2000]
+
+
+def yes_or_no(answer: Any, name: str) -> bool:
+    """Return true or false, also from words. Raises ReplyError for anything else."""
+    if isinstance(answer, bool):
+        return answer
+    word = answer.strip().lower() if isinstance(answer, str) else ""
+    if word in ("yes", "true", "no", "false"):
+        return word in ("yes", "true")
+    raise ReplyError(f"{name} must be true or false")
+
+
+def number_of(answer: Any) -> float | None:
+    """Return a finite number, also from text; None for anything else."""
+    if isinstance(answer, bool) or not isinstance(answer, int | float | str):
+        return None
+    if isinstance(answer, str) and "_" in answer:  # Python's 1_0 is nobody's number
+        return None
+    try:
+        number = float(answer)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+PARTS = ("correctness", "helpfulness", "humanness")
+WORST, BEST = 0.0, 10.0
+SCHEMA = object_schema(
+    {**{part: {"type": "string"} for part in PARTS}, "score": {"type": "number"}}
+)
+
+
+class OffScale(ReplyError):
+    """A number was given, but none from 0 to 10."""
+
+
+class ResponseVerdict(Record):
+    """A grade from 0 (worst) to 10 with the reasons for each part, or the `status` of a failure,
+    which never has a score."""
+
+    score: float | None = Field(default=None, ge=WORST, le=BEST)
+    correctness: str = ""
+    helpfulness: str = ""
+    humanness: str = ""
+    status: FailureStatus | None = None
+    message: str = ""
+    usage: Usage = Usage()
+
+    @model_validator(mode="after")
+    def _either(self) -> Self:
+        if (self.score is None) == (self.status is None):
+            raise ValueError("a verdict has either a score or the status of a failure")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyToGrade:
+    """A reply to grade. `workflow` is the procedure as text, `history` what was said before."""
+
+    reply: str
+    gold: str
+    workflow: str
+    history: str = ""
+
+
+class ResponseJudge:
+    """Grades replies by a model."""
+
+    def __init__(self, client: Client, options: JudgeSampling | None = None) -> None:
+        self.client = client
+        self.options = options or JudgeSampling()
+
+    async def grade(self, case: ReplyToGrade, repeat: int = 0) -> ResponseVerdict:
+        """Return the grade, or why there is none. Raises Unauthorized for a refused key."""
+        try:
+            answer = await ask_judge(
+                self.client,
+                Form("response", SCHEMA, read_score),
+                self.options,
+                repeat,
+                reply=case.reply,
+                gold=case.gold,
+                workflow=case.workflow,
+                history=case.history,
+            )
+        except Exception as error:  # noqa: BLE001  becomes a failure that says what it is
+            failure = asdict(failure_of(error))
+            if isinstance(error, OffScale):
+                failure["status"] = "unscored:off_scale"
+            return ResponseVerdict(**failure)
+        return ResponseVerdict(**answer.value, usage=answer.usage)
+
+
+def read_score(text: str) -> dict[str, Any]:
+    """Return the parts and the score of a reply.
+
+    Raises OffScale for a number outside 0 to 10, ReplyError for a reply without a number or
+    without a reason for each part.
+    """
+    members = parse_reply(text, lambda value: isinstance(value, dict) and "score" in value).value
+    reasons: dict[str, Any] = {part: reason_of(members, part) for part in PARTS}
+    score = number_of(members["score"])
+    if score is None:
+        raise ReplyError(f"score must be a number, not {members['score']!r:.40}")
+    if not WORST <= score <= BEST:
+        raise OffScale(f"score must lie from 0 to 10, not {score!r}")
+    return reasons | {"score": score}
 
 
 class GoalVerdict(Record):
