@@ -13,7 +13,7 @@ from agenteval.agents import AgentFailure
 from agenteval.analysis.system_pairs import by_system
 from agenteval.records.table import Table, column, table_of
 from agenteval.stats import Interval
-from agenteval.workflows.judges import GoalsFailure
+from agenteval.workflows.judges import JudgeFailure
 from agenteval.workflows.results import SessionResult, TurnResult
 from agenteval.workflows.session import ENDS, Prediction, SessionFailure, SessionLog
 
@@ -112,7 +112,7 @@ def losses_of_session(r: SessionResult) -> Iterator[Loss]:
     for status in r.verdict.failures if r.verdict else ():
         judge = r.verdict.judge if r.verdict else None
         message = ""
-        if isinstance(judge, GoalsFailure) and judge.status == status:
+        if isinstance(judge, JudgeFailure) and judge.status == status:
             message = judge.message
         yield Loss(r.system, f"a judge failed: {status}", message)
 

@@ -29,7 +29,7 @@ from agenteval.reporting.text import cut
 from agenteval.text import plural
 from agenteval.workflows.conformance import Deviation
 from agenteval.workflows.flags import flow_signs
-from agenteval.workflows.judges import GoalsFailure, GoalsVerdict, GoalVerdict
+from agenteval.workflows.judges import GoalsVerdict, GoalVerdict, JudgeFailure
 from agenteval.workflows.results import SessionResult, SessionVerdict, TurnResult
 from agenteval.workflows.session import DECIDED_BY, ENDS, SessionCall, SessionLog
 
@@ -227,7 +227,7 @@ def _goal(text: str, state: bool | None, judged: GoalVerdict | None) -> Words:
 
 def _judge_note(verdict: SessionVerdict) -> str:
     judge = verdict.judge
-    if isinstance(judge, GoalsFailure):
+    if isinstance(judge, JudgeFailure):
         return f"The judge gave no verdict ({judge.status}): {cut(judge.message, MOST_TEXT)}"
     if judge is None:
         return "There was no judge."

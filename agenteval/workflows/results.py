@@ -14,7 +14,7 @@ from agenteval.records import FailureStatus, Record, Usage, content_hash
 from agenteval.records.trial import Trial, TrialSystem, distinct
 from agenteval.store import Store, Trials, of_one_state
 from agenteval.workflows.conformance import Cause, Deviation
-from agenteval.workflows.judges import GoalsFailure, GoalsVerdict, ResponseVerdict
+from agenteval.workflows.judges import GoalsVerdict, JudgeFailure, ResponseVerdict
 from agenteval.workflows.scenario import EVERY_FORMAT, Demand, Format
 from agenteval.workflows.scores import TurnVerdict
 from agenteval.workflows.session import DecidedBy, Prediction, SessionFailure, SessionLog
@@ -70,7 +70,7 @@ class SessionVerdict(Record):
     state_success: bool | None = None
     state_goals: tuple[bool, ...] = ()
     differences: tuple[str, ...] = ()
-    judge: GoalsVerdict | GoalsFailure | None = None
+    judge: GoalsVerdict | JudgeFailure | None = None
     right: int = Field(ge=0)
     gold: int = Field(ge=0)
     generated: int = Field(ge=0)

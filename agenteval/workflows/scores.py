@@ -1,8 +1,13 @@
-"""The calls of a whole session against the gold ones (strict mode); their order is not looked at.
+"""The calls of sessions and of single turns against gold, and the figures of many turns.
 
-One to one, as many as can be (`values.assigned`). So no call counts twice and precision stays
-within 1. A call equals a gold one when the names are the same and every gold parameter that states
-something is given with an equal value; further ones are free.
+The rules: names are compared as they are; JSON may span several lines; an empty value ("", [], {},
+null) states nothing on either side; further parameters are free; what only a judge could decide is
+undecided until one has.
+
+Calls of a session are matched one to one, as many as can be (`values.assigned`), whatever their
+order: no call counts twice and precision stays within 1. Of a turn come tool and parameter
+precision, recall and F1, node accuracy and response score of arXiv 2406.14884: parameters are
+credited only when the tool is right (and separately whatever the tool), and 0/0 is undefined.
 """
 
 from __future__ import annotations
@@ -36,7 +41,6 @@ class SessionCounts(Record):
     """
 
     session: str
-    scenario: str = ""
     right: int = Field(ge=0)
     unjudged: int = Field(default=0, ge=0)
     generated: int = Field(ge=0)
@@ -51,11 +55,7 @@ class SessionCounts(Record):
 
 
 async def score_session(
-    session: str,
-    gold: Sequence[Action],
-    calls: Sequence[Call],
-    equality: Equality,
-    scenario: str = "",
+    session: str, gold: Sequence[Action], calls: Sequence[Call], equality: Equality
 ) -> SessionCounts:
     """Return the counts of one session.
 
@@ -69,16 +69,13 @@ async def score_session(
         for j, call in enumerate(calls):  # what is sure is logged too
             if row[j] == "right" or (row[j] == "undecided" and len(possible) > len(sure)):
                 stated = filled(call.arguments)
-                row[j] = decided(
-                    [
-                        await equality.compare(action.tool, k, expected[k], stated[k])
-                        for k in expected
-                    ]
-                )
+                judged = [
+                    await equality.compare(action.tool, k, expected[k], stated[k]) for k in expected
+                ]
+                row[j] = decided([judgement.verdict for judgement in judged])
     sure, possible = _matched(decisions, "right"), _matched(decisions, "right", "undecided")
     return SessionCounts(
         session=session,
-        scenario=scenario,
         right=len(sure),
         unjudged=len(possible) - len(sure),
         generated=len(calls),
@@ -97,7 +94,7 @@ def _by_rule(gold: Action, call: Call, equality: Equality) -> Decision:
     if gold.tool.strip() != call.tool.strip() or call.unreadable or expected.keys() - stated.keys():
         return "wrong"
     return decided(
-        [equality.by_rule(gold.tool, key, expected[key], stated[key]) for key in expected]
+        [equality.by_rule(gold.tool, k, expected[k], stated[k]).verdict for k in expected]
     )
 
 
@@ -192,7 +189,7 @@ async def score_turn(gold: GoldTurn, prediction: Prediction, equality: Equality)
             name_right = prediction.tool.strip() == tool.strip()
             complete = name_right and readable and len(judged) == len(expected)
             verdict |= {
-                "call": decided(judged) if complete else "wrong",
+                "call": decided([j.verdict for j in judged]) if complete else "wrong",
                 "name_right": name_right,
                 "given_parameters": len(stated),
                 "parameters": tuple(judged),

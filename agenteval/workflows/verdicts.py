@@ -12,37 +12,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from agenteval.errors import AgentevalError
-from agenteval.models.asking import ParsedReply
 from agenteval.models.client import Client
 from agenteval.records import FailureStatus, Usage, canonical_json, content_hash
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.workflows.cases import SessionCase, TurnCase
 from agenteval.workflows.causes import calls_of, causes, primary
 from agenteval.workflows.conformance import Conformance, conform
-from agenteval.workflows.equality import (
-    Equality,
-    EqualityJudge,
-    Judgement,
-    TextJudge,
-    ValueQuestion,
-)
+from agenteval.workflows.equality import SPENT, Equality, Judgement
 from agenteval.workflows.final_state import Gold, StateVerdict, gold_state, judged
 from agenteval.workflows.judges import (
-    GoalsFailure,
+    EqualityJudge,
     GoalsVerdict,
-    JudgeSampling,
+    JudgeFailure,
+    ModelJudge,
     ReplyToGrade,
     ResponseJudge,
     ResponseVerdict,
     SessionJudge,
     SessionText,
     dialogue_text,
-    prompts_sha256,
 )
 from agenteval.workflows.procedure import Procedure, procedure
 from agenteval.workflows.results import SessionVerdict, TurnJudged
@@ -60,7 +51,7 @@ class Judges:
 
     name: str | None = None
     demand: Demand | None = None
-    equality: TextJudge | None = None
+    equality: EqualityJudge | None = None
     session: SessionJudge | None = None
     response: ResponseJudge | None = None
 
@@ -76,9 +67,9 @@ class Judges:
         return cls(
             f"{client.address} {client.model}",
             demand,
-            EqualityJudge(client, JudgeSampling(temperature, 512, seed)),
-            SessionJudge(client, JudgeSampling(temperature, 2048, seed)),
-            ResponseJudge(client, JudgeSampling(temperature, 1024, seed)),
+            EqualityJudge(client, temperature, seed),
+            SessionJudge(client, temperature, seed),
+            ResponseJudge(client, temperature, seed),
         )
 
     def demand_of(self, case: SessionCase | TurnCase) -> Demand:
@@ -91,44 +82,17 @@ class Judges:
         A verdict for which the infrastructure failed a judge has another key, so that it is made
         again by the next run.
         """
-        judges = {
-            "equal": self.equality,
-            "session_judge": self.session,
-            "response": self.response,
-        }
+        judges: tuple[ModelJudge | None, ...] = (self.equality, self.session, self.response)
         key = content_hash(
             {
                 "version": VERSION,
                 "judge": self.name,
-                "prompts": {n: prompts_sha256(n) for n, j in judges.items() if j is not None},
+                "prompts": {j.name: j.prompts_sha256() for j in judges if j is not None},
                 "demand": self.demand_of(case),
             }
         )
         broken = any(status in INFRASTRUCTURE for status in failures)
         return content_hash([key, "a judge failed"]) if broken else key
-
-
-# What the judge of values took for the verdict that is being made in this context.
-_value_usage: ContextVar[list[Usage]] = ContextVar("value_usage")
-
-
-@dataclass(frozen=True, slots=True)
-class _MeteredJudge:
-    """Charges each question about two values to the verdict that asked it first.
-
-    `Equality` asks in a task of its own, which inherits the context of that verdict.
-    """
-
-    judge: TextJudge
-
-    async def same(self, question: ValueQuestion) -> ParsedReply[tuple[bool, str]]:
-        try:
-            reply = await self.judge.same(question)
-        except AgentevalError as error:
-            _value_usage.get().append(error.spent or Usage())
-            raise
-        _value_usage.get().append(reply.usage)
-        return reply
 
 
 @dataclass(slots=True)
@@ -166,17 +130,17 @@ class Verdicts:
         """
         profile, walk, calls = case.profile, self._procedure(case), calls_of(log)
         equality, usage = self._equality(case), list[Usage]()
-        _value_usage.set(usage)
+        SPENT.set(usage)
         counts = await score_session(case.info.id, profile.actions, calls, equality)
         gold, demand = self.gold_of(case), self.judges.demand_of(case)
         state = None if gold is None else judged(gold, log, demand)
-        goals: GoalsVerdict | GoalsFailure | None = None
+        goals: GoalsVerdict | JudgeFailure | None = None
         if self.judges.session is not None:
             texts = tuple(goal.text for goal in profile.goals)
             session = SessionText(dialogue_text(log.messages), case.workflow, texts)
             goals = await self.judges.session.judge(session)
         failures = _failed_on(equality, log) if counts.unjudged else []
-        failures += [goals.status] if isinstance(goals, GoalsFailure) else []
+        failures += [goals.status] if isinstance(goals, JudgeFailure) else []
         success, decided_by = _success(log, state, goals)
         deviations = causes(walk, profile, log)
         # As in `causes`: what is missing at the end is seen against gold.
@@ -214,7 +178,7 @@ class Verdicts:
         Raises Unauthorized from a judge.
         """
         usage: list[Usage] = []
-        _value_usage.set(usage)
+        SPENT.set(usage)
         verdict = await score_turn(case.gold, prediction, self._equality(case))
         grade: ResponseVerdict | None = None
         response = self.judges.response
@@ -253,7 +217,7 @@ class Verdicts:
         key = canonical_json([role.sha256, *scope])
         if key not in self._equal:
             schemas: dict[str, Any] = {tool.name: tool.parameters for tool in role.tools_of(scope)}
-            self._equal[key] = Equality(schemas, None if judge is None else _MeteredJudge(judge))
+            self._equal[key] = Equality(schemas, judge)
         return self._equal[key]
 
     def _procedure(self, case: SessionCase) -> Procedure | None:
@@ -282,7 +246,7 @@ def _failed_on(equality: Equality, log: SessionLog) -> list[FailureStatus]:
 
 
 def _success(
-    log: SessionLog, state: StateVerdict | None, judge: GoalsVerdict | GoalsFailure | None
+    log: SessionLog, state: StateVerdict | None, judge: GoalsVerdict | JudgeFailure | None
 ) -> tuple[bool | None, DecidedBy | None]:
     # However the session ended: keeping only its successes would raise the rate.
     if log.invalidated_by:

@@ -25,7 +25,7 @@ from agenteval.testing.scripted import ScriptedTransport
 from agenteval.workflows.cases import open_role, session_cases, turn_cases
 from agenteval.workflows.evaluator import Attempt, WorkflowEvaluator, spent
 from agenteval.workflows.experiment import Simulators
-from agenteval.workflows.judges import GoalsFailure, GoalsVerdict
+from agenteval.workflows.judges import GoalsVerdict, JudgeFailure
 from agenteval.workflows.results import Level, SessionVerdict, load_sessions, load_turns
 from agenteval.workflows.run_session import SessionSettings
 from agenteval.workflows.scenario import Format
@@ -251,7 +251,7 @@ def test_a_judge_whose_budget_ends_is_asked_next_time(store: Store) -> None:
     assert len(act.asked) == 3  # the third is kept, and not judged
     assert len(asked) == 2
     assert [v.judge and v.judge.usage.requests for v in verdicts_of(store)].count(1) == 2
-    (broken,) = [v for v in verdicts_of(store) if isinstance(v.judge, GoalsFailure)]
+    (broken,) = [v for v in verdicts_of(store) if isinstance(v.judge, JudgeFailure)]
     assert (broken.success, broken.failures) == (None, ("error:budget",))
     judges, asked = judge(goals())
     ended = run(store, act, cases=BARE, judges=judges)

@@ -11,7 +11,7 @@ from agenteval.agents import AgentFailure
 from agenteval.records import Message, ToolCall
 from agenteval.workflows.conformance import Deviation
 from agenteval.workflows.equality import Judgement
-from agenteval.workflows.judges import GoalsFailure, GoalsVerdict, GoalVerdict
+from agenteval.workflows.judges import GoalsVerdict, GoalVerdict, JudgeFailure
 from agenteval.workflows.page import workflows_page
 from agenteval.workflows.results import CaseInfo, SessionResult, SessionVerdict, TurnResult
 from agenteval.workflows.scores import TurnVerdict
@@ -260,7 +260,7 @@ def test_a_session_shows_goals_walk_state_mistakes_and_who_decided() -> None:
         "call 3: tool use book: room: 7, gold 1 (node B)",
     ):
         assert expected in words
-    failure = GoalsFailure(status="unscored:parse", message="no JSON")
+    failure = JudgeFailure(status="unscored:parse", message="no JSON")
     undecided = words_of([session(verdict_=verdict(None, judge=failure))])
     assert "The judge gave no verdict (unscored:parse): no JSON" in undecided
     assert "There is no final state to compare." in undecided

@@ -14,7 +14,8 @@ from agenteval.models.client import Client
 from agenteval.models.wire import Request
 from agenteval.testing.scripted import ScriptedTransport
 from agenteval.workflows.align import Call
-from agenteval.workflows.equality import Equality, EqualityJudge
+from agenteval.workflows.equality import Equality
+from agenteval.workflows.judges import EqualityJudge
 from agenteval.workflows.scenario import Action
 from agenteval.workflows.scores import (
     SessionCounts,

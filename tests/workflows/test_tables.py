@@ -17,7 +17,7 @@ from agenteval.agents import AgentFailure
 from agenteval.records import Usage
 from agenteval.records.table import Table, shown
 from agenteval.workflows.equality import Judgement
-from agenteval.workflows.judges import GoalsFailure, GoalsVerdict, ResponseVerdict
+from agenteval.workflows.judges import GoalsVerdict, JudgeFailure, ResponseVerdict
 from agenteval.workflows.rates import pass_powers
 from agenteval.workflows.results import CaseInfo, SessionResult, SessionVerdict, TurnResult
 from agenteval.workflows.scores import TurnVerdict
@@ -217,7 +217,7 @@ def test_formats_of_other_agents_and_undecided_calls_are_not_paired() -> None:
 
 def test_what_has_no_verdict_is_counted_and_named() -> None:
     mistake = SimulatorMistake(who="user", kind="off_goal", turn=0)
-    judge = GoalsFailure(status="unscored:parse", message="no JSON")
+    judge = JudgeFailure(status="unscored:parse", message="no JSON")
     long = "KeyError: 'patron'\n  in serve " + "x" * 100
     found = tables(
         [

@@ -16,8 +16,9 @@ from agenteval.errors import Transient
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.stats import bootstrap_sums
 from agenteval.testing.scripted import ScriptedTransport
-from agenteval.workflows.equality import Equality, EqualityJudge
+from agenteval.workflows.equality import Equality
 from agenteval.workflows.folder import read_role
+from agenteval.workflows.judges import EqualityJudge
 from agenteval.workflows.rates import MatchCounts, Resampling, rates
 from agenteval.workflows.reply_text import read_reply
 from agenteval.workflows.scenario import Action

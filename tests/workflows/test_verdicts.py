@@ -26,7 +26,7 @@ from agenteval.workflows.cases import (
     session_cases,
     turn_cases,
 )
-from agenteval.workflows.judges import GoalsFailure
+from agenteval.workflows.judges import JudgeFailure
 from agenteval.workflows.results import SessionResult
 from agenteval.workflows.session import (
     Prediction,
@@ -211,7 +211,7 @@ def test_without_a_backend_a_judge_decides_and_without_one_nobody() -> None:
 def test_a_judge_that_fails_is_told_with_its_status(error: Any, status: str) -> None:
     said, asked = judges(answers(goal=error))
     found = say(BARE["hana"], log(gold(BARE["hana"])).model_copy(update={"state": None}), said)
-    assert isinstance(found.judge, GoalsFailure)
+    assert isinstance(found.judge, JudgeFailure)
     assert (found.success, found.failures) == (None, (status,))
     assert found.usage.requests == len(asked)  # also what brought nothing
     same = said.key(BARE["hana"], found.failures) == said.key(BARE["hana"])
