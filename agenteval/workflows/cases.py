@@ -117,9 +117,9 @@ class TurnCase:
     """An agent's turn of a recorded conversation.
 
     `before` is the conversation up to it. `given` are the scenarios by which it is judged, `shown`
-    those that the agent is given in the format asked for; in place of these, a row of FlowBench has
-    its `own_prompt` and tools. `key` is the content hash (hex) of everything that the agent is
-    given, and gold.
+    those that the agent is given in the format asked for. In place of these, a row of FlowBench has
+    its `own_prompt` and tools, and its calls may be in the agent's words. `key` is the content hash
+    (hex) of everything that the agent is given, and gold.
     """
 
     info: CaseInfo
@@ -135,24 +135,6 @@ class TurnCase:
     def workflow(self) -> str:
         """The procedures as text, for judges."""
         return self.of.procedures(self.given)
-
-    @property
-    def index(self) -> int:
-        """The number of turns before it."""
-        return self.gold.turn
-
-    @property
-    def in_words(self) -> bool:
-        """Whether calls may be in the agent's words."""
-        return self.own_prompt is not None
-
-    @property
-    def turn(self) -> Turn:
-        """The gold turn: a call or a reply."""
-        action = self.gold.action
-        if action is None:
-            return Turn.model_construct(kind="reply", text=self.gold.response)
-        return Turn.model_construct(kind="call", tool=action.tool, arguments=action.arguments)
 
     def asked(self, format: Format) -> tuple[Dialogue, tuple[Tool, ...]]:
         """Return what the agent is given: instructions with the conversation so far, and tools."""

@@ -59,7 +59,6 @@ class Chart(Record):
     `begins` is the node where it begins if no node has the shape of a start.
     """
 
-    direction: str = "TD"
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     parameters: dict[str, str] = Field(default_factory=dict)

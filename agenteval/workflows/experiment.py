@@ -29,7 +29,7 @@ from agenteval.records.trial import Trial
 from agenteval.store import Store, Trials
 from agenteval.workflows.cases import OpenRole, SessionCase, TurnCase
 from agenteval.workflows.evaluator import Attempt, WorkflowEvaluator, spent
-from agenteval.workflows.options import one_of
+from agenteval.workflows.options import TurnOptions, one_of
 from agenteval.workflows.reply_text import predict_next
 from agenteval.workflows.results import Level
 from agenteval.workflows.run_session import VERSION, SessionSettings, run_session
@@ -42,15 +42,14 @@ from agenteval.workflows.variants import AgentUnderTest, AgentVariant, Case
 from agenteval.workflows.verdicts import Judges, Verdicts
 
 
-def check_simulators(user: str, tools: str, *, on_model: bool) -> ToolMode:
+def check_simulators(user: str, tools: str, choice: ModelChoice | None) -> ToolMode:
     """Return how tools are answered.
 
-    Raises InputError for an unknown name, and where a model is needed but none is given
-    (`on_model`).
+    Raises InputError for an unknown name, and where a model is needed but none is given.
     """
     one_of(user, ("model", "scripted"), "--user")
     mode: ToolMode = one_of(tools, get_args(ToolMode), "--tools")
-    if not on_model and (user == "model" or tools == "model"):
+    if choice is None and (user == "model" or tools == "model"):
         raise InputError(
             "model-based users and tools need --simulator PROVIDER:MODEL or --simulator-url; "
             "--user scripted does not",
@@ -61,17 +60,17 @@ def check_simulators(user: str, tools: str, *, on_model: bool) -> ToolMode:
 
 @dataclass(frozen=True)
 class Simulators:
-    """The simulators of sessions of these roles.
+    """The simulators of sessions of these roles, and everything about them that can change one.
 
-    `user` is model or scripted, `tools` is how calls are answered, and `on_model` is whether a
-    model is used. Raises InputError for a role without the backend required by `tools`.
+    `user` is model or scripted, `tools` is how calls are answered, and `choice` is the model of
+    both, if there is one. Raises InputError for a role without the backend required by `tools`.
     """
 
     user: str
     tools: ToolMode
+    choice: ModelChoice | None
     roles: Sequence[OpenRole]
     settings: SessionSettings
-    on_model: bool
 
     def __post_init__(self) -> None:
         without = [of for of in self.roles if of.backend is None]
@@ -83,12 +82,12 @@ class Simulators:
     def asks_tools(self) -> bool:
         """Whether the model may answer calls."""
         without = any(of.backend is None for of in self.roles)
-        return self.on_model and self.tools != "backend" and without
+        return self.choice is not None and self.tools != "backend" and without
 
     @property
-    def asks(self) -> bool:
-        """Whether a model is asked at all."""
-        return self.user == "model" or self.asks_tools
+    def asked(self) -> ModelChoice | None:
+        """The model, None where it is not asked at all."""
+        return self.choice if self.user == "model" or self.asks_tools else None
 
     @property
     def most_calls(self) -> int:
@@ -96,17 +95,17 @@ class Simulators:
         settings = self.settings
         return settings.calls + (settings.calls_per_turn - 1 if settings.published else 0)
 
-    def conditions(self, client: Client | None) -> dict[str, JsonValue]:
-        """Return what of them can change a session; `client` is one to the model."""
-        limits = {k: v for k, v in self.settings.parameters.items() if k != "format"}
+    def conditions(self) -> dict[str, JsonValue]:
+        """Return what of them can change a session."""
+        # This client only tells names; it opens no connection before it is asked.
+        client = None if self.asked is None else Client(make_transport(self.asked))
         conditions: dict[str, JsonValue] = {
             "loop": VERSION,
-            "limits": limits,
+            "limits": {k: v for k, v in self.settings.parameters.items() if k != "format"},
             "tools": self.tools,
             "user": self._user(client).parameters,
         }
-        if self.asks_tools:
-            assert client is not None
+        if client is not None and self.asks_tools:
             conditions["tool_model"] = {
                 "model": client.model,
                 "endpoint": client.address,
@@ -142,22 +141,19 @@ class _Opened(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class WorkflowExperiment:
-    """Sessions with `simulators`, or without any single turns of at most `seconds`.
+    """Sessions with `simulators`, or without any single turns.
 
-    `judge` and `simulator` are the models of judges and simulators, None for none. `demand` is what
-    success asks of the final state, None for what each role says.
+    `judge` is the model of the judges, None for none. `demand` is what success asks of the final
+    state, None for what each role says.
     """
 
     cases: Sequence[Case]
     agent: AgentUnderTest
-    trials: int
+    how: TurnOptions
     limits: Limits
-    retry_failed: bool = False
-    judge: ModelChoice | None = None
+    judge: ModelChoice | None
     simulators: Simulators | None = None
-    simulator: ModelChoice | None = None
     demand: Demand | None = None
-    seconds: float = 180.0
     executor: Executor = field(default_factory=LocalExecutor)
 
     @property
@@ -169,20 +165,14 @@ class WorkflowExperiment:
     def conditions(self) -> dict[str, JsonValue]:
         """Everything besides agent and format that can change a trial."""
         if self.simulators is None:
-            return {"seconds": self.seconds}
-        choice = self.simulator if self.simulators.asks else None
-        # This client only tells names; it opens no connection before it is asked.
-        return self.simulators.conditions(
-            None if choice is None else Client(make_transport(choice))
-        )
+            return {"seconds": self.how.seconds}
+        return self.simulators.conditions()
 
     def variants(self) -> list[AgentVariant]:
         """Return the agent in each format; nothing is opened."""
         return self.agent.variants(self.conditions)
 
-    async def run(
-        self, store: Store, watch: Watch, judgements: str | Path | None = None
-    ) -> ExperimentResult:
+    async def run(self, store: Store, watch: Watch) -> ExperimentResult:
         """Evaluate what the store lacks, one format after the other, until one is stopped.
 
         Raises what `Experiment.run` raises, among it StoreLocked while another process runs the
@@ -200,11 +190,10 @@ class WorkflowExperiment:
                         return replace(result, left_out=result.left_out + later)
                 return result
             finally:
-                if judgements is not None:
+                if (path := self.how.judgements) is not None:
                     rows = "".join(f"{row.model_dump_json()}\n" for row in verdicts.log)
-                    write_atomically(Path(judgements), rows)
-                    count = len(verdicts.log)
-                    watch.note(f"{count} decisions on values written to {judgements}")
+                    write_atomically(Path(path), rows)
+                    watch.note(f"{len(verdicts.log)} decisions on values written to {path}")
 
     async def dry_run(self, store: Store, watch: Watch) -> CostEstimate:
         """Return what `run` would ask."""
@@ -239,27 +228,23 @@ class WorkflowExperiment:
                 stack.push_async_callback(opened.close)
                 return opened
 
-            judge = client(self.judge)
-            asks = self.simulators is not None and self.simulators.asks
-            simulator = client(self.simulator if asks else None)
+            judges = Judges(demand=self.demand)
+            if (judge := client(self.judge)) is not None:
+                judges = Judges.on(judge, demand=self.demand)
+            verdicts = Verdicts(judges)
+            attempt: Attempt = partial(_turn, seconds=self.how.seconds)
+            if self.simulators is not None:
+                attempt = partial(self.simulators.session, client=client(self.simulators.asked))
             system: System | None = None
             if not dry:
                 system = await stack.enter_async_context(self.agent.opened(budget))
-
-            attempt: Attempt = partial(_turn, seconds=self.seconds)
-            if self.simulators is not None:
-                attempt = partial(self.simulators.session, client=simulator)
-            judges = Judges(demand=self.demand)
-            if judge is not None:
-                judges = Judges.on(judge, demand=self.demand)
-            verdicts = Verdicts(judges)
             experiments = [
                 Experiment(
                     WorkflowEvaluator.of(
                         self.level,
                         variant,
                         self.cases,
-                        self.trials,
+                        self.how.trials,
                         tables=Trials(store),
                         attempt=attempt,
                         verdicts=verdicts,
@@ -267,7 +252,7 @@ class WorkflowExperiment:
                     ),
                     store,
                     concurrency=self.limits.concurrency,
-                    retry_failed=self.retry_failed,
+                    retry_failed=self.how.retry_failed,
                     notify=watch.note,
                     warn=watch.warn,
                     executor=self.executor,
@@ -309,14 +294,14 @@ async def _turn(
 ) -> Prediction | AgentFailure:
     dialogue, tools = case.asked(variant.format)
     limits, agent = AgentLimits(seconds=seconds), variant.agent_for(case)
-    return await predict_next(agent, dialogue, tools, limits, in_words=case.in_words)
+    return await predict_next(agent, dialogue, tools, limits, in_words=case.own_prompt is not None)
 
 
 def _most_pairs(case: Case) -> int:
     """Return how many pairs of texts the judge of values can be asked about for one call of the
     agent: those of the due calls of one tool."""
     if isinstance(case, TurnCase):
-        return len(_texts(case.turn.arguments)) if case.turn.kind == "call" else 0
+        return len(_texts(case.gold.action.arguments)) if case.gold.action else 0
     by_tool: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
     for action in case.profile.actions:
         by_tool[action.tool.strip()] |= _texts(action.arguments)

@@ -80,14 +80,12 @@ class Difference(Record):
     """A place where the session's state is not gold's.
 
     `path` is a JSON pointer (RFC 6901). `gold` and `session` are JSON text of at most 200
-    characters, "absent" where there is nothing. `goal` is the index of the last goal that changes
-    this place, None for a side effect.
+    characters, "absent" where there is nothing.
     """
 
     path: str
     gold: str
     session: str
-    goal: int | None = None
 
     def __str__(self) -> str:
         return f"{self.path}: {self.session}, gold {self.gold}"
@@ -188,7 +186,7 @@ def judged(gold: Gold, log: SessionLog, demand: Demand = "state") -> StateVerdic
         for words in goal.words
         if not any(contains_tokens(words, reply) for reply in replies)
     )
-    differences = [_difference(gold, *place) for place in _differing(gold.state, state)]
+    differences = [_difference(*place) for place in _differing(gold.state, state)]
     goals = tuple(
         all(_same_at(gold.state, state, path) for path in goal.changes)
         and all(_key(done) in obtained for done in goal.told)
@@ -332,15 +330,9 @@ def _differing(left: Any, right: Any, path: Path = ()) -> Iterator[tuple[Path, A
         yield path, left, right
 
 
-def _difference(gold: Gold, path: Path, left: Any, right: Any) -> Difference:
-    touching = [
-        index
-        for index, goal in enumerate(gold.goals)
-        if any(path[: len(p)] == p or p[: len(path)] == path for p in goal.changes)
-    ]
+def _difference(path: Path, left: Any, right: Any) -> Difference:
     pointer = "".join("/" + str(key).replace("~", "~0").replace("/", "~1") for key in path)
-    goal = touching[-1] if touching else None
-    return Difference(path=pointer, gold=_shown(left), session=_shown(right), goal=goal)
+    return Difference(path=pointer, gold=_shown(left), session=_shown(right))
 
 
 def _shown(value: Any) -> str:

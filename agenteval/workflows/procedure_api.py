@@ -46,6 +46,8 @@ from agenteval.workflows.procedure import Procedure, compiled, procedure
 from agenteval.workflows.scenario import Role, WorkflowTool
 from agenteval.workflows.session import SessionLog
 
+_CHARTS = (".mmd", ".mermaid", ".md", ".markdown")
+
 
 @dataclass(frozen=True, slots=True)
 class Checked:
@@ -136,13 +138,9 @@ def _check_chart(
     return Checked(role, scenario, chart_defects(chart, tools), chart)
 
 
-def backend_defects(folder: Path, tools: Sequence[WorkflowTool]) -> tuple[Defect, ...]:
-    """Run backend.py and return its defects: it cannot be made, its state is not JSON, a tool has
+def backend_defects(folder: Path, tools: Sequence[WorkflowTool]) -> Iterator[Defect]:
+    """Run backend.py and yield its defects: it cannot be made, its state is not JSON, a tool has
     no method, or one with other parameters."""
-    return tuple(_backend_defects(folder, tools))
-
-
-def _backend_defects(folder: Path, tools: Sequence[WorkflowTool]) -> Iterator[Defect]:
     try:
         make_backend = load_backend(folder)
         backend = fresh_backend(make_backend)
@@ -182,9 +180,6 @@ def _defect(message: str, severity: Severity = "error") -> Defect:
     return Defect(kind="backend", message=message, severity=severity)
 
 
-_CHARTS = (".mmd", ".mermaid", ".md", ".markdown")
-
-
 @dataclass(frozen=True, kw_only=True)
 class ConformReport(Report):
     """`verdict` is the best reading of the calls as a walk through the chart."""
@@ -207,7 +202,7 @@ class ConformReport(Report):
 
 
 @dataclass(frozen=True)
-class _DeviationRow:
+class _DeviationColumns:
     call: int = column("call", "count")
     cause: str = column("cause")
     tool: str = column("tool")
@@ -237,7 +232,7 @@ def conform(
     call_list = _calls(calls)
     verdict = aligned(_procedure(chart, scenarios, tools), call_list, complete=complete)
     rows = [
-        _DeviationRow(d.at + 1, d.cause, d.tool, _place(d), d.detail or None)
+        (d, {"call": d.at + 1, "place": _place(d), "detail": d.detail or None})
         for d in verdict.deviations
     ]
     word = "follow" if verdict.conforms else "do not follow"
@@ -248,7 +243,7 @@ def conform(
     )
     return ConformReport(
         title=f"{plural(len(call_list), 'call')} {word} the chart{fitness}",
-        tables=(table_of(_DeviationRow, "deviations", "Deviations", rows),),
+        tables=(table_of(_DeviationColumns, "deviations", "Deviations", rows),),
         notes=(unchecked,) if verdict.unchecked else (),
         data=verdict.model_dump(mode="json"),
         verdict=verdict,
@@ -260,7 +255,7 @@ def _place(where: Deviation | Defect) -> str | None:
 
 
 @dataclass(frozen=True)
-class _CheckedRow:
+class _CheckedColumns:
     role: str = column("role")
     scenario: str = column("scenario")
     nodes: int | None = column("nodes", "count")
@@ -276,7 +271,7 @@ class _CheckedRow:
 
 
 @dataclass(frozen=True)
-class _DefectRow:
+class _DefectColumns:
     severity: str = column("severity")
     where: str = column("where")
     line: int | None = column("line", "count")
@@ -313,46 +308,39 @@ def flow_check(
         except InputError as error:
             unread.append(str(error))
             watch.warn(f"agenteval: {error}")
+    defects, notes = list[tuple[Defect, dict[str, Any]]](), list[tuple[Defect, dict[str, Any]]]()
+    for c in checked:
+        where = "/".join(filter(None, (c.role, c.scenario)))
+        for d in c.defects:
+            cells = {"where": where, "line": d.line or None, "place": _place(d)}
+            (notes if d.severity == "note" else defects).append((d, cells))
     rows = [
-        _CheckedRow(
-            c.role,
-            c.scenario,
-            len(c.chart.nodes) if c.chart else None,
-            len(c.chart.edges) if c.chart else None,
-            c.chart.unchecked if c.chart else None,
-            c.count("error"),
-            c.count("warning"),
+        (
+            c,
+            {
+                "nodes": c.chart and len(c.chart.nodes),
+                "edges": c.chart and len(c.chart.edges),
+                "unchecked": c.chart and c.chart.unchecked,
+                "errors": c.count("error"),
+                "warnings": c.count("warning"),
+            },
         )
         for c in checked
     ]
-    defect_rows = [
-        _DefectRow(
-            d.severity,
-            "/".join(filter(None, (c.role, c.scenario))),
-            d.line or None,
-            d.kind,
-            _place(d),
-            d.message,
-        )
-        for c in checked
-        for d in c.defects
-    ]
-    defects = [row for row in defect_rows if row.severity != "note"]
-    notes = [row for row in defect_rows if row.severity == "note"]
     tables = [
-        table_of(_CheckedRow, "checked", f"{len(checked)} checked", rows),
-        table_of(_DefectRow, "defects", "Defects", defects, group="where"),
+        table_of(_CheckedColumns, "checked", f"{len(checked)} checked", rows),
+        table_of(_DefectColumns, "defects", "Defects", defects, group="where"),
     ]
     if notes:
         title = "How charts are read"
-        tables.append(table_of(_DefectRow, "notes", title, notes, group="where", detail=True))
-    cannot = unread or any(row.kind == "unreadable" for row in defects)
+        tables.append(table_of(_DefectColumns, "notes", title, notes, group="where", detail=True))
+    cannot = unread or any(d.kind == "unreadable" for d, _ in defects)
     return Report(
         title="",
         tables=tuple(tables),
         notes=tuple(watch.notes),
         data={"unreadable": unread},
-        exit_code=2 if cannot else int(any(row.errors for row in rows)),
+        exit_code=2 if cannot else int(any(c.count("error") for c in checked)),
     )
 
 

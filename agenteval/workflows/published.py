@@ -57,12 +57,12 @@ async def figures(
     ends: dict[str, tuple[float | None, float | None]] = {}
     if rows.level == "turn":
         turns = [await count_turn(row, ask) for row in rows.turns]
-        calls = _shares("turn_call", [call for call, _ in turns])
-        low, high = map(_f1, calls["turn_call_pre"], calls["turn_call_rec"])
-        ends |= calls | _shares("turn_params", [parameters for _, parameters in turns])
+        calls = shares("turn_call", [call for call, _ in turns])
+        low, high = map(f1, calls["turn_call_pre"], calls["turn_call_rec"])
+        ends |= calls | shares("turn_params", [parameters for _, parameters in turns])
         ends["turn_call_f1"] = low, high
     else:
-        ends |= _shares("session_call", [await count_session(row, ask) for row in rows.sessions])
+        ends |= shares("session_call", [await count_session(row, ask) for row in rows.sessions])
         for name, values in (
             ("success_rate", [r.success for r in rows.sessions if r.success is not None]),
             ("avg_progress", [r.progress for r in rows.sessions if r.progress is not None]),
@@ -131,7 +131,7 @@ async def count_session(session: SessionRow, judge: Judge) -> MatchCounts:
     return MatchCounts(decisions["right"], decisions["undecided"], len(generated), len(gold))
 
 
-def _shares(name: str, counts: Sequence[MatchCounts]) -> dict[str, tuple[float, float]]:
+def shares(name: str, counts: Sequence[MatchCounts]) -> dict[str, tuple[float, float]]:
     """Return the lower and the upper value of precision and recall, by their published names. The
     script replaces a zero denominator by -1."""
     low = sum(c.right for c in counts)
@@ -143,7 +143,7 @@ def _shares(name: str, counts: Sequence[MatchCounts]) -> dict[str, tuple[float, 
     }
 
 
-def _f1(precision: float, recall: float) -> float | None:
+def f1(precision: float, recall: float) -> float | None:
     """Return 2PR / (P + R), which the script does not compute and the paper reports."""
     return 2 * precision * recall / (precision + recall) if precision + recall else None
 

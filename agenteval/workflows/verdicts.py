@@ -182,9 +182,9 @@ class Verdicts:
         verdict = await score_turn(case.gold, prediction, self._equality(case))
         grade: ResponseVerdict | None = None
         response = self.judges.response
-        if response is not None and case.turn.kind == "reply" and prediction.form == "reply":
+        if response is not None and case.gold.action is None and prediction.form == "reply":
             before = dialogue_text(case.before)
-            reply = ReplyToGrade(prediction.response, case.turn.text, case.workflow, before)
+            reply = ReplyToGrade(prediction.response, case.gold.response, case.workflow, before)
             grade = await response.grade(reply)
         failures = [
             parameter.status for parameter in verdict.parameters if parameter.status is not None

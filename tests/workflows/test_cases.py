@@ -53,10 +53,10 @@ def test_every_user_is_a_case_scenarios_first() -> None:
 
 def test_turns_of_the_agent_with_what_was_said_before() -> None:
     cases = turn_cases([OF])
-    assert [case.index for case in cases] == [1, 3, 4, 6, 7, 9]
+    assert [case.gold.turn for case in cases] == [1, 3, 4, 6, 7, 9]
     assert {case.info.task for case in cases} == {"library_desk/lend_book/hana_dune"}
     call = cases[1]
-    assert call.turn.tool == "find_book"
+    assert call.gold.action.tool == "find_book"
     assert (call.info.said, call.info.gold) == ("Dune, please.", 'find_book({"title": "Dune"})')
     # After a call, what was done just before is the call.
     assert cases[2].info.said == 'find_book({"title": "Dune"})'

@@ -292,20 +292,20 @@ def test_a_judge_that_is_down_leaves_the_state_its_word_and_is_asked_again(store
 
 
 def test_turns_have_their_verdicts_and_outcomes(store: Store) -> None:
-    gold = {c.info.id: c.turn for c in TURNS}
-    calls = [c.info.id for c in TURNS if c.turn.kind == "call"]
+    gold = {c.info.id: c.gold for c in TURNS}
+    calls = [c.info.id for c in TURNS if c.gold.action]
 
     def predicted(case: Any) -> Prediction | AgentFailure:
         turn = gold[case.info.id]
         if case.info.id == calls[1]:
             return Prediction(form="reply", response="Which one?")
-        if turn.kind == "call":
-            return Prediction(form="call", tool=turn.tool, arguments=turn.arguments)
-        if case.index == 1:
+        if turn.action is not None:
+            return Prediction(form="call", tool=turn.action.tool, arguments=turn.action.arguments)
+        if turn.turn == 1:
             return AgentFailure(status="error:timeout", message="slow")
-        if case.index == 4:
+        if turn.turn == 4:
             return Prediction(form="call", tool="find_book", arguments={})
-        return Prediction(form="unreadable" if case.index == 7 else "reply", response="Yes.")
+        return Prediction(form="unreadable" if turn.turn == 7 else "reply", response="Yes.")
 
     ended = run(store, Acts(predicted), level="turn", cases=TURNS)
     assert ended.progress.outcomes == {
@@ -339,7 +339,7 @@ def test_one_agent_under_two_conditions_is_two_each_with_its_formats(store: Stor
 
 def held(case: Any, variant: AgentVariant, number: int) -> Any:
     """A session with the scripted user and the role's backend."""
-    simulators = Simulators("scripted", "backend", [OF], SessionSettings(), on_model=False)
+    simulators = Simulators("scripted", "backend", None, [OF], SessionSettings())
     return simulators.session(case, variant, number, client=None)
 
 

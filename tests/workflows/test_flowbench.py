@@ -34,7 +34,7 @@ from agenteval.workflows.flowbench_score import (
     score_sessions,
     score_turns,
 )
-from agenteval.workflows.published import count_session, count_turn, f1, figures, predicted_input
+from agenteval.workflows.published import count_session, count_turn, f1, predicted_input, shares
 from agenteval.workflows.rates import MatchCounts, Resampling
 from agenteval.workflows.verdicts import Judges
 from tests.golden.files import published
@@ -411,8 +411,8 @@ async def test_recorded_turns(tmp_path: Path, case: dict[str, Any]) -> None:
             await count_turn(rows[0], judge)
         return
     counts = [await count_turn(row, judge) for row in rows]
-    found = figures("turn_call", [call for call, _ in counts])
-    found |= figures("turn_params", [parameters for _, parameters in counts])
+    found = shares("turn_call", [call for call, _ in counts])
+    found |= shares("turn_params", [parameters for _, parameters in counts])
     assert {name: [round(end, 6) for end in ends] for name, ends in found.items()} == {
         name: [value, value] for name, value in expected.items()
     }
@@ -588,8 +588,8 @@ async def test_rules_of_sessions(
 
 def test_figures_pool_their_counts() -> None:
     counts = [MatchCounts(2, 0, 1, 2), MatchCounts(0, 1, 2, 1)]
-    assert figures("x", counts) == {"x_pre": (2 / 3, 1.0), "x_rec": (2 / 3, 1.0)}
-    assert [str(end) for ends in figures("x", []).values() for end in ends] == ["-0.0"] * 4
+    assert shares("x", counts) == {"x_pre": (2 / 3, 1.0), "x_rec": (2 / 3, 1.0)}
+    assert [str(end) for ends in shares("x", []).values() for end in ends] == ["-0.0"] * 4
     assert f1(0.5, 2 / 3) == pytest.approx(0.571429, abs=1e-6)
     assert (f1(-0.0, -0.0), f1(0.5, 0.0)) == (None, 0.0)
 

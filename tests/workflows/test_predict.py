@@ -24,7 +24,7 @@ from agenteval.workflows.templated import template_agent
 from tests.agents.conftest import call, calls, instant
 
 DESK = open_role(Path(__file__).parent / "library_desk", backend=False)
-ROLE, CASES = DESK.role, {case.index: case for case in turn_cases([DESK])}
+ROLE, CASES = DESK.role, {case.gold.turn: case for case in turn_cases([DESK])}
 (SESSION,) = ROLE.scenario("lend_book").sessions
 MODELS = {"openai": openai_chat, "autogen": autogen, "react": react, "template": template_agent}
 FIRST_CALL = 3  # the turn of find_book

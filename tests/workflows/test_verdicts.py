@@ -47,7 +47,7 @@ CASES = {c.profile.id: c for c in session_cases([OF])}
 BARE = {
     name: replace(c, of=replace(OF, backend=None, backend_sha256=None)) for name, c in CASES.items()
 }
-TURNS = {c.index: c for c in turn_cases([OF])}
+TURNS = {c.gold.turn: c for c in turn_cases([OF])}
 Calls = list[tuple[str, dict[str, Any]]]
 
 
