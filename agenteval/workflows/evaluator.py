@@ -26,7 +26,7 @@ from agenteval.engine.measures import (
 )
 from agenteval.errors import BudgetExceeded
 from agenteval.models.dry_run import is_dry_run
-from agenteval.records import Criterion, FailureStatus, Record, Result, Usage
+from agenteval.records import Criterion, FailureStatus, Result, Usage
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.records.trial import Trial, TrialCase, TrialSystem
 from agenteval.store import Store, Trials
@@ -180,7 +180,7 @@ class WorkflowEvaluator(AttemptEvaluator[Case]):
         place = self.evaluator, self.system.key, unit.key, unit.repeat
         return self.bounds(unit.content, self.tables.find_done(*place) if unit.stored else None)
 
-    def failure_log(self, case: Case, message: str) -> Record:
+    def failure_log(self, case: Case, message: str) -> SessionFailure | AgentFailure:
         """Return that of a session or a turn."""
         kind = SessionFailure if self.level == "session" else AgentFailure
         return kind(status="error:infrastructure", message=message)
@@ -203,8 +203,8 @@ class WorkflowEvaluator(AttemptEvaluator[Case]):
             log = await self.attempt(unit.content, self.variant, unit.repeat)
         except BudgetExceeded as error:
             usage = error.spent if isinstance(error.spent, Usage) else Usage()
-            kind = SessionFailure if self.level == "session" else AgentFailure
-            log = kind(status="error:budget", message=str(error)[:_MESSAGE], usage=usage)
+            log = self.failure_log(unit.content, str(error)[:_MESSAGE])
+            log = log.model_copy(update={"status": "error:budget", "usage": usage})
         failure = log if isinstance(log, SessionFailure | AgentFailure) else None
         simulators = log.simulator_usage if isinstance(log, SessionLog | SessionFailure) else None
         trial = Trial(

@@ -62,9 +62,8 @@ async def aflow_import(
     if of.backend is None:
         raise InputError("a role needs a backend.py to replay calls", str(of.folder))
     paths = [files] if isinstance(files, str | Path) else files
-    recorded = read_trajectories([Path(path) for path in paths])
-    problems = recorded.problems
-    numbered = _numbered(of, recorded.trajectories, problems)
+    trajectories, problems = read_trajectories([Path(path) for path in paths])
+    numbered = _numbered(of, trajectories, problems)
     for key, (case, trajectory) in list(numbered.items()):
         try:
             verdicts.gold_of(case)

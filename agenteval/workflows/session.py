@@ -52,11 +52,11 @@ ENDS: dict[SessionEnd, EndWords] = {
         "see --calls-per-turn",
     ),
     "time": EndWords(
-        column="out_of_time",
-        head="agent out\nof time",
-        hint="within a turn, see --timeout",
-        sentence="the agent exceeded the time of a turn",
-        decided_by="time",
+        "out_of_time",
+        "agent out\nof time",
+        "the agent exceeded the time of a turn",
+        "time",
+        "within a turn, see --timeout",
     ),
     "agent": EndWords(
         "agent_stopped",

@@ -192,10 +192,6 @@ class ScriptedUser:
 
     async def speak(self, context: UserContext) -> UserTurn:
         """Return the next words."""
-        return self.say(context)
-
-    def say(self, context: UserContext) -> UserTurn:
-        """Return the same, at once."""
         if not context.own:
             return UserTurn(context.profile.opening)
         answer = _Answer(context)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from agenteval.analysis.system_pairs import Pair
-from agenteval.records import Usage
 from agenteval.records.table import (
     Cell,
     Column,
@@ -99,7 +98,7 @@ class _JudgeAgreement(_AgentColumns):
 
 
 @dataclass(frozen=True, slots=True)
-class _EffortRow(_AgentColumns):
+class _EffortColumns(_AgentColumns):
     requests_agent: int = column("requests,\nagent", "count")
     tokens_agent: int | None = column("tokens,\nagent", "count")
     requests_simulators: int = column("requests,\nsimu-\nlators", "count")
@@ -215,9 +214,9 @@ def _session_tables(all_tallies: Tallies) -> Iterator[Table]:
     ]
     title = "Judge's success against the final state"
     yield table_of(_JudgeAgreement, "judge", title, agreements, group="agent", detail=True)
-    efforts = [effort for t in tallies if any(astuple(effort := _effort(t))[2:])]
+    efforts = [(t, effort) for t in tallies if any((effort := _effort(t)).values())]
     title = "Cost of the sessions"
-    yield table_of(_EffortRow, "effort", title, efforts, group="agent", detail=True)
+    yield table_of(_EffortColumns, "effort", title, efforts, group="agent", detail=True)
 
 
 def _turn_tables(all_tallies: Tallies) -> Iterator[Table]:
@@ -351,24 +350,14 @@ def _causes(tallies: Sequence[SessionTally]) -> Table:
     )
 
 
-def _effort(t: SessionTally) -> _EffortRow:
+def _effort(t: SessionTally) -> dict[str, Cell]:
     """Return what each party took; the sum is unknown where either kind of token is."""
-
-    def tokens(usage: Usage) -> int | None:
+    cells: dict[str, Cell] = {"cost": t.usage.cost}
+    for party, usage in (("agent", t.usage), ("simulators", t.simulated), ("judges", t.judging)):
         prompt, reply = usage.prompt_tokens, usage.completion_tokens
-        return None if prompt is None or reply is None else prompt + reply
-
-    return _EffortRow(
-        agent=t.agent,
-        format=t.format,
-        requests_agent=t.usage.requests,
-        tokens_agent=tokens(t.usage),
-        requests_simulators=t.simulated.requests,
-        tokens_simulators=tokens(t.simulated),
-        requests_judges=t.judging.requests,
-        tokens_judges=tokens(t.judging),
-        cost=t.usage.cost,
-    )
+        cells[f"requests_{party}"] = usage.requests
+        cells[f"tokens_{party}"] = None if prompt is None or reply is None else prompt + reply
+    return cells
 
 
 @dataclass(frozen=True)
