@@ -105,7 +105,7 @@ async def aflow_sessions(roles: Roles = None, **options: Unpack[SessionKeywords]
     note_idle_users(watch, Verdicts(Judges(demand=demand)).prepare(cases), len(cases))
     if recorded is not None:
         replayed = RecordedAgents.read(recorded, opened_roles)
-        served = [case for case in cases if replayed.at(case) is not None]
+        served = [case for case in cases if replayed.has(case)]
         if len(served) < len(cases):
             counted = f"{len(cases) - len(served)} of {plural(len(cases), 'user')}"
             missing = f"{replayed.name} has no session with {counted}"
@@ -275,12 +275,9 @@ def _stored_report(experiment: WorkflowExperiment, store: Store, watch: Watch) -
         "cases": [case.key for case in experiment.cases],
         "systems": [variant.sha256 for variant in experiment.variants()],
     }
-    sessions, turns = list[SessionResult](), list[TurnResult]()
     with store.snapshot():
-        if experiment.level == "session":
-            sessions = [r for r in load_sessions(store, **keys) if r.trial < experiment.how.trials]
-        else:
-            turns = [r for r in load_turns(store, **keys) if r.trial < experiment.how.trials]
+        sessions = [r for r in load_sessions(store, **keys) if r.trial < experiment.how.trials]
+        turns = [r for r in load_turns(store, **keys) if r.trial < experiment.how.trials]
     failed: Counter[str] = Counter()
     for session in sessions:
         failed.update(set(session.verdict.failures if session.verdict else ()))

@@ -280,23 +280,20 @@ def _chosen(roles: Sequence[OpenRole], choice: Choice) -> list[_Group]:
             (CROSS, of.role.cross_profiles, of.role.cross_sessions),
         )
     ]
-    scenarios = {CROSS, *(g.name for g in groups)}
-    for name in choice.scenarios or ():
-        if name not in scenarios:
-            listed = ", ".join(sorted(scenarios))
-            raise InputError(f"no scenario {name!r}; known: {listed}", "--scenario")
-    profiles = {p.id for g in groups for p in g.profiles}
-    for name in choice.profiles or ():
-        if name not in profiles:
-            listed = ", ".join(sorted(profiles))
-            raise InputError(f"no profile {name!r}; known: {listed}", "--profile")
+    for what, names, existing in (
+        ("scenario", choice.scenarios, {CROSS, *(g.name for g in groups)}),
+        ("profile", choice.profiles, {p.id for g in groups for p in g.profiles}),
+    ):
+        for name in names or ():
+            if name not in existing:
+                listed = ", ".join(sorted(existing))
+                raise InputError(f"no {what} {name!r}; known: {listed}", f"--{what}")
+
+    def among(profiles: Sequence[Profile]) -> tuple[Profile, ...]:
+        return tuple(p for p in profiles if choice.profiles is None or p.id in choice.profiles)
+
     return [
-        replace(
-            g,
-            profiles=tuple(
-                p for p in g.profiles if choice.profiles is None or p.id in choice.profiles
-            ),
-        )
+        replace(g, profiles=among(g.profiles))
         for g in groups
         if choice.kind in ("all", "cross" if g.name == CROSS else "single")
         and (choice.scenarios is None or g.name in choice.scenarios)

@@ -293,7 +293,7 @@ async def _turn(
     case: TurnCase, variant: AgentVariant, number: int, *, seconds: float
 ) -> Prediction | AgentFailure:
     dialogue, tools = case.asked(variant.format)
-    limits, agent = AgentLimits(seconds=seconds), variant.agent_for(case)
+    limits, agent = AgentLimits(seconds=seconds), variant.system
     return await predict_next(agent, dialogue, tools, limits, in_words=case.own_prompt is not None)
 
 

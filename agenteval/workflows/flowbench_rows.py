@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import JsonValue, ValidationError
 
@@ -27,7 +27,7 @@ from agenteval.readers.strict_json import Notes, read_items
 from agenteval.records import Message, ToolCall, content_hash
 from agenteval.workflows.cases import OpenRole, TurnCase, each_once
 from agenteval.workflows.reply_text import read_actions, read_object, read_reply
-from agenteval.workflows.results import CaseInfo
+from agenteval.workflows.results import CaseInfo, Level
 from agenteval.workflows.scenario import (
     Action,
     Role,
@@ -38,7 +38,6 @@ from agenteval.workflows.scenario import (
 )
 from agenteval.workflows.scores import GoldTurn
 
-Level = Literal["turn", "session"]
 Schemas = dict[str, dict[str, JsonValue]]
 _Object = Mapping[str, Any]
 _TURN_ID = re.compile(r"(?:\A|[_-])(?:agent[_-])?turn[_-]?(\d{1,6})\Z", re.I)

@@ -150,7 +150,7 @@ def _scenario(folder: Path, role: Path, role_id: str) -> Scenario:
 
 def read_tools(path: Path) -> tuple[WorkflowTool, ...]:
     """Return the tools of a tools.json, in our form, in that of function calling or in FlowBench's
-    (see `tool_schema`). Raises InputError naming file and key."""
+    (see `scenario.standard_schema`). Raises InputError naming file and key."""
     data = _tools_in(path)
     if isinstance(data, list):
         data = [_with_schemas(tool) for tool in data]

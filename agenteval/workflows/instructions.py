@@ -65,7 +65,9 @@ def tools_given(role: Role, scenario_ids: Sequence[str], format: Format) -> tupl
     """
     tools = role.tools_of(tuple(scenario_ids))
     if format != "no_tools":
-        return tuple(tool.tool() for tool in tools)
+        return tuple(
+            Tool(name=t.name, description=t.description, parameters=t.parameters) for t in tools
+        )
     return tuple(
         Tool(
             name=t.name,

@@ -18,7 +18,6 @@ from pydantic import (
     model_validator,
 )
 
-from agenteval.agents.protocol import Tool
 from agenteval.records import Record, canonical_json, content_hash
 
 Name = r"^[A-Za-z][A-Za-z0-9_]{0,63}$"
@@ -45,10 +44,6 @@ class WorkflowTool(Record):
     parameters: dict[str, JsonValue]
     returns: dict[str, JsonValue] = Field(default_factory=dict)
     effect: Literal["read", "write"] | None = None
-
-    def tool(self) -> Tool:
-        """Return the tool as agents are given it."""
-        return Tool(name=self.name, description=self.description, parameters=self.parameters)
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -255,10 +250,6 @@ class Role(Record):
         """Return the scenarios that an agent is given: the one, or for a user who needs several all
         of the role, so that the agent must choose (arXiv 2406.14884, section 3.1)."""
         return scenarios if len(scenarios) == 1 else tuple(s.id for s in self.scenarios)
-
-    def charted(self, scenarios: tuple[str, ...]) -> bool:
-        """Return whether each of these scenarios has a chart."""
-        return all("flowchart" in self.scenario(s).formats for s in scenarios)
 
     def tools_of(self, scenarios: tuple[str, ...]) -> tuple[WorkflowTool, ...]:
         """Return the tools of these scenarios in their order. Of two tools of one name that of the

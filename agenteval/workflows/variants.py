@@ -67,13 +67,13 @@ class RecordedAgents:
         }
         return System(self.name, lambda: ReplayAgent(self.name, (), ()), parameters)
 
-    def at(self, case: SessionCase | TurnCase) -> System | None:
-        """Return the agent for one user, None if no session was recorded with that user."""
-        if isinstance(case, TurnCase):
-            return None
-        turns = self.turns.get(case.of.role.id, {}).get(case.profile.id)
-        if turns is None:
-            return None
+    def has(self, case: SessionCase) -> bool:
+        """Return whether a session was recorded with the user."""
+        return case.profile.id in self.turns[case.of.role.id]
+
+    def at(self, case: SessionCase) -> System:
+        """Return the agent for one user. Raises KeyError if there is no session with that user."""
+        turns = self.turns[case.of.role.id][case.profile.id]
         agent = ReplayAgent(f"{self.name}, {case.info.id}", turns, case.profile.asides)
         return replace(self.system, make=lambda: agent)
 
@@ -134,20 +134,17 @@ class AgentVariant:
     """The agent with the procedure in one format, under conditions that are part of its key.
 
     `conditions` is everything else that can change what happens: limits, simulators, seed. Recorded
-    agents have `recorded`, which gives the agent for a case, or None where there is none.
+    agents have `recorded`, which returns the agent for a case.
     """
 
     system: System
     format: Format
     conditions: Mapping[str, JsonValue]
-    recorded: Callable[[Case], System | None] | None = None
+    recorded: Callable[[SessionCase], System] | None = None
 
-    def agent_for(self, case: Case) -> System:
-        """Return the agent for a case. Raises InputError if no session was recorded with it."""
-        system = self.system if self.recorded is None else self.recorded(case)
-        if system is None:
-            raise InputError(f"{self.system.name} has no session for {case.info.id}")
-        return system
+    def agent_for(self, case: SessionCase) -> System:
+        """Return the agent for one user."""
+        return self.system if self.recorded is None else self.recorded(case)
 
     @property
     def name(self) -> str:

@@ -224,7 +224,8 @@ class Verdicts:
         """Return the chart of the case's scenarios, None where one has none."""
         role, scenarios = case.of.role, case.given
         if (role.sha256, scenarios) not in self._procedures:
-            walk = procedure(role, scenarios) if role.charted(scenarios) else None
+            charted = all(role.scenario(id).flowchart.strip() for id in scenarios)
+            walk = procedure(role, scenarios) if charted else None
             self._procedures[role.sha256, scenarios] = walk
         return self._procedures[role.sha256, scenarios]
 
