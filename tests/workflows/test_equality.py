@@ -251,11 +251,3 @@ async def test_a_list_is_as_its_parts(words: set[str], verdict: str) -> None:
     found = await equality.compare("t", "p", ["a", "b", "c"], ["A", "bb", "cc"])
     assert (found.verdict, found.by) == (verdict, "judge")
     assert {one.parameter for one in equality.log} == {"p", "p[1]", "p[2]"}
-
-
-async def test_a_repair_is_asked_for_once() -> None:
-    replies = iter(["what?", saying(True)])
-    asked, transport = judge(lambda request: next(replies))
-    found = await Equality(judge=asked).compare("t", "p", "a", "b")
-    assert found.verdict == "equal"
-    assert len(transport.requests) == 2

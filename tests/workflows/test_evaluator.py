@@ -191,17 +191,6 @@ def test_the_budget_stops_it_and_the_next_run_goes_on(store: Store) -> None:
     assert spent(store, "session", [variant().sha256]).requests == 13
 
 
-@pytest.mark.parametrize("kind", [Unauthorized, InputError])
-def test_what_is_done_stays_when_the_run_is_broken_off(store: Store, kind: type) -> None:
-    left = [gold_log]
-    with pytest.raises(kind):
-        run(store, Acts(lambda case: left.pop()(case) if left else kind("stop")))
-    act = Acts()
-    run(store, act)
-    assert len(act.asked) == 3
-    assert len(load_sessions(store)) == 4
-
-
 def test_a_session_interrupted_before_its_verdict_is_judged_and_not_held_again(
     store: Store,
 ) -> None:

@@ -26,10 +26,6 @@ def say(context: UserContext) -> UserTurn:
     return asyncio.run(ScriptedUser().speak(context))
 
 
-def test_it_begins_with_its_opening() -> None:
-    assert say(heard("hana")).text == "Hi, I would like to borrow a book."
-
-
 def test_it_tells_the_facts_it_is_asked_for() -> None:
     said = say(heard("hana", "Hi", "Please tell me: `title`, [reader_id]."))
     assert said.text == "title: Dune\nreader_id: R-20"
@@ -140,12 +136,6 @@ def test_after_two_replies_that_it_does_not_follow_it_leaves() -> None:
     first = say(heard("hana", "Hi", "The weather is fine."))
     assert first.text == "Sorry, I do not follow. Borrow Dune."
     assert say(heard("hana", "Hi", "The weather is fine.", first.text, "Very fine.")).done
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_same_seed_says_the_same(seed: int) -> None:
-    asked = heard("otto", "Hi", "Your `title`?", seed=seed)
-    assert say(asked) == say(asked)
 
 
 def test_asides_come_now_and_then_and_only_once() -> None:

@@ -269,15 +269,6 @@ def predicted(index: int, prediction: Prediction, said: Judges | None = None) ->
     return asyncio.run(Verdicts(said or Judges()).turn(TURNS[index], prediction))
 
 
-def test_turns_against_gold() -> None:
-    right = predicted(3, Prediction(form="call", tool="find_book", arguments={"title": "Dune"}))
-    assert (right.outcome, right.turn.session) == ("right", "library_desk/lend_book/hana_dune")
-    assert right.turn.turn == 3
-    other = predicted(6, Prediction(form="call", tool="find_book", arguments={"title": "Dune"}))
-    assert (other.outcome, other.turn.name_right) == ("wrong", False)
-    assert predicted(6, Prediction(form="reply", response="Yes")).outcome == "missed"
-
-
 def test_a_reply_is_graded_with_all_that_was_seen_before_it() -> None:
     said, asked = judges(answers(grade=GRADE))
     found = predicted(4, Prediction(form="reply", response="Your number, please?"), said)
