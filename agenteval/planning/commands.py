@@ -23,6 +23,7 @@ from agenteval.planning.options import (
     PlanTestOptions,
     SuiteOptions,
 )
+from agenteval.text import plural
 
 if TYPE_CHECKING:
     from agenteval.cli.running import Progress
@@ -103,7 +104,7 @@ def synth(
             sys.stdout.write(json_text(case_line(case)))
         raise typer.Exit(report.exit_code)
     report.write(output)
-    note(f"{count} cases written to {output}")
+    note(f"{plural(count, 'case')} written to {output}")
     report.print(console=out())
     for case in report.cases[:show]:
         _print_case(case)
@@ -116,7 +117,7 @@ def _print_estimate(count: int, settings: SuiteOptions) -> None:
     from agenteval.reporting.estimate import print_estimate
 
     if settings.invent is None:
-        out().print(f"{count} cases; {LOCAL}")
+        out().print(f"{plural(count, 'case')}; {LOCAL}")
     else:
         print_estimate(invention_estimate(settings, settings.invent), out())
 
