@@ -1,4 +1,5 @@
-"""The chart of a procedure: nodes, edges with conditions, and which node calls which tool.
+"""The chart of a procedure: nodes, edges with conditions, which node calls which tool, and
+subgraphs, whose arrows become arrows between nodes.
 
 `mermaid` reads charts from text.
 """

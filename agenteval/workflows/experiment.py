@@ -1,4 +1,5 @@
-"""Evaluate an agent, in several formats of the procedure, on many cases into a store."""
+"""Evaluate an agent, in several formats of the procedure, on many cases into a store, with the
+simulators of the user and the tools."""
 
 from __future__ import annotations
 

@@ -5,6 +5,9 @@ object, with `Action` and `Action Input` where a call is due), `gt_response` and
 layout of FlowSwitch, `turn_id` and `ground_truth`. A session has `gt_actions_string`,
 `gen_dialog_str` or `gen_dialog_list`, and perhaps the verdicts of an earlier judge. The system
 prompt describes the tools as text. null counts as absent.
+
+As a case for an agent, a turn gives it the row's own prompt, the messages so far and the tools that
+the row describes; the agent's next step is compared with the row's gold step.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Read an agent's text in the two templates of arXiv 2406.14884, listing 1, strictly.
+"""An agent's next step: read from its text in the two templates of arXiv 2406.14884, listing 1,
+strictly, or asked for at one turn of a conversation.
 
     Thought: ...                     Thought: ...
     Response: ...                    Action: <tool>

@@ -1,4 +1,4 @@
-"""Cases, verdicts and results of trials."""
+"""Cases, verdicts and results of trials, and how they are read back from the store."""
 
 from __future__ import annotations
 

@@ -76,10 +76,9 @@ class SessionSettings:
             )
 
     @classmethod
-    def flowbench(cls, format: Format = "flowchart", *, seed: int = 0) -> SessionSettings:
+    def flowbench(cls) -> SessionSettings:
         """Return those of the published code: 40 messages, 10 calls, 5 calls in one turn."""
-        limits = {"turns": 40, "calls": 10, "calls_per_turn": 5, "messages": 40}
-        return cls(format, **limits, seed=seed, published=True)
+        return cls(turns=40, calls=10, calls_per_turn=5, messages=40, published=True)
 
     def turn_limit(self, profile: Profile) -> int:
         """Return how many replies the agent may give this user."""

@@ -1,6 +1,9 @@
 """The nouns of workflow evaluation: roles, scenarios, tools, user profiles, recorded sessions.
 
-`folder` reads them from the folder of a role; docs/workflows.md describes its files.
+`folder` reads them from the folder of a role; docs/workflows.md describes its files. Schemas of
+tools may be written as FlowBench (arXiv 2406.14884) writes them: types by their names in Python
+(`list`), `required: true` beside the type of a parameter, and parameters by name, without an object
+around them.
 """
 
 from __future__ import annotations

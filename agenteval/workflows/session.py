@@ -1,4 +1,4 @@
-"""Logs of sessions and of single predicted turns."""
+"""Logs of sessions and of single predicted turns, and the ways a session can end."""
 
 from __future__ import annotations
 

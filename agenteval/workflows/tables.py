@@ -120,13 +120,10 @@ class _TurnCalls(_AgentColumns):
 
 
 def result_tables(
-    sessions: Sequence[SessionResult], turns: Sequence[TurnResult], tallies: Tallies | None = None
+    sessions: Sequence[SessionResult], turns: Sequence[TurnResult]
 ) -> tuple[Table, ...]:
-    """Return all tables that have a row, the rates of each agent and format first.
-
-    `tallies` are those of these results, if they exist already.
-    """
-    tallies = tallies or Tallies(sessions, turns)
+    """Return all tables that have a row, the rates of each agent and format first."""
+    tallies = Tallies(sessions, turns)
     tables: list[Table] = []
     if sessions:
         tables += _session_tables(tallies)

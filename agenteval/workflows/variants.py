@@ -1,4 +1,9 @@
-"""The agent under test, as `--agent` names it, in each format of the procedure."""
+"""The agent under test, as `--agent` names it, in each format of the procedure.
+
+`recorded:NAME` replays recorded replies in place of an agent: the file `sessions/NAME.yaml` of a
+role's folder holds a list of turns for each user. A turn has the user's words, the calls that the
+agent makes then, and its reply.
+"""
 
 from __future__ import annotations
 

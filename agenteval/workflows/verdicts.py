@@ -10,7 +10,6 @@ subsequence.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -153,7 +152,7 @@ class Verdicts:
             progress=None if decided_by == "simulator" else progress,
             state_success=state.success if state else None,
             state_goals=state.goals if state else (),
-            differences=_differences(state) if state else (),
+            differences=state.reasons if state else (),
             judge=goals,
             right=counts.right,
             gold=counts.gold,
@@ -259,18 +258,6 @@ def _success(
     if isinstance(judge, GoalsVerdict) and judge.success is not None:
         return judge.success, "judge"
     return None, None
-
-
-def _differences(state: StateVerdict) -> tuple[str, ...]:
-    """Return a description of state differences, missing results, and words that the user was not
-    told."""
-    more = (f"and {state.omitted:,} more places",) if state.omitted else ()
-    never = (
-        f"never obtained: {a.tool}({json.dumps(a.arguments, ensure_ascii=False)})"
-        for a in state.unobtained
-    )
-    silent = (f"never told: {words}" for words in state.untold)
-    return (*map(str, state.differences), *more, *never, *silent)
 
 
 def order_f1(predicted: Sequence[str], gold: Sequence[str]) -> float | None:
