@@ -83,7 +83,7 @@ class _CallStatuses:
 
 
 @dataclass(frozen=True, slots=True)
-class _Power(_AgentColumns):
+class _PowerColumns(_AgentColumns):
     k: int = column("k", "count")
     rate: Interval = column("pass^k [95%]", "number", "all of k succeed")
     tasks: int = column("tasks", "count")
@@ -188,16 +188,12 @@ def _session_tables(all_tallies: Tallies) -> Iterator[Table]:
             )
     yield _formats(format_pairs(sessions), "sessions", "share of successes")
     yield _causes([t for t in tallies if t.causes])
+    repeated = [(p, t) for t in tallies if len(t.powers) > 1 for p in t.powers]
     yield table_of(
-        _Power,
+        _PowerColumns,
         "powers",
         "Repeated sessions",
-        [
-            _Power(t.agent, t.format, p.k, p.rate, p.rate.n, p.left_out)
-            for t in tallies
-            if len(t.powers) > 1
-            for p in t.powers
-        ],
+        [(p, {"agent": t.agent, "format": t.format, "tasks": p.rate.n}) for p, t in repeated],
         notes=[
             "Unbiased: mean over tasks of C(successes, k) / C(sessions, k). Intervals treat tasks "
             "as units."
