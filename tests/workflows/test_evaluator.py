@@ -14,7 +14,7 @@ from sqlalchemy import text
 
 from agenteval.agents import AgentFailure, System
 from agenteval.engine import Experiment, ExperimentResult
-from agenteval.errors import BudgetExceeded, InputError, Transient, Unauthorized
+from agenteval.errors import BudgetExceeded, Transient, Unauthorized
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.limits import Budget
 from agenteval.models.wire import Reply, Request
@@ -351,5 +351,3 @@ def test_repeats_differ_by_their_number_and_are_the_same_again(
     with Store(tmp_path / "again.db") as other:
         run(other, held, who=who, trials=4, cases=otto)
         assert asides(other) == asides(store)
-    with pytest.raises(InputError, match="agent has no session for library_desk"):
-        run(store, held, who=replace(who, recorded=lambda case: None), cases=otto, trials=5)
