@@ -56,7 +56,7 @@ def share(judged: Iterable[Judged], hit: Pick) -> str:
     p, count = float(hits.sum() / n), len(sizes)
     independent: float = min(n, count)
     if 0 < p < 1 and count > 1:
-        variance = count / (count - 1) * float(((hits - p * sizes) ** 2).sum()) / n**2
+        variance = float(((hits - p * sizes) ** 2).sum()) / n**2
         independent = min(n, p * (1 - p) / variance) if variance else n
     interval = clopper_pearson(p * independent, independent)
     return f"{p:.3f} [{interval[0]:.2f}, {interval[1]:.2f}] ({n} on {count})"
