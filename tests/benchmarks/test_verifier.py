@@ -72,7 +72,7 @@ def test_verdicts_of_another_tool(
     verifier.main()
     last = json.loads(capsys.readouterr().out.splitlines()[-1])
     measured = {row["what"]: row["measured"] for row in last["rows"]}
-    assert measured["40 runs, trusting: good judges, of the trusted"].startswith("0.500")
+    assert measured["40 runs, trusting: good, of the trusted"].startswith("0.500")
     table = next(tables.glob("math-40-0-upside*.csv"))
     criteria = ROOT / "criteria/math.reviewed.json"
     report = agenteval.verify(scores=table, criteria=criteria)
