@@ -146,6 +146,34 @@ def test_a_member_without_an_answer_is_named_and_never_left_out() -> None:
     assert len(report.scores) == 11
 
 
+def recovering(run: Run, criterion: Criterion) -> str | None:
+    CALLS["recovering"] += 1
+    return "yes" if CALLS["recovering"] > 12 else None
+
+
+def test_a_member_that_answers_later_completes_the_panel() -> None:
+    judges = [kind, recovering]
+    assert agenteval.quantify(RUNS, [RIGHT], judge=judges).scores == []
+    report = agenteval.quantify(RUNS, [RIGHT], judge=judges, retry_failed=True)
+    assert (len(report.scores), report.failures) == (12, [])
+
+
+def test_cases_until_the_panel_is_precise() -> None:
+    report = agenteval.quantify(RUNS, [RIGHT], judge=[kind, strict], until="0.9")
+    assert 0 < len(report.scores) == report.cells <= 12
+
+
+def test_another_order_of_levels_computes_the_panel_again() -> None:
+    panel: dict[str, Any] = {"judge": [strict, kind], "panel": "veto"}
+    agenteval.quantify(RUNS, [RIGHT], **panel)
+    turned = RIGHT.model_copy(update={"accepted_values": ("yes", "no")})
+    calls = CALLS.total()
+    report = agenteval.quantify(RUNS, [turned], **panel)
+    assert CALLS.total() == calls
+    assert {s.label for s in report.scores} == {"yes", "no"}
+    assert sum(s.label == "yes" for s in report.scores) == 11  # now one yes is a veto
+
+
 def test_a_cap_holds_for_all_members_together() -> None:
     judges = [strict, middle, kind]
     report = agenteval.quantify(RUNS, [RIGHT], judge=judges, limits=Limits(max_calls=20))
