@@ -182,6 +182,8 @@ class EscalatingJudge:
                         "key": key,
                         "label": answer.label,
                         "value": criterion.value_of(answer.label),
+                        "explanation": f"{name} ({answer.confidence:.2f})"
+                        + (f": {answer.score.explanation}" if answer.score.explanation else ""),
                         "evidence": {**evidence, "confidence": answer.confidence},
                     }
                 )

@@ -104,10 +104,14 @@ class PanelJudge:
         if not isinstance(combined, Score):
             return combined
         statuses = {vote.status for vote in votes.values()}
-        members = {name: vote.label or vote.value for name, vote in votes.items()}
+        members = {
+            n: v.status if v.status == "not_applicable" else v.label or v.value
+            for n, v in votes.items()
+        }
         return combined.model_copy(
             update={
                 "status": statuses.pop() if len(statuses) == 1 else combined.status,
+                "explanation": "; ".join(f"{name}: {vote}" for name, vote in members.items()),
                 "evidence": {"members": members},
             }
         )

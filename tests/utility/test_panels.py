@@ -18,6 +18,7 @@ from agenteval.models.limits import Limits, Price
 from agenteval.records import CellKey, Score, Task
 from agenteval.stats.scores import score_table
 from agenteval.store import Store
+from agenteval.testing import serve
 from agenteval.utility.panel_rules import (
     LabelledCell,
     PanelRule,
@@ -200,6 +201,27 @@ def test_a_dry_run_prices_every_member() -> None:
     costs = [part["most"]["cost"] for part in plan["parts"]]
     assert plan["cost"]["most"] == pytest.approx(sum(costs))
     assert min(costs) > 0
+
+
+def test_a_panel_of_chat_models() -> None:
+    task = Task(name="sums", description="Say the number.")
+    with serve() as server:
+        options: Any = {
+            "judge": ["one", "two"],
+            "panel": "majority",
+            "task": task,
+            "base_url": server.base_url,
+            "limits": Limits(price=Price(1.0, 1.0), max_cost=5.0),
+        }
+        report = agenteval.quantify(RUNS, [GRADE], **options)
+        asked = len(server.requests)
+        assert agenteval.quantify(RUNS, [GRADE], **options).source == report.source
+        assert len(server.requests) == asked == 24
+    assert (len(report.scores), report.exit_code) == (12, 0)
+    (table,) = (t for t in report.tables if t.key == "panel")
+    costs = {row["judge"]: row["cost"] for row in table.rows}
+    assert costs["panel (majority)"] == pytest.approx(costs["one"] + costs["two"])
+    assert min(costs.values()) > 0
 
 
 def test_show_agree_and_compare_know_the_panel() -> None:
