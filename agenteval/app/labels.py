@@ -78,7 +78,7 @@ def export_labels(
         labelled = labelled_queue(opened_store, name)
         rows: list[dict[str, Any]] = []
         if path.suffix == ".html":
-            write_atomically(path, label_page(opened_store, labelled.queue))
+            write_atomically(path, label_page(opened_store, labelled))
         else:
             rows = label_rows(labelled)
             if not rows:

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from agenteval.analysis.agreement import AgreeOptions
-from agenteval.analysis.agreement import agree as agreement_of
-from agenteval.analysis.agreement_tables import JudgeAndRater, agreement_tables
-from agenteval.analysis.disagreement import disagreement_table, disagreements
-from agenteval.analysis.human_labels import ADJUDICATED, independent, labelled_queue
-from agenteval.analysis.label_tables import LabelledBy, label_tables
-from agenteval.analysis.labelled_means import calibrations, labelled_means
-from agenteval.analysis.panel import agreement_among
+from agenteval.analysis.human_labels import ADJUDICATED, labelled_queue
+from agenteval.analysis.rater_comparison import ComparisonOptions, compare_raters
 from agenteval.analysis.scores import run_names
 from agenteval.errors import InputError
-from agenteval.records import Failure
+from agenteval.records import Criterion, Failure
 from agenteval.records.table import Table
 from agenteval.stats.scores import ORIGINAL
 from agenteval.store import Store
 from agenteval.store.labels import HumanLabel, LabelQueue, Labels
-from agenteval.view.label_items import LabelCriterion, LabelItem, label_criteria, label_items
+from agenteval.view.label_items import LabelItem, label_criteria, label_items
 
 _ACTIONS = {"skip": "skipped", "decline": "declined"}
 _MOST_EVIDENCE = 10_000  # characters
@@ -34,7 +28,7 @@ class LabelScreen:
     `done` of `total` items are finished."""
 
     item: LabelItem
-    criteria: Sequence[LabelCriterion]
+    criteria: Mapping[str, Criterion]  # by content hash
     given: Mapping[str, str]
     done: int
     total: int
@@ -77,26 +71,25 @@ def save_form(
     if key not in queue.items:
         raise InputError("is not in this queue", key[:12])
     action = form.get("action", "save")
-    criteria = store.criteria_of(queue.source_key)
     seconds = _seconds(form.get("seconds", ""))
     labels = []
-    for shown in label_criteria(store, queue):
-        evidence = form.get(f"evidence.{shown.key}", "")[:_MOST_EVIDENCE]
+    for criterion_key, shown in label_criteria(store, queue).items():
+        evidence = form.get(f"evidence.{criterion_key}", "")[:_MOST_EVIDENCE]
         make = partial(
-            HumanLabel, rater=rater, item_key=key, criterion_key=shown.key, seconds=seconds
+            HumanLabel, rater=rater, item_key=key, criterion_key=criterion_key, seconds=seconds
         )
         if action in _ACTIONS:
             labels.append(make(status=_ACTIONS[action]))
             continue
-        level = form.get(f"level.{shown.key}")
+        level = form.get(f"level.{criterion_key}")
         if level == "" and shown.allow_na:
             labels.append(make(status="not_applicable", evidence=evidence))
-        elif level is None or level not in shown.levels:
+        elif level is None or level not in shown.accepted_values:
             problem = "choose a level" if not level else f"there is no level {level!r}"
-            raise InputError(f"{problem}; the levels are: {', '.join(shown.levels)}", shown.name)
+            levels = ", ".join(shown.accepted_values)
+            raise InputError(f"{problem}; the levels are: {levels}", shown.name)
         else:
-            value = criteria[shown.key].value_of(level)
-            labels.append(make(label=level, value=value, evidence=evidence))
+            labels.append(make(label=level, value=shown.value_of(level), evidence=evidence))
     Labels(store).add(labels)
 
 
@@ -121,7 +114,7 @@ def revealed(store: Store, queue: LabelQueue, rater: str, key: str) -> list[Reve
     for result in store.results(queue.source_key, variant=ORIGINAL, item=key):
         word = result.status if isinstance(result, Failure) else (result.label or result.status)
         levels.setdefault(result.key.criterion, Counter())[word] += 1
-    names = {c.key: c.name for c in label_criteria(store, queue)}
+    names = {key: c.name for key, c in label_criteria(store, queue).items()}
     rows = []
     for label in Labels(store).newest(rater=rater, items=[key]):
         if label.status not in ("scored", "not_applicable") or label.criterion_key not in names:
@@ -149,13 +142,13 @@ class RaterDifference:
 
 def differences(store: Store, queue: LabelQueue) -> list[RaterDifference]:
     """Return where the raters of a queue differ without an adjudication, in its order."""
-    names = {c.key: c.name for c in label_criteria(store, queue)}
+    names = {key: c.name for key, c in label_criteria(store, queue).items()}
     given: dict[tuple[str, str], dict[str, str]] = {}
     for label in Labels(store).newest(items=queue.items):
         if label.criterion_key in names and label.status in ("scored", "not_applicable"):
             place = label.item_key, label.criterion_key
             given.setdefault(place, {})[label.rater] = label.label or "not applicable"
-    runs = run_names(store.items(), queue.items)
+    runs = run_names(store.items(keys=queue.items), queue.items)
     return [
         RaterDifference(item, runs.get(item, item[:12]), names[criterion], levels)
         for item in queue.items
@@ -172,34 +165,15 @@ def label_results(store: Store, name: str) -> tuple[list[Table], list[str]]:
     Without labels there are no tables.
     """
     labelled = labelled_queue(store, name)
-    judge, people, criteria = labelled.ratings, labelled.people, labelled.criteria
-    model = labelled.judge.source.model
-    if not people:
+    if not labelled.people:
         return [], list(labelled.notes)
-    names = {c.id: c.name for c in criteria}
-    pairs = [
-        JudgeAndRater(model, rater, tuple(agreement_of(judge, table, criteria, AgreeOptions())))
-        for rater, table in people.items()
-    ]
-    raters = independent(people)
-    among = agreement_among(raters, criteria) if len(raters) > 1 else []
-    by_rater = [
-        LabelledBy(
-            model,
-            rater,
-            tuple(labelled_means(judge, table, criteria, labelled.sample)),
-            tuple(calibrations(judge, table, criteria)),
-        )
-        for rater, table in people.items()
-    ]
-    tables = [
-        *agreement_tables(pairs, among, [], [], names, confusion=False),
-        *label_tables(by_rater, [], names),
-        disagreement_table(
-            disagreements({model: judge, **people}), names, "repeats, judge and people"
-        ),
-    ]
-    return tables, list(labelled.notes)
+    compared = compare_raters(
+        {labelled.model: labelled.ratings},
+        labelled.people,
+        labelled.criteria,
+        ComparisonOptions(sample=labelled.sample),
+    )
+    return list(compared.tables), list(labelled.notes)
 
 
 def _seconds(text: str) -> float | None:
