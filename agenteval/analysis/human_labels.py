@@ -59,9 +59,16 @@ def drawn_queue(
     sample = draw(judge.table(set(keys), judge.newest_runs), n, by=by, seed=seed)
     names = judge.names
     items = {names[key]: key for key in judge.newest_runs}
-    drawn = tuple(items[run] for run in sample.weights)
+    return sampled_queue(judge, plan, sample, items)
+
+
+def sampled_queue(
+    judge: StoredJudge, plan: QueuePlan, sample: Sample, keys: Mapping[str, str]
+) -> LabelQueue:
+    """Return a queue of the runs of a sample; `keys` are those of the runs by name."""
+    queue = _queue(judge, plan, tuple(keys[run] for run in sample.weights))
     weights = tuple(sample.weights.values())
-    return _queue(judge, plan, drawn).model_copy(update={"weights": weights, "sample": sample.name})
+    return queue.model_copy(update={"weights": weights, "sample": sample.name})
 
 
 def chosen_queue(judge: StoredJudge, plan: QueuePlan, items: Sequence[str]) -> LabelQueue:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,11 +16,13 @@ from agenteval.records import Criterion, Failure
 from agenteval.records.table import Table
 from agenteval.stats.scores import ORIGINAL
 from agenteval.store import Store
+from agenteval.store.browse import calls_of
 from agenteval.store.labels import HumanLabel, LabelQueue, Labels
 from agenteval.view.label_items import LabelItem, label_criteria, label_items
 
 _ACTIONS = {"skip": "skipped", "decline": "declined"}
 _MOST_EVIDENCE = 10_000  # characters
+MANY_CALLS = 5_000  # of a judge, above which a page does not read all its results
 
 
 @dataclass(frozen=True)
@@ -158,22 +161,38 @@ def differences(store: Store, queue: LabelQueue) -> list[RaterDifference]:
     ]
 
 
-def label_results(store: Store, name: str) -> tuple[list[Table], list[str]]:
+def is_large(store: Store, source_key: str) -> bool:
+    """Return whether reading all results of a judge takes longer than a page should."""
+    return calls_of(store, source_key) > MANY_CALLS
+
+
+def label_results(store: Store, queue: LabelQueue) -> tuple[list[Table], list[str]]:
     """Return the tables of a queue's labels (agreement with the judge and among raters, corrected
     means, where repeats, judge and people differ most) and what could not be used.
 
-    Without labels there are no tables.
+    Without labels there are no tables, and no corrected means for a judge with many calls.
     """
-    labelled = labelled_queue(store, name)
+    large = is_large(store, queue.source_key)
+    labelled = labelled_queue(store, queue.name, queued_only=large)
+    notes = list(labelled.notes)
+    if large:
+        notes.append(
+            f"The judge has more than {MANY_CALLS:,} calls: `{agree_command(queue)}` corrects means"
+        )
     if not labelled.people:
-        return [], list(labelled.notes)
+        return [], notes
     compared = compare_raters(
         {labelled.model: labelled.ratings},
         labelled.people,
         labelled.criteria,
-        ComparisonOptions(sample=labelled.sample),
+        ComparisonOptions(sample=labelled.sample, means=not large),
     )
-    return list(compared.tables), list(labelled.notes)
+    return list(compared.tables), notes
+
+
+def agree_command(queue: LabelQueue) -> str:
+    """Return the command that prints the results of a queue."""
+    return f"agenteval agree --queue {shlex.quote(queue.name)}"
 
 
 def _seconds(text: str) -> float | None:

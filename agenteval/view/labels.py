@@ -8,20 +8,31 @@ from statistics import median
 from typing import cast, get_args
 from urllib.parse import urlencode
 
+import numpy as np
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from agenteval.analysis.human_labels import ADJUDICATED, QueuePlan, chosen_queue, drawn_queue
-from agenteval.analysis.rating_sources import StoredJudge
-from agenteval.analysis.sampling import By
+from agenteval.analysis.human_labels import (
+    ADJUDICATED,
+    QueuePlan,
+    chosen_queue,
+    drawn_queue,
+    sampled_queue,
+)
+from agenteval.analysis.rating_sources import StoredJudge, resolve_source
+from agenteval.analysis.sampling import By, Sample, draw_among
+from agenteval.analysis.scores import run_names
 from agenteval.errors import InputError
 from agenteval.records.table import column, table_of
 from agenteval.reporting.page import Listing, Page, PageSection, Text
 from agenteval.store.labels import LabelQueue, Labels
-from agenteval.view.grid import filtered_runs
+from agenteval.view.grid import across, filtered_runs, ready_index
+from agenteval.view.judge_index import JudgeIndex
 from agenteval.view.labelling import (
+    agree_command,
     differences,
+    is_large,
     label_results,
     revealed,
     save_form,
@@ -109,7 +120,7 @@ def item_page(viewer: Viewer, request: Request) -> Page | Response:
 def results_page(viewer: Viewer, request: Request) -> Page:
     """Return the page with the results of a queue's labels."""
     queue = _queue(viewer, request.query_params)
-    tables, notes = label_results(viewer.store, queue.name)
+    tables, notes = label_results(viewer.store, queue)
     first = [table for table in tables if not table.detail]
     details = [table for table in tables if table.detail and (table.rows or table.notes)]
     differing = differences(viewer.store, queue)
@@ -140,7 +151,7 @@ def results_page(viewer: Viewer, request: Request) -> Page:
             ),
             PageSection("details", "Details", details),
         ],
-        facts=[("The same in the terminal", f"agenteval agree --queue {queue.name!r}")],
+        facts=[("The same in the terminal", agree_command(queue))],
     )
 
 
@@ -183,10 +194,46 @@ def make_queue(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Res
         raise InputError(f"{by!r} is none of: {', '.join(get_args(By))}", "by")
     n, seed = _number(form, "n", 1), _number(form, "seed", 0)
     per_item = _number(form, "per_item", 1) if form.get("per_item") else None
-    judge = StoredJudge.find(viewer.store, form.get("judge") or None, form.get("task") or None)
-    queue = drawn_queue(judge, QueuePlan(name, (), per_item), n, by=cast("By", by), seed=seed)
+    plan, task = QueuePlan(name, (), per_item), form.get("task", "").strip() or None
+    key, _ = resolve_source(viewer.store, form.get("judge") or None)
+    if is_large(viewer.store, key):
+        index = ready_index(viewer, key)
+        sample, keys = _drawn_by_index(index, task, n, cast("By", by), seed)
+        among = [keys[run] for run in sample.weights]
+        judge = StoredJudge.find(viewer.store, key, task, among=among)
+        queue = sampled_queue(judge, plan, sample, keys)
+    else:
+        judge = StoredJudge.find(viewer.store, key, task)
+        queue = drawn_queue(judge, plan, n, by=cast("By", by), seed=seed)
     Labels(viewer.store).add_queue(queue)
     return RedirectResponse("/label", 303)
+
+
+def _drawn_by_index(
+    index: JudgeIndex, task: str | None, n: int, by: By, seed: int
+) -> tuple[Sample, dict[str, str]]:
+    """Draw as `drawn_queue` from the figures of a large judge; return the draw, and the keys of all
+    runs by name. Raises InputError."""
+    tasks = sorted({run.task for run in index.runs})
+    if task is None and len(tasks) > 1:
+        raise InputError(f"choose one of the tasks: {', '.join(tasks)}", "task")
+    rows = [i for i, run in enumerate(index.runs) if task in (None, run.task)]
+    runs = [index.runs[i] for i in rows]
+    items = {run.key: {"task": run.task, "system": run.system, "run_id": run.id} for run in runs}
+    names = run_names(items, items)
+    once = np.isnan(index.spreads) & ~np.isnan(index.means)  # no repeat differs from another
+    means, spreads = (
+        {
+            names[index.runs[i].key]: float(figures[i])
+            for figures in (across(values, mean=True),)
+            for i in rows
+            if not np.isnan(figures[i])
+        }
+        for values in (index.means, np.where(once, 0, index.spreads))
+    )
+    several = not np.isnan(index.spreads).all()
+    sample = draw_among(means, spreads if several else None, n, by=by, seed=seed)
+    return sample, {name: key for key, name in names.items()}
 
 
 def choose_queue(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
@@ -194,10 +241,7 @@ def choose_queue(viewer: Viewer, request: Request, form: Mapping[str, str]) -> R
     name = _queue_name(form)
     n = min(_number(form, "n", 1), _MOST_CHOSEN)
     key, items = filtered_runs(viewer, QueryParams(form.get("filter", "")))
-    task = {str(viewer.store.items()[item]["task"]) for item in items[:n]}
-    if len(task) > 1:
-        raise InputError(f"the runs are of several tasks: {', '.join(sorted(task))}", "filter")
-    judge = StoredJudge.find(viewer.store, key, next(iter(task), None))
+    judge = StoredJudge.find(viewer.store, key, None, among=items[:n])
     Labels(viewer.store).add_queue(chosen_queue(judge, QueuePlan(name), items[:n]))
     return RedirectResponse("/label", 303)
 
