@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import cast, get_args
-from urllib.parse import urlencode
 
 import numpy as np
 from starlette.datastructures import QueryParams
@@ -27,6 +27,7 @@ from agenteval.errors import InputError
 from agenteval.records.table import column, table_of
 from agenteval.reporting.page import Listing, Page, PageSection, Text
 from agenteval.store.labels import LabelQueue, Labels
+from agenteval.view.experiments import judge_choices
 from agenteval.view.grid import across, filtered_runs, ready_index
 from agenteval.view.judge_index import JudgeIndex
 from agenteval.view.labelling import (
@@ -39,7 +40,7 @@ from agenteval.view.labelling import (
     screen,
     undo,
 )
-from agenteval.view.server import FormFunction, PageFunction, Viewer, respond
+from agenteval.view.server import FormFunction, PageFunction, Viewer, page_path, respond
 
 _LONGEST_NAME = 200
 _MOST_CHOSEN = 1000  # runs of a queue that a person chose
@@ -48,7 +49,7 @@ _MOST_CHOSEN = 1000  # runs of a queue that a person chose
 @dataclass(frozen=True)
 class _QueueCard:
     queue: LabelQueue
-    done: Mapping[str, int]
+    raters: Sequence[str]  # what each has done, in words
     seconds: float | None  # median time for an item, of all raters
     results: str
 
@@ -66,22 +67,25 @@ def queues_page(viewer: Viewer, request: Request) -> Response:
     cards = []
     for queue in reversed(labels.queues().values()):
         states = labels.progress(queue)
-        raters = dict.fromkeys(name for by_rater in states.values() for name in by_rater)
-        done = {r: sum(s.get(r) == "done" for s in states.values()) for r in sorted(raters)}
-        taken = {
-            (x.rater, x.item_key): x.seconds
-            for x in labels.newest(items=queue.items)
-            if x.seconds is not None
-        }
+        newest = labels.newest(items=queue.items)
+        aside = Counter(
+            (rater, status)
+            for rater, _, status in {(x.rater, x.item_key, x.status) for x in newest}
+        )
+        raters = [
+            f"{rater}: {sum(s.get(rater) == 'done' for s in states.values())} of {len(queue.items)}"
+            + "".join(f", {n} {s}" for s in ("declined", "skipped") if (n := aside[rater, s]))
+            for rater in sorted({name for by_rater in states.values() for name in by_rater})
+        ]
+        taken = {(x.rater, x.item_key): x.seconds for x in newest if x.seconds is not None}
         seconds = median(taken.values()) if taken else None
-        results = _path("/label/results", queue=queue.name)
-        cards.append(_QueueCard(queue, done, seconds, results))
-    judges = [(key, f"{source.model} {key[:8]}") for key, source in viewer.store.sources()]
+        results = page_path("/label/results", queue=queue.name)
+        cards.append(_QueueCard(queue, raters, seconds, results))
     return respond(
         request,
         "queues.html",
         queues=cards,
-        judges=list(reversed(judges)),
+        judges=judge_choices(viewer.store),
         proposal=f"queue {len(cards) + 1}",
     )
 
@@ -96,7 +100,7 @@ def item_page(viewer: Viewer, request: Request) -> Page | Response:
     if key is None:
         key = Labels(viewer.store).next_item(queue, rater, after)
     if key is None:
-        where = _path("/label/results", queue=queue.name, rater=rater)
+        where = page_path("/label/results", queue=queue.name, rater=rater)
         return RedirectResponse(where, 303)
     before = revealed(viewer.store, queue, rater, after) if after else []
     others = (
@@ -113,7 +117,7 @@ def item_page(viewer: Viewer, request: Request) -> Page | Response:
         before=before,
         others=others,
         problem="",
-        results=_path("/label/results", queue=queue.name, rater=rater),
+        results=page_path("/label/results", queue=queue.name, rater=rater),
     )
 
 
@@ -131,7 +135,7 @@ def results_page(viewer: Viewer, request: Request) -> Page:
         for d in differing
     ]
     links = {
-        d.run: _path("/label/item", queue=queue.name, rater=ADJUDICATED, item=d.item_key)
+        d.run: page_path("/label/item", queue=queue.name, rater=ADJUDICATED, item=d.item_key)
         for d in differing
     }
     table = table_of(_DifferenceRow, "differences", "Differences", rows)
@@ -173,9 +177,9 @@ def save(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
             before=[],
             others=[],
             problem=str(error),
-            results=_path("/label/results", queue=queue.name, rater=rater),
+            results=page_path("/label/results", queue=queue.name, rater=rater),
         )
-    where = _path("/label/item", queue=queue.name, rater=rater, after=key)
+    where = page_path("/label/item", queue=queue.name, rater=rater, after=key)
     return RedirectResponse(where, 303)
 
 
@@ -184,7 +188,7 @@ def take_back(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Resp
     queue, rater = _queue(viewer, form), rater_in(form)
     key = undo(viewer.store, queue, rater)
     item = {} if key is None else {"item": key}
-    return RedirectResponse(_path("/label/item", queue=queue.name, rater=rater, **item), 303)
+    return RedirectResponse(page_path("/label/item", queue=queue.name, rater=rater, **item), 303)
 
 
 def make_queue(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
@@ -277,10 +281,6 @@ def rater_in(values: Mapping[str, str]) -> str:
     if not name:
         raise InputError("enter your name, so that your labels are known as yours", "rater")
     return name
-
-
-def _path(path: str, **query: str) -> str:
-    return f"{path}?{urlencode(query)}"
 
 
 PAGES: dict[str, PageFunction] = {
