@@ -77,9 +77,10 @@ class Labels:
         self._engine = store.engine
 
     def check_writable(self) -> None:
-        """Raise StoreError if no label can be saved."""
+        """Remove expired claims. Raises StoreError if nothing can be written."""
+        expired = schema.claims.c.claimed < time.time() - CLAIMED
         with self._writing() as connection:
-            connection.execute(select(schema.queues.c.name).limit(1).with_for_update())
+            connection.execute(delete(schema.claims).where(expired))
 
     # -- labels ------------------------------------------------------------------------------------
 
