@@ -83,7 +83,7 @@ def export_labels(
             rows = label_rows(labelled)
             if not rows:
                 raise InputError(
-                    f"there are no labels yet in {labelled.queue.name!r} yet", "--queue"
+                    f"there are no labels in the queue {labelled.queue.name!r} yet", "--queue"
                 )
     line = _QueueLine(
         queue=labelled.queue.name,
