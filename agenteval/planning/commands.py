@@ -204,6 +204,26 @@ def capability(
     finish(report, output)
 
 
+@app.command("check")
+@grouped
+def check(
+    plans: Annotated[
+        Path,
+        typer.Argument(help="A plan in PDDL, one step a line, or PlanBench's results (JSON)."),
+    ],
+    output: OutputOptions,
+    domain: Annotated[Path, typer.Option(help="The domain in PDDL.")],
+    problem: Annotated[
+        Path,
+        typer.Option(help="The problem in PDDL; for PlanBench the folder of instance-N.pddl."),
+    ],
+) -> None:
+    """Check plans in PDDL by execution, without a judge. Exits with 1 if a plan is invalid."""
+    from agenteval.planning.pddl_api import check_plans
+
+    finish(check_plans(plans, domain=domain, problem=problem), output)
+
+
 @app.command("report")
 @grouped
 def report(
