@@ -3,6 +3,7 @@
 What users do; what asks a model or an agent has an async twin (`aquantify`, ...):
 
     propose, quantify, verify, perturb      criteria, scores, trust in a judge
+    prefer                                  systems compared pair by pair
     generate_criteria, quantify_criteria    the functions of AutoGen 0.2
     CriticAgent, QuantifierAgent            agents for teams of AutoGen AgentChat
     agree, compare, sample_to_label, design questions to ratings
@@ -10,7 +11,8 @@ What users do; what asks a model or an agent has an async twin (`aquantify`, ...
     locate, detect, score_findings          errors in traces
     flow_sessions, flow_turns, conform,     workflows
     flow_import
-    scores, sources, results, export, page  what is stored
+    scores, preferences, sources, results,  what is stored
+    export, page
 
 The names below load on first use, so that importing the package costs nothing.
 """
@@ -67,6 +69,9 @@ if TYPE_CHECKING:
     from agenteval.utility.api import quantify as quantify
     from agenteval.utility.autogen import generate_criteria as generate_criteria
     from agenteval.utility.autogen import quantify_criteria as quantify_criteria
+    from agenteval.utility.pairwise.api import aprefer as aprefer
+    from agenteval.utility.pairwise.api import prefer as prefer
+    from agenteval.utility.pairwise.api import preferences as preferences
     from agenteval.utility.verifier_agent import VerifierAgent as VerifierAgent
     from agenteval.utility.verifying import averify as averify
     from agenteval.utility.verifying import verify as verify
@@ -81,8 +86,11 @@ _HOME = {
     # criteria, scores, trust in a judge
     "apropose": "agenteval.utility.api",
     "aquantify": "agenteval.utility.api",
+    "aprefer": "agenteval.utility.pairwise.api",
     "averify": "agenteval.utility.verifying",
     "perturb": "agenteval.utility.api",
+    "prefer": "agenteval.utility.pairwise.api",
+    "preferences": "agenteval.utility.pairwise.api",
     "propose": "agenteval.utility.api",
     "quantify": "agenteval.utility.api",
     "verify": "agenteval.utility.verifying",

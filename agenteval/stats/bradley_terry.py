@@ -7,6 +7,7 @@ The chance that i is preferred to j is 1 / (1 + exp(s_j - s_i)) (Bradley and Ter
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agenteval.stats.interval import Interval
 from agenteval.stats.vectors import Floats, t_quantile
@@ -26,10 +27,10 @@ def bradley_terry(wins: Floats, *, prior: float = 0.0) -> Floats:
     k = wins.shape[-1]
     itself = np.eye(k, dtype=bool)
     counts = np.where(itself, 0.0, wins + prior / 2)
-    reached = (counts > 0) | itself
+    reached: NDArray[np.bool_] = np.logical_or(counts > 0, itself)
     for _ in range(k.bit_length()):  # doubles the length of the paths
         reached = reached @ reached
-    finite = reached.all(axis=(-1, -2))[..., None]
+    finite = np.asarray(reached.all(axis=(-1, -2)))[..., None]
     counts = np.where(finite[..., None], counts, 1.0)
     games, won = counts + counts.swapaxes(-1, -2), np.where(itself, 0.0, counts).sum(axis=-1)
     strengths = np.zeros(counts.shape[:-1])

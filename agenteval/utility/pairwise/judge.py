@@ -127,9 +127,9 @@ class PairFunction(FunctionJudge):
                 reference=unit.view.reference,
             )
 
-        pair = map(response, ("first", "second"), unit.run.messages)
-        first, second = pair
-        returned = [await self._called(self.function, first, second, c) for c in unit.criteria]
+        first, second = map(response, ("first", "second"), unit.run.messages)
+        function: Any = self.function
+        returned = [await self._called(function, first, second, c) for c in unit.criteria]
         return [
             r if isinstance(r, NoAnswer) else read_judgement(r, c)
             for r, c in zip(returned, unit.criteria, strict=True)

@@ -69,11 +69,12 @@ def pair_outcomes(ratings: Sequence[Rating], systems: Sequence[str] = ()) -> lis
     found = defaultdict(dict)
     for rating in ratings:
         names = rating.system.split(SEPARATOR)
-        key = rating.case, rating.run_id, rating.criterion_id, rating.repeat, frozenset(names)
+        run = rating.run_id.removeprefix(f"{rating.system}/")  # named so where systems share ids
+        key = rating.case, run, rating.criterion_id, rating.repeat, frozenset(names)
         found[key][names[0]] = rating.value
     outcomes = []
-    for (case, run, criterion, repeat, names), value in found.items():
-        a, b = sorted(names, key=lambda name: (order.get(name, len(order)), name))
+    for (case, run, criterion, repeat, both), value in found.items():
+        a, b = sorted(both, key=lambda name: (order.get(name, len(order)), name))
         other = value.get(b)
         swapped = None if other is None else 1 - other
         outcomes.append(PairOutcome(case, run, a, b, criterion, value.get(a), swapped, repeat))

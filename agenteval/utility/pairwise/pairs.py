@@ -35,12 +35,21 @@ def preference_on(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
 
 @dataclass(frozen=True)
 class ResponsePair:
-    """Runs on one case as judges of single runs see them. `origin` is the view of which B is a
-    copy, for the verification of a judge."""
+    """Runs on one case as judges of single runs see them.
+
+    To verify a judge, B is A or a changed copy of it; `origin` is the key of A's view then.
+    """
 
     a: Item
     b: Item
     origin: str | None = None
+
+    @property
+    def orders(self) -> tuple[bool, ...]:
+        """Whether the pair is swapped, for each order in which it is judged: equal texts have
+        one."""
+        same = self.a[1].trajectory == self.b[1].trajectory
+        return (False,) if same and self.origin is not None else (False, True)
 
     def shown(self, *, swapped: bool) -> Item:
         """Return the pair as one text to judge: A is the first response, unless `swapped`.

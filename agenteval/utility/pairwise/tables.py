@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
-from typing import Any
+from typing import Any, Self
 
+from agenteval.analysis.gates import Gate, Outcome
+from agenteval.errors import InputError
 from agenteval.records.table import Estimate, Table, column, table_of
 from agenteval.records.verification import JudgeVerdict
 from agenteval.reporting.report import Report
@@ -15,7 +17,6 @@ from agenteval.stats.bounded import bounded_interval
 from agenteval.stats.bradley_terry import strength_intervals
 from agenteval.stats.interval import Interval
 from agenteval.utility.pairwise.outcomes import (
-    OutcomeName,
     PairOutcome,
     position_bias,
     win_rate,
@@ -36,10 +37,10 @@ class PreferenceRow:
     system: str = column("system")
     against: str = column("against")
     cases: int = column("cases", "count", "cases with a result")
-    win: int = column("wins", "count")
-    loss: int = column("losses", "count")
-    tie: int = column("ties", "count")
-    flip: int = column("flips", "count", "the two orders gave different answers")
+    wins: int = column("wins", "count")
+    losses: int = column("losses", "count")
+    ties: int = column("ties", "count")
+    flips: int = column("flips", "count", "the two orders gave different answers")
     missing: int = column("missing", "count", "judgments without a result; never a loss")
     win_rate: Interval = column("win rate\n[95% CI]", "number", "ties and flips count as half")
     without_flips: Interval = column("without\nflips", "number", "ties count as half")
@@ -86,6 +87,16 @@ class PreferenceReport(Report):
         """Figures by criterion and pair of systems."""
         return preference_rows(self.outcomes)
 
+    def judge_gate(self) -> Self:
+        """Return the report with the exit code of the verdict on the judge: 5 where it is not
+        trustworthy, 4 where data are missing, else 0. Raises InputError without a verdict."""
+        if self.judge is None:
+            raise InputError("the judge was not verified: add --verify", "--gate")
+        code = self.judge.exit_code()
+        outcome: Outcome = "met" if code == 0 else "undecided" if code == 4 else "missed"
+        gate = Gate("judge", outcome, f"{self.judge.verdict}; {self.judge.reasons[0]}")
+        return replace(self, gates=(*self.gates, gate), exit_code=self.exit_code or code)
+
     def records(self) -> list[dict[str, Any]]:
         """Return a row for each comparison."""
         return [{**asdict(o), "outcome": o.outcome, "score": o.score} for o in self.outcomes]
@@ -102,11 +113,22 @@ def preference_rows(outcomes: Sequence[PairOutcome]) -> list[PreferenceRow]:
     """Return a row for each criterion and pair of systems."""
     rows = []
     for (criterion, a, b), group in _grouped(outcomes, lambda o: (o.criterion, o.a, o.b)):
-        names: tuple[OutcomeName, ...] = ("win", "loss", "tie", "flip", "missing")
         counts = Counter(o.outcome for o in group)
         rate, without = win_rate(group), win_rate(group, flips=False)
         rows.append(
-            PreferenceRow(criterion, a, b, rate.n, *(counts[n] for n in names), rate, without)
+            PreferenceRow(
+                criterion=criterion,
+                system=a,
+                against=b,
+                cases=rate.n,
+                wins=counts["win"],
+                losses=counts["loss"],
+                ties=counts["tie"],
+                flips=counts["flip"],
+                missing=counts["missing"],
+                win_rate=rate,
+                without_flips=without,
+            )
         )
     return rows
 
@@ -114,7 +136,7 @@ def preference_rows(outcomes: Sequence[PairOutcome]) -> list[PreferenceRow]:
 def preference_tables(outcomes: Sequence[PairOutcome], systems: Sequence[str]) -> list[Table]:
     """Return preferences, the ranking of more than two systems, and the bias of positions."""
     rows = preference_rows(outcomes)
-    notes = [FLIPS] if any(row.flip for row in rows) else []
+    notes = [FLIPS] if any(row.flips for row in rows) else []
     if any(o.repeat for o in outcomes):
         notes.append("repeats of a case are counted one by one, and averaged for the win rate")
     tables = [
@@ -170,7 +192,9 @@ class _FigureRow:
 
 def left_out_table(left_out: Mapping[str, int]) -> Table:
     """Return how many cases of two systems have no pair, by reason."""
-    return table_of(_CountRow, "left_out", "not compared", [_CountRow(*x) for x in left_out.items()])
+    return table_of(
+        _CountRow, "left_out", "not compared", [_CountRow(*x) for x in left_out.items()]
+    )
 
 
 def figure_table(key: str, title: str, figures: Mapping[str, Interval]) -> Table:
