@@ -45,6 +45,9 @@ def resolve_source(store: Store, name: str | None) -> tuple[str, Source]:
     if name is None and judges:
         return judges[-1]
     sources = store.sources(trials=True)
+    if name is None and all(source.evaluator == PAIRWISE for _, source in sources) and sources:
+        what = "the store has only comparisons of pairs; `agenteval show` prints them"
+        raise InputError(what, "--source")
     matching = [source for source in sources if source[1].model == name]
     if len(matching) == 1:
         return matching[0]

@@ -258,7 +258,7 @@ async def _estimate(
     about = (
         f"systems: {', '.join(paired.systems)}",
         f"pairs: {pairs} in both orders"
-        + (f", and {copies} comparisons to verify the judge" if copies else "")
+        + (f", and {copies} texts to verify the judge" if copies else "")
         + (f", {judging.repeats} repeats each" if judging.repeats > 1 else ""),
         f"criteria: {', '.join(c.name for c in judging.criteria)}",
     )

@@ -12,6 +12,7 @@ from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import notify
 from agenteval.cli.options import keywords
 from agenteval.cli.progress import following
+from agenteval.errors import InputError
 from agenteval.utility.pairwise.options import PreferOptions
 
 
@@ -93,6 +94,8 @@ def prefer(
     """
     from agenteval.utility.pairwise import api
 
+    if gate and not verify:
+        raise InputError("needs --verify", "--gate")
     with following("judging") as progress:
         report = api.prefer(
             *(sides or ()),
@@ -106,4 +109,4 @@ def prefer(
             max_unscored=max_unscored,
             **keywords(judge, limits=limits.limits(), notify=notify, progress=progress),
         )
-    finish(report.judge_gate() if gate else report, shown)
+    finish(report.judge_gate() if gate and report.judge else report, shown)

@@ -23,10 +23,7 @@ from agenteval.utility.pairwise.outcomes import (
     wins_by_case,
 )
 
-FLIPS = (
-    "flip: the two orders gave different answers; it counts as half a win, and not at all in the "
-    "column without flips"
-)
+FLIPS = "flip: the two orders gave different answers; in the win rate it counts as half a win"
 
 
 @dataclass(frozen=True)
@@ -37,13 +34,25 @@ class PreferenceRow:
     system: str = column("system")
     against: str = column("against")
     cases: int = column("cases", "count", "cases with a result")
+    win_rate: Interval = column("win rate\n[95% CI]", "number", "ties and flips count as half")
+    without_flips: Interval = column("without flips\n[95% CI]", "number", "ties count as half")
+    wins: int = column("wins", "count", hidden=True)
+    losses: int = column("losses", "count", hidden=True)
+    ties: int = column("ties", "count", hidden=True)
+    flips: int = column("flips", "count", hidden=True)
+    missing: int = column("missing", "count", hidden=True)
+
+
+@dataclass(frozen=True)
+class _CountsRow:
+    criterion: str = column("criterion")
+    system: str = column("system")
+    against: str = column("against")
     wins: int = column("wins", "count")
     losses: int = column("losses", "count")
     ties: int = column("ties", "count")
     flips: int = column("flips", "count", "the two orders gave different answers")
-    missing: int = column("missing", "count", "judgments without a result; never a loss")
-    win_rate: Interval = column("win rate\n[95% CI]", "number", "ties and flips count as half")
-    without_flips: Interval = column("without\nflips", "number", "ties count as half")
+    missing: int = column("missing", "count", "a judgment has no result; never a loss")
 
 
 @dataclass(frozen=True)
@@ -140,7 +149,8 @@ def preference_tables(outcomes: Sequence[PairOutcome], systems: Sequence[str]) -
     if any(o.repeat for o in outcomes):
         notes.append("repeats of a case are counted one by one, and averaged for the win rate")
     tables = [
-        table_of(PreferenceRow, "preferences", "", rows, notes=notes),
+        table_of(PreferenceRow, "preferences", "", rows, group="criterion"),
+        table_of(_CountsRow, "counts", "comparisons", rows, notes=notes, group="criterion"),
         *([_ranking(outcomes, systems)] if len(systems) > 2 else ()),
     ]
     positions = []
@@ -174,7 +184,7 @@ def _ranking(outcomes: Sequence[PairOutcome], systems: Sequence[str]) -> Table:
         if strengths[0].reason:
             reasons.append(f"{criterion}: strengths have no interval: {strengths[0].reason}")
     rows.sort(key=lambda row: (row.criterion, -(row.strength.mean or 0.0)))
-    return table_of(RankRow, "ranking", "ranking", rows, notes=reasons)
+    return table_of(RankRow, "ranking", "ranking", rows, notes=reasons, group="criterion")
 
 
 @dataclass(frozen=True)
