@@ -10,20 +10,15 @@ from typing import Any, Self
 
 from agenteval.analysis.gates import Gate, Outcome
 from agenteval.errors import InputError
-from agenteval.records.table import Estimate, Table, column, table_of
+from agenteval.records.table import Estimate, Table, column, shown, table_of
 from agenteval.records.verification import JudgeVerdict
 from agenteval.reporting.report import Report
 from agenteval.stats.bounded import bounded_interval
 from agenteval.stats.bradley_terry import strength_intervals
 from agenteval.stats.interval import Interval
-from agenteval.utility.pairwise.outcomes import (
-    PairOutcome,
-    position_bias,
-    win_rate,
-    wins_by_case,
-)
+from agenteval.utility.pairwise.outcomes import PairOutcome, position_bias, win_rate, wins_by_case
 
-FLIPS = "flip: the two orders gave different answers; in the win rate it counts as half a win"
+_FLIPS = "a flip (the two orders gave different answers) counts as half a win"
 
 
 @dataclass(frozen=True)
@@ -34,31 +29,25 @@ class PreferenceRow:
     system: str = column("system")
     against: str = column("against")
     cases: int = column("cases", "count", "cases with a result")
-    win_rate: Interval = column("win rate\n[95% CI]", "number", "ties and flips count as half")
-    without_flips: Interval = column("without flips\n[95% CI]", "number", "ties count as half")
-    wins: int = column("wins", "count", hidden=True)
-    losses: int = column("losses", "count", hidden=True)
-    ties: int = column("ties", "count", hidden=True)
-    flips: int = column("flips", "count", hidden=True)
-    missing: int = column("missing", "count", hidden=True)
-
-
-@dataclass(frozen=True)
-class _CountsRow:
-    criterion: str = column("criterion")
-    system: str = column("system")
-    against: str = column("against")
     wins: int = column("wins", "count")
     losses: int = column("losses", "count")
     ties: int = column("ties", "count")
     flips: int = column("flips", "count", "the two orders gave different answers")
-    missing: int = column("missing", "count", "a judgment has no result; never a loss")
+    missing: int | None = column("missing", "count", "a judgment has no result; never a loss")
+    win_rate: Interval = column("win rate\n[95% CI]", "number", "ties and flips count as half")
+    without_flips: Interval = column("without flips", "number", hidden=True)
+
+    @classmethod
+    def of(cls, outcomes: Sequence[PairOutcome]) -> Self:
+        """Return the row of some comparisons of the same systems."""
+        n, rate = Counter(o.outcome for o in outcomes), win_rate(outcomes)
+        names = outcomes[0].criterion, outcomes[0].a, outcomes[0].b
+        counts = n["win"], n["loss"], n["tie"], n["flip"], n["missing"] or None
+        return cls(*names, rate.n, *counts, rate, win_rate(outcomes, flips=False))
 
 
 @dataclass(frozen=True)
-class PositionRow:
-    """How often the first position was preferred, on one criterion."""
-
+class _PositionRow:
     criterion: str = column("criterion")
     first: int = column("first", "count", "judgments that preferred the first response")
     second: int = column("second", "count")
@@ -69,9 +58,7 @@ class PositionRow:
 
 
 @dataclass(frozen=True)
-class RankRow:
-    """Strength of one system among several, on one criterion."""
-
+class _RankRow:
     criterion: str = column("criterion")
     system: str = column("system")
     win_rate: Interval = column("win rate against\nthe others", "number", "95% over cases")
@@ -84,8 +71,7 @@ class RankRow:
 class PreferenceReport(Report):
     """Which system is preferred, from comparisons in both orders.
 
-    `outcomes` has every comparison. `judge` is the verdict on the judge, None unless it was
-    verified.
+    `outcomes` has every comparison, `judge` the verdict on the judge if it was verified.
     """
 
     outcomes: tuple[PairOutcome, ...]
@@ -94,7 +80,8 @@ class PreferenceReport(Report):
     @property
     def rows(self) -> list[PreferenceRow]:
         """Figures by criterion and pair of systems."""
-        return preference_rows(self.outcomes)
+        groups = _grouped(self.outcomes, lambda o: (o.criterion, o.a, o.b))
+        return [PreferenceRow.of(group) for _, group in groups]
 
     def judge_gate(self) -> Self:
         """Return the report with the exit code of the verdict on the judge: 5 where it is not
@@ -118,79 +105,87 @@ def _grouped(
         yield value, list(group)
 
 
-def preference_rows(outcomes: Sequence[PairOutcome]) -> list[PreferenceRow]:
-    """Return a row for each criterion and pair of systems."""
-    rows = []
-    for (criterion, a, b), group in _grouped(outcomes, lambda o: (o.criterion, o.a, o.b)):
-        counts = Counter(o.outcome for o in group)
-        rate, without = win_rate(group), win_rate(group, flips=False)
-        rows.append(
-            PreferenceRow(
-                criterion=criterion,
-                system=a,
-                against=b,
-                cases=rate.n,
-                wins=counts["win"],
-                losses=counts["loss"],
-                ties=counts["tie"],
-                flips=counts["flip"],
-                missing=counts["missing"],
-                win_rate=rate,
-                without_flips=without,
-            )
-        )
-    return rows
-
-
-def preference_tables(outcomes: Sequence[PairOutcome], systems: Sequence[str]) -> list[Table]:
-    """Return preferences, the ranking of more than two systems, and the bias of positions."""
-    rows = preference_rows(outcomes)
-    notes = [FLIPS] if any(row.flips for row in rows) else []
-    if any(o.repeat for o in outcomes):
-        notes.append("repeats of a case are counted one by one, and averaged for the win rate")
-    tables = [
-        table_of(PreferenceRow, "preferences", "", rows, group="criterion"),
-        table_of(_CountsRow, "counts", "comparisons", rows, notes=notes, group="criterion"),
-        *([_ranking(outcomes, systems)] if len(systems) > 2 else ()),
+def preference_report(
+    outcomes: Sequence[PairOutcome],
+    judge: str,
+    systems: Sequence[str] = (),
+    labels: Mapping[tuple[str, str], float] | None = None,
+) -> PreferenceReport:
+    """Return preferences, the ranking of more than two systems, the bias of the first position, and
+    the agreement with `labels`, which are the right preferences by run and system."""
+    systems = systems or list(dict.fromkeys(n for o in outcomes for n in (o.a, o.b)))
+    report = PreferenceReport(
+        title=f"{' against '.join(systems[:2])}" if len(systems) == 2 else "systems compared",
+        tables=(),
+        data={"systems": list(systems), "judge_model": judge},
+        outcomes=tuple(outcomes),
+    )
+    notes = [_FLIPS] if any(row.flips for row in report.rows) else []
+    notes += [
+        f"without flips: {row.system} against {row.against} on {row.criterion}: "
+        + shown(Estimate.of(row.without_flips), "number")
+        for row in report.rows
+        if row.flips
     ]
-    positions = []
-    for criterion, group in _grouped(outcomes, lambda o: o.criterion):
-        firsts = [
-            value
-            for o in group
-            if o.shown_first is not None and o.shown_second is not None
-            for value in (o.shown_first, 1 - o.shown_second)
-        ]
-        signs = Counter((value > 0.5) - (value < 0.5) for value in firsts)
-        if firsts:
-            bias = position_bias(group)
-            positions.append(PositionRow(criterion, signs[1], signs[-1], signs[0], bias))
+    if any(o.repeat for o in outcomes):
+        notes.append("repeats are counted one by one, and averaged in the win rate of a case")
+    tables = [
+        table_of(
+            PreferenceRow,
+            "preferences",
+            "",
+            report.rows,
+            notes=notes,
+            group="criterion",
+            drop_empty=["missing"],
+        )
+    ]
+    tables += [_ranking(outcomes, systems)] if len(systems) > 2 else []
+    positions = [
+        _position(criterion, group)
+        for criterion, group in _grouped(outcomes, lambda o: o.criterion)
+        if any(len(o.preferences) == 2 for o in group)
+    ]
     if positions:
-        tables.append(table_of(PositionRow, "position", "preferred position", positions))
-    return tables
+        tables.append(table_of(_PositionRow, "position", "preferred position", positions))
+    if labels:
+        title = "agreement with the labels"
+        agreement = {"the labelled response wins": _agreement(outcomes, labels)}
+        tables.append(figure_table("labels", title, agreement))
+    return replace(report, title=f"{report.title}, by {judge}", tables=tuple(tables))
+
+
+def _position(criterion: str, outcomes: Sequence[PairOutcome]) -> _PositionRow:
+    both = [o.preferences for o in outcomes if len(o.preferences) == 2]
+    signs = Counter((value > 0.5) - (value < 0.5) for a, b in both for value in (a, 1 - b))
+    return _PositionRow(criterion, signs[1], signs[-1], signs[0], position_bias(outcomes))
+
+
+def _agreement(
+    outcomes: Sequence[PairOutcome], labels: Mapping[tuple[str, str], float]
+) -> Interval:
+    right = [
+        replace(o, shown_first=float((o.score - 0.5) * (label - 0.5) > 0), one_order=True)
+        for o in outcomes
+        if o.score is not None and (label := labels.get((o.run, o.a))) is not None
+    ]
+    return win_rate(right)
 
 
 def _ranking(outcomes: Sequence[PairOutcome], systems: Sequence[str]) -> Table:
     rows, reasons = [], list[str]()
     for criterion, group in _grouped(outcomes, lambda o: o.criterion):
         wins = wins_by_case(group, systems)
-        strengths = strength_intervals(wins)
         games = (wins + wins.swapaxes(1, 2)).sum(axis=2)
+        strengths = strength_intervals(wins)
         for i, name in enumerate(systems):
             played = games[:, i] > 0
             rates = wins[played, i].sum(axis=1) / games[played, i]
-            rate = bounded_interval(rates, (0.0, 1.0))
-            rows.append(RankRow(criterion, name, rate, strengths[i]))
+            rows.append(_RankRow(criterion, name, bounded_interval(rates, (0, 1)), strengths[i]))
         if strengths[0].reason:
             reasons.append(f"{criterion}: strengths have no interval: {strengths[0].reason}")
     rows.sort(key=lambda row: (row.criterion, -(row.strength.mean or 0.0)))
-    return table_of(RankRow, "ranking", "ranking", rows, notes=reasons, group="criterion")
-
-
-@dataclass(frozen=True)
-class _CountRow:
-    reason: str = column("without a pair")
-    cases: int = column("cases", "count")
+    return table_of(_RankRow, "ranking", "ranking", rows, notes=reasons, group="criterion")
 
 
 @dataclass(frozen=True)
@@ -198,13 +193,6 @@ class _FigureRow:
     figure: str = column("figure")
     value: Estimate = column("value [95% CI]", "number")
     n: int = column("n", "count")
-
-
-def left_out_table(left_out: Mapping[str, int]) -> Table:
-    """Return how many cases of two systems have no pair, by reason."""
-    return table_of(
-        _CountRow, "left_out", "not compared", [_CountRow(*x) for x in left_out.items()]
-    )
 
 
 def figure_table(key: str, title: str, figures: Mapping[str, Interval]) -> Table:

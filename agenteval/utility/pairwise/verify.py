@@ -15,7 +15,6 @@ from agenteval.stats.scores import ORIGINAL
 from agenteval.store import Store
 from agenteval.store.rows import case_key
 from agenteval.utility.evaluator import Item, JudgeEvaluator
-from agenteval.utility.pairwise.options import PreferOptions
 from agenteval.utility.pairwise.outcomes import PairOutcome, mirrored, win_rate
 from agenteval.utility.pairwise.pairs import ResponsePair
 from agenteval.utility.pairwise.tables import PreferenceReport
@@ -61,7 +60,7 @@ class PairVerification:
         pairs: Sequence[ResponsePair],
         perturbations: Sequence[str],
         share: float,
-        how: PreferOptions,
+        seed: int,
         watch: Watch,
     ) -> PairVerification:
         """Return the pairs of every run in `pairs`. Raises InputError for an unknown
@@ -77,7 +76,7 @@ class PairVerification:
             list(runs.values()),
             perturbations or PERTURBATIONS,
             share=share,
-            seed=how.seed,
+            seed=seed,
             watch=watch,
         )
         copies = [(IDENTICAL, tuple(itself))]
@@ -86,7 +85,7 @@ class PairVerification:
                 ResponsePair(runs[v.origin], (r, v), v.origin) for r, v in one.items if v.origin
             ]
             copies.append((one.variant, tuple(changed)))
-        return cls(tuple(pairs), tuple(copies), VerifyOptions(seed=how.seed))
+        return cls(tuple(pairs), tuple(copies), VerifyOptions(seed=seed))
 
     def added(
         self, report: PreferenceReport, store: Store, rated: JudgeEvaluator, task: str
@@ -169,12 +168,13 @@ def judge_verdict(
     identical = by_operator.get(IDENTICAL, [])
     ties = [_with_score(o, float(o.outcome == "tie")) for o in identical if o.score is not None]
     swapped = mirrored([*by_operator.get(ORIGINAL, ()), *damaged])
+    padded = win_rate(by_operator.get("pad", []))
     claims = [
-        _at_least(TIES, win_rate(ties), options.agreement, "share of ties", MORE_CASES),
-        _at_least(MIRRORS, swapped, options.agreement, "same answer", MORE_CASES),
-        _at_least(DAMAGE, win_rate(damaged), options.auc, "win rate", MORE_CASES),
-        _even(CONTROL, win_rate(controls)),
-        _not_below(LENGTH, win_rate(by_operator.get("pad", []))),
+        _within(TIES, win_rate(ties), (options.agreement, 1.0), "share of ties"),
+        _within(MIRRORS, swapped, (options.agreement, 1.0), "share"),
+        _within(DAMAGE, win_rate(damaged), (options.auc, 1.0)),
+        _within(CONTROL, win_rate(controls), (0.5 - EVEN, 0.5 + EVEN)),
+        _within(LENGTH, padded, (0.5 - EVEN, 1.0)),
         _success(by_operator.get(ORIGINAL, []), labels, options),
     ]
     cases = len({o.case for o in damaged if o.score is not None})
@@ -219,47 +219,21 @@ def _with_score(outcome: PairOutcome, score: float) -> PairOutcome:
     return replace(outcome, shown_first=score, shown_second=None, one_order=True)
 
 
-def _span(figure: Interval, what: str) -> str:
-    return f"{what} {figure.mean:.2f} [{figure.low:.2f}, {figure.high:.2f}]"
-
-
-def _at_least(name: str, figure: Interval, least: float, what: str, step: str) -> JudgeEvidence:
-    """Shown where the whole interval is above `least`, refuted where it is below."""
-    if figure.low is None or figure.high is None:
-        return claim(name, "not shown", f"{name}: {figure.reason}", step)
-    standing: Standing = "not shown"
-    if figure.low > least:
-        standing, step = "shown", ""
-    elif figure.high < least:
-        standing = "refuted"
-    word = {"shown": "", "refuted": "not true that ", "not shown": "not sure that "}[standing]
-    reason = f"{word}{name}: {_span(figure, what)}"
-    return claim(name, standing, reason, step, what, figure)
-
-
-def _even(name: str, figure: Interval) -> JudgeEvidence:
-    """Shown where the whole interval is within EVEN of 1/2, refuted where it is outside."""
-    if figure.low is None or figure.high is None:
+def _within(
+    name: str, figure: Interval, limits: tuple[float, float], what: str = "win rate"
+) -> JudgeEvidence:
+    """Shown where the whole interval is within the limits, refuted where it is outside."""
+    low, high = figure.low, figure.high
+    if figure.mean is None or low is None or high is None:
         return claim(name, "not shown", f"{name}: {figure.reason}", MORE_CASES)
     standing: Standing = "not shown"
-    if figure.low >= 0.5 - EVEN and figure.high <= 0.5 + EVEN:
+    if low >= limits[0] and high <= limits[1]:
         standing = "shown"
-    elif figure.low > 0.5 + EVEN or figure.high < 0.5 - EVEN:
+    elif high < limits[0] or low > limits[1]:
         standing = "refuted"
-    reason = f"controls: {_span(figure, 'win rate of originals')}, even is 0.5 ± {EVEN:g}"
-    step = "" if standing == "shown" else MORE_CASES
-    return claim(name, standing, reason, step, "win rate", figure)
-
-
-def _not_below(name: str, figure: Interval) -> JudgeEvidence:
-    """Refuted where padded copies surely win."""
-    if figure.low is None or figure.high is None:
-        return claim(name, "not checked", f"{name}: {figure.reason}")
-    standing: Standing = (
-        "refuted" if figure.high < 0.5 else "shown" if figure.low > 0.5 - EVEN else "not shown"
-    )
-    reason = f"originals against padded copies: {_span(figure, 'win rate')}"
-    return claim(name, standing, reason, "", "win rate", figure)
+    word = {"shown": "", "refuted": "not so: ", "not shown": "not sure: "}[standing]
+    reason = f"{word}{name} ({what} {figure.mean:.2f} [{low:.2f}, {high:.2f}])"
+    return claim(name, standing, reason, MORE_CASES, what, figure)
 
 
 def _success(
@@ -278,4 +252,4 @@ def _success(
     if len({o.run for o in mixed}) < _FEWEST:
         reason = f"{len({o.run for o in mixed})} pairs of a success and a failure; {_FEWEST} needed"
         return claim(SUCCESS, "not shown", reason, "compare systems that differ in success")
-    return _at_least(SUCCESS, win_rate(mixed), options.auc, "win rate", MORE_CASES)
+    return _within(SUCCESS, win_rate(mixed), (options.auc, 1.0))
