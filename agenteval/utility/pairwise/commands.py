@@ -30,7 +30,7 @@ class PairSources:
     )
     criteria: Path | None = option(None, help="Compare on each of these criteria, not overall.")
     verify: bool = option(
-        False, "--verify", help="Verify the judge as well, by pairs with a known answer."
+        False, "--verify", help="Verify the judge as well, on pairs with a known answer."
     )
     max_unscored: float = option(
         0.1, help="Exit with 3 if more comparisons have no result.", rich_help_panel="Checks"

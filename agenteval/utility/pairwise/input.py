@@ -1,4 +1,4 @@
-"""From the input of `prefer` to a judge and pairs: files of runs, names of systems, recorded pairs."""
+"""Reads the input of `prefer`: files of runs, names of systems, or recorded pairs."""
 
 from __future__ import annotations
 

@@ -41,9 +41,16 @@ class PreferenceRow:
     def of(cls, outcomes: Sequence[PairOutcome]) -> Self:
         """Return the row of some comparisons of the same systems."""
         n, rate = Counter(o.outcome for o in outcomes), win_rate(outcomes)
-        names = outcomes[0].criterion, outcomes[0].a, outcomes[0].b
-        counts = n["win"], n["loss"], n["tie"], n["flip"], n["missing"] or None
-        return cls(*names, rate.n, *counts, rate, win_rate(outcomes, flips=False))
+        return cls(
+            outcomes[0].criterion,
+            outcomes[0].a,
+            outcomes[0].b,
+            rate.n,
+            *(n["win"], n["loss"], n["tie"], n["flip"]),
+            missing=n["missing"] or None,
+            win_rate=rate,
+            without_flips=win_rate(outcomes, flips=False),
+        )
 
 
 @dataclass(frozen=True)

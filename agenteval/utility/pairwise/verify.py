@@ -23,7 +23,7 @@ from agenteval.utility.perturbed_runs import make_copies
 from agenteval.utility.tables import JUDGE, evidence_table
 from agenteval.utility.verify import VerifyOptions
 from agenteval.utility.verify.claims import NO_LABELS, claim
-from agenteval.utility.verify.rules import MORE_CASES, VerdictRule, first_match
+from agenteval.utility.verify.rules import MORE_CASES, WHY_MISSING, VerdictRule, first_match
 
 PERTURBATIONS = ("drop_sentences", "pad", "whitespace", "formatting")
 IDENTICAL = "identical"
@@ -33,7 +33,7 @@ DAMAGE = "originals beat damaged copies"
 CONTROL = "controls tie or split evenly"
 LENGTH = "padding does not win"
 SUCCESS = "success beats failure"
-_REQUIRED = (TIES, MIRRORS, DAMAGE, CONTROL, SUCCESS)
+_REQUIRED = (TIES, MIRRORS, DAMAGE, CONTROL, LENGTH, SUCCESS)
 EVEN = 0.1  # distance from 1/2 up to which a win rate counts as even
 _FEWEST = 5  # labelled pairs, as of runs on either side in `verify`
 _OTHER_JUDGE = "do not use its preferences; try another judge"
@@ -178,6 +178,7 @@ def judge_verdict(
         _success(by_operator.get(ORIGINAL, []), labels, options),
     ]
     cases = len({o.case for o in damaged if o.score is not None})
+    judged = [o.score is not None for found in outcomes.values() for o in found]
     against = [c for c in claims if c.standing == "refuted"]
     lacking = [c for c in claims if c.standing == "not shown" and c.name in _REQUIRED]
     within_case = claims[-1].standing == "not checked"
@@ -189,6 +190,12 @@ def judge_verdict(
                 "not enough data",
                 [f"{cases} cases with damaged copies: {options.min_cases} are needed"],
                 MORE_CASES,
+            ),
+            VerdictRule(
+                sum(judged) < options.min_coverage * len(judged),
+                "not enough data",
+                [f"{judged.count(False)} of {len(judged)} comparisons have no result"],
+                WHY_MISSING,
             ),
             VerdictRule(against, "not trustworthy", [c.reason for c in against], _OTHER_JUDGE),
             VerdictRule(
