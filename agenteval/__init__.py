@@ -11,8 +11,7 @@ What users do; what asks a model or an agent has an async twin (`aquantify`, ...
     locate, detect, score_findings          errors in traces
     flow_sessions, flow_turns, conform,     workflows
     flow_import
-    scores, preferences, sources, results,  what is stored
-    export, page
+    scores, sources, results, export, page  what is stored
 
 The names below load on first use, so that importing the package costs nothing.
 """
@@ -71,7 +70,6 @@ if TYPE_CHECKING:
     from agenteval.utility.autogen import quantify_criteria as quantify_criteria
     from agenteval.utility.pairwise.api import aprefer as aprefer
     from agenteval.utility.pairwise.api import prefer as prefer
-    from agenteval.utility.pairwise.api import preferences as preferences
     from agenteval.utility.verifier_agent import VerifierAgent as VerifierAgent
     from agenteval.utility.verifying import averify as averify
     from agenteval.utility.verifying import verify as verify
@@ -90,7 +88,6 @@ _HOME = {
     "averify": "agenteval.utility.verifying",
     "perturb": "agenteval.utility.api",
     "prefer": "agenteval.utility.pairwise.api",
-    "preferences": "agenteval.utility.pairwise.api",
     "propose": "agenteval.utility.api",
     "quantify": "agenteval.utility.api",
     "verify": "agenteval.utility.verifying",

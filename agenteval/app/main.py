@@ -37,7 +37,7 @@ COMMANDS = {
     "quantify": "Score every run on every criterion.",
     "verify": "Decide which criteria to keep and whether to trust the judge.",
     "perturb": "Write runs and perturbed copies for rating elsewhere.",
-    "prefer": "Judge which of two or more systems does better, pair by pair.",
+    "prefer": "Judge which of two or more systems does better.",
     "agree": "Compare the judge with human labels.",
     "label": "Export human labels, or a labelling page that needs no server.",
     "view": "Look at a store in the browser, and label its runs.",

@@ -78,10 +78,14 @@ def scores(
     start of its hash; default: the latest) as `quantify` does. With `levels`, means are levels from
     0 instead of values from 0 to 1.
 
-    Raises InputError for an unknown source, and StoreError when a store cannot be read.
+    Raises InputError for an unknown source and one that compared pairs, and StoreError when a store
+    cannot be read.
     """
     with opened(store, create=False) as opened_store, opened_store.snapshot():
         key, record = latest_source(opened_store, source)
+        if record.evaluator == PAIRWISE:
+            what = f"{record.model} compared pairs; `agenteval show` prints the preferences"
+            raise InputError(what, "source")
         ratings = load_ratings(opened_store, key)
         rated = {r.criterion_id for r in ratings}
         unfinished = unfinished_of(opened_store, [key])

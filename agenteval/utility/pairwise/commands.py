@@ -19,7 +19,7 @@ from agenteval.utility.pairwise.options import PreferOptions
 
 @dataclass(frozen=True)
 class PairSources:
-    """What is compared, and whether the judge is verified."""
+    """Runs, pairs or verdicts to compare, and whether the judge is verified."""
 
     runs: str | None = option(None, help="File, folder or glob with the runs of all systems.")
     pairs: Path | None = option(
@@ -54,7 +54,9 @@ def prefer(
     limits: options.LimitOptions,
     shown: options.OutputOptions,
 ) -> None:
-    """Judge which of two or more systems does better, each pair in both orders.
+    """Judge which of two or more systems does better.
+
+    Each pair of responses is judged in both orders.
 
     \b
     prefer old.jsonl new.jsonl               two files, a system each

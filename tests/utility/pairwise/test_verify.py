@@ -9,6 +9,7 @@ import pytest
 
 import agenteval
 from agenteval import Run
+from agenteval.utility.pairwise.api import preferences
 from agenteval.utility.pairwise.verify import DAMAGE, LENGTH, MIRRORS, SUCCESS, TIES
 from tests.support.pair_judges import pair_judges
 from tests.support.world import WorldOptions, make_runs
@@ -79,6 +80,6 @@ def test_a_judge_that_answers_damaged_copies_only_half_gets_no_verdict(tmp_path:
 
 def test_the_stored_verdict_is_shown_with_the_preferences(tmp_path: Path) -> None:
     report = verified("length", 1, world(1), tmp_path)
-    stored = agenteval.preferences(tmp_path / "s.db")
+    stored = preferences(tmp_path / "s.db")
     assert stored.judge == report.judge
     assert [r.win_rate.mean for r in stored.rows] == [1 - r.win_rate.mean for r in report.rows]
