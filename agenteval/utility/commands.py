@@ -14,6 +14,7 @@ from agenteval.cli.console import Verbosity, note, notify
 from agenteval.cli.options import keywords, option, read_columns
 from agenteval.cli.outputs import refuse_input
 from agenteval.cli.progress import following
+from agenteval.text import plural
 from agenteval.utility.options import JudgeOptions, ProposeOptions, VerifiedJudge
 
 
@@ -36,7 +37,7 @@ def criteria(
     target = settings.output or Path("criteria") / f"{folder.task.name}.json"
     refuse_input(target, [folder.runs, folder.path / TASK_FILE], store=settings.store)
     if not settings.dry_run:
-        note(f"{settings.seeds} critics on task {folder.task.name}")
+        note(f"{plural(settings.seeds, 'critic')} on task {folder.task.name}")
     report = api.propose(
         task, **keywords(settings, output=target, limits=limits.limits(), notify=notify)
     )

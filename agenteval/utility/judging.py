@@ -270,7 +270,8 @@ def read_judging(
     all_runs = read_run_list(runs, name, watch, options.mapping)
     used = all_runs[: options.limit]
     watch.note(
-        f"{len(all_runs)} runs read" + (f", the first {len(used)} used" if options.limit else "")
+        f"{plural(len(all_runs), 'run')} read"
+        + (f", the first {len(used)} used" if options.limit else "")
     )
     task = _task_of(used, options.task, runs, described=not in_python)
     views = [make_view(run, with_reference=options.with_reference) for run in used]
