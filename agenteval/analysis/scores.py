@@ -10,7 +10,10 @@ from typing import Any
 from agenteval.records import canonical_json
 from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
 from agenteval.store import Store
+from agenteval.store.browse import criteria_by_key
 from agenteval.store.rows import decode
+
+_FEW = 2_000  # runs up to which their results are looked up, not searched among all
 
 
 def run_names(items: Mapping[str, Mapping[str, Any]], keys: Iterable[str]) -> dict[str, str]:
@@ -62,14 +65,20 @@ def scores_from_store(  # noqa: PLR0913  each narrows the choice
     Runs have the `names` given by key, by default `run_names`; a copy has that of its original.
     Raises StoreError for a damaged store.
     """
-    items, name = store.items(), store.name_of(source_key)
     sources = [source_key] if copies_by is None else [source_key, copies_by]
-    judged = {k: c.id for source in sources for k, c in store.criteria_of(source).items()}
-    ids = {key: name for key, name in judged.items() if key in criteria}
+    ids = {key: criterion.id for key, criterion in criteria_by_key(store, criteria).items()}
     run_keys = set(runs)
+    originals = variants is not None and set(variants) == {ORIGINAL}
+    few = originals and len(run_keys) <= _FEW
+    items, name = store.items(keys=run_keys if few else None), store.name_of(source_key)
     names = names or run_names(items, run_keys)
     builder = TableBuilder()
-    cells = chain.from_iterable(store.cells(source) for source in sources)
+    cells = chain.from_iterable(
+        store.cells(
+            source, variant=ORIGINAL if originals else None, items=run_keys if few else None
+        )
+        for source in sources
+    )
     for run_key, variant, criterion_key, repeat, status, label, value, detail in cells:
         run = items[run_key]
         if criterion_key not in ids or (repeats is not None and repeat >= repeats):

@@ -112,7 +112,7 @@ def read_index(store: Store, source_key: str) -> JudgeIndex:
     for item, criterion, status, label, value in every_cell(store, source_key):
         reading.add(item, criterion, status, label, np.nan if value is None else value)
     reading.flush()
-    every = np.concatenate(reading.parts)
+    every, reading.parts = np.concatenate(reading.parts), []
     criteria = criteria_by_key(store, reading.columns)
     newest = {criterion.id: key for key, criterion in criteria.items()}
     keys = tuple(key for key in criteria if newest[criteria[key].id] == key)
