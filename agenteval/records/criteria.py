@@ -16,7 +16,7 @@ from agenteval.records.base import FAIL_FAST, Record, content_hash
 Scale = Literal["ordinal", "binary", "numeric", "nominal"]
 Order = Literal["worst_to_best", "unclear"]
 Direction = Literal["lower", "none", "higher", "unknown"]
-Aggregation = Literal["mean", "min"]
+Aggregation = Literal["mean", "min", "weighted"]
 
 SCHEMA_VERSION = 1
 
@@ -66,8 +66,9 @@ class Criterion(Record):
 
     `accepted_values` run from worst to best if `order` says so; the value of a score is the rank
     divided by the number of levels - 1. A nominal criterion has no order and is never averaged. A
-    criterion with `sub_criteria` is scored through them and combined by `aggregation`. With a
-    `judge` it is computed from the run's reference without a model, see
+    criterion with `sub_criteria` is scored through them and combined by `aggregation`: their mean,
+    their minimum, or as a rubric by their `weight` (`agenteval.stats.rubric_total`; the levels of a
+    part with a negative weight begin with the one that says that it holds). With a `judge` it is computed from the run's reference without a model, see
     `agenteval.utility.computed`.
     """
 
@@ -84,6 +85,7 @@ class Criterion(Record):
     numeric_range: tuple[float, float] | None = None  # worst, best; numeric scale only
     sub_criteria: Annotated[tuple[Criterion, ...], FAIL_FAST] = ()
     aggregation: Aggregation = "mean"
+    weight: float | None = Field(default=None, exclude_if=lambda value: value is None)
     judge: str | None = Field(default=None, exclude_if=lambda value: value is None)
     judge_options: dict[str, JsonValue] = Field(
         default_factory=dict, exclude_if=lambda value: not value
@@ -133,6 +135,7 @@ class Criterion(Record):
         computed = {"judge": self.judge, "options": self.judge_options, "version": 1}
         return {
             **({"computed": computed} if self.judge else {}),
+            **({} if self.weight is None else {"weight": self.weight}),
             "id": self.id,
             "name": self.name,
             "description": self.description,
@@ -150,6 +153,16 @@ class Criterion(Record):
     def ordered(self) -> bool:
         """Whether the levels have a known order, so that values can be averaged."""
         return self.scale != "nominal" and self.order != "unclear"
+
+    @property
+    def is_rubric(self) -> bool:
+        """Whether its parts are weighted statements about the work."""
+        return self.aggregation == "weighted"
+
+    @property
+    def na_label(self) -> str:
+        """The answer that is not a level: an item of a rubric may be one that nobody can tell."""
+        return "not applicable" if self.weight is None else "cannot tell"
 
     def leaves(self, prefix: str = "") -> list[tuple[str, Criterion]]:
         """Return (path, leaf) of the criterion itself or its parts, with paths `parent/child`."""

@@ -30,6 +30,8 @@ from agenteval.utility.reading import read_text
 from agenteval.utility.renamed import Renamed
 
 _TOKENS_FOR_ONE = 120  # an explanation of some sentences and a label
+RUBRIC_VERSION = 1  # of the way in which rubrics are shown and read
+_RUBRIC = ("system", "user", "item")
 Wording = Literal["a", "b"]  # two prompts of the same meaning, written apart from one another
 
 
@@ -45,6 +47,7 @@ class QuantifierOptions:
     reversed_scale: bool = False  # accepted values listed from best to worst
     wording: Wording = "a"
     reworded: bool = False  # each criterion in one of three other wordings, drawn anew each time
+    rubrics: bool = False  # some runs have rubrics of their own
 
     @property
     def unusual(self) -> dict[str, bool | str]:
@@ -69,7 +72,9 @@ class Quantifier:
         listing = "_reworded" if self.options.reworded else listing
         names = f"system{wording}", f"user{wording}", f"criterion{listing}", "repair"
         prompts = [load_prompt("agenteval.utility", f"quantifier_{name}") for name in names]
-        self._system, self._user, self._entry, self._repair = prompts
+        *self._plain, self._repair = prompts
+        self._rubric = [load_prompt("agenteval.utility", f"rubric_{name}") for name in _RUBRIC]
+        rubric: list[JsonValue] = [RUBRIC_VERSION, *(p.sha256 for p in self._rubric)]
         self._rendered: dict[object, str] = {}  # parts of prompts that every call repeats
         self.source = Source(
             evaluator="utility.quantifier",
@@ -84,6 +89,7 @@ class Quantifier:
                 "task": content_hash([task.name, task.description]),
                 "endpoint": client.address,
                 **self.options.unusual,
+                **({"rubric": content_hash(rubric)} if self.options.rubrics else {}),
             },
             seed=self.options.seed,
         )
@@ -98,6 +104,8 @@ class Quantifier:
         """Return the request for a unit, and the leaf paths in the order shown."""
         shown = self._order(unit)
         any_na = any(c.allow_na for _, c in shown)
+        rubric = any(c.is_rubric for c in unit.criteria)
+        system, user, _ = self._rubric if rubric else self._plain
         values: dict[str, Any] = {
             "nonce": NONCE,
             "any_na": any_na,
@@ -107,15 +115,15 @@ class Quantifier:
             "ids": [path for path, _ in shown],
             **shown_texts(unit),
         }
-        if any_na not in self._rendered:
-            self._rendered[any_na] = self._system.render(nonce=NONCE, any_na=any_na)
+        if (rubric, any_na) not in self._rendered:
+            self._rendered[rubric, any_na] = system.render(nonce=NONCE, any_na=any_na)
         request = request_about(
             unit,
             shown,
             values,
             messages=(
-                {"role": "system", "content": self._rendered[any_na]},
-                {"role": "user", "content": self._user.render(**values)},
+                {"role": "system", "content": self._rendered[rubric, any_na]},
+                {"role": "user", "content": user.render(**values)},
             ),
             schema=reply_schema(shown, reversed_scale=self.options.reversed_scale),
             parameters=sampling(self.options, unit),
@@ -133,7 +141,8 @@ class Quantifier:
             # the order of the levels is shown, but is not part of the hash
             key = (path, c.sha256, c.accepted_values, c.ordered, way)
             if key not in self._rendered:
-                self._rendered[key] = self._entry.render(path=path, c=c, way=way)
+                entry = (self._plain if c.weight is None else self._rubric)[2]
+                self._rendered[key] = entry.render(path=path, c=c, way=way)
             yield self._rendered[key]
 
     def _order(self, unit: JudgeUnit) -> list[tuple[str, Criterion]]:
@@ -283,9 +292,9 @@ def reply_schema(
         label: dict[str, Any] = {"type": "number"}
         if criterion.scale != "numeric":
             values = list(criterion.accepted_values)[:: -1 if reversed_scale else 1]
-            label = {"type": "string", "enum": values + ["not applicable"] * criterion.allow_na}
+            label = {"type": "string", "enum": values + [criterion.na_label] * criterion.allow_na}
         elif criterion.allow_na:
-            label = {"anyOf": [label, {"enum": ["not applicable"]}]}
+            label = {"anyOf": [label, {"enum": [criterion.na_label]}]}
         return strict_object({"explanation": {"type": "string"}, "label": label})
 
     return strict_object({path: entry(c) for path, c in shown})
