@@ -7,7 +7,8 @@ from collections.abc import Collection, Container, Iterable, Mapping
 from itertools import chain
 from typing import Any
 
-from agenteval.records import canonical_json
+from agenteval.analysis.rubrics import ITEMS, item_run, items_of
+from agenteval.records import RUBRIC, canonical_json
 from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
 from agenteval.store import Store
 from agenteval.store.rows import decode
@@ -60,12 +61,20 @@ def scores_from_store(  # noqa: PLR0913  each narrows the choice
     where it is another than that of the originals. With `probabilities` those are in the table.
 
     Runs have the `names` given by key, by default `run_names`; a copy has that of its original.
+    The rating of a rubric is followed by those of its items (`agenteval.analysis.rubrics`); they
+    have no outcome, because the items of a run share one.
     Raises StoreError for a damaged store.
     """
     items, name = store.items(), store.name_of(source_key)
     sources = [source_key] if copies_by is None else [source_key, copies_by]
     judged = {k: c.id for source in sources for k, c in store.criteria_of(source).items()}
     ids = {key: name for key, name in judged.items() if key in criteria}
+    rubrics = {
+        k: c for source in sources for k, c in store.criteria_of(source).items() if c.id == RUBRIC
+    }
+    newest = (
+        {k: v for source in sources for k, v in store.rubrics_of(source).items()} if rubrics else {}
+    )
     run_keys = set(runs)
     names = names or run_names(items, run_keys)
     builder = TableBuilder()
@@ -80,7 +89,7 @@ def scores_from_store(  # noqa: PLR0913  each narrows the choice
             asked_for = (run_key if variant == ORIGINAL else run["origin"]) in run_keys
         else:
             asked_for = (run_key, variant) in copies
-        if not asked_for:
+        if not asked_for or (criterion_key in rubrics and newest[run_key] != criterion_key):
             continue
         texts = {
             "run": names.get(run_key) or names.get(run["origin"]) or run["run_id"],
@@ -96,4 +105,14 @@ def scores_from_store(  # noqa: PLR0913  each narrows the choice
             texts["probabilities"] = masses and canonical_json(masses)
         success = None if run["success"] is None else bool(run["success"])
         builder.add(texts, repeat=repeat, success=success, value=value)
+        if criterion_key in rubrics:
+            evidence = decode(detail, f"the result of run {run_key[:12]}").get("evidence", {})
+            for rated in items_of(rubrics[criterion_key], status, value, evidence):
+                of_item = {
+                    "run": item_run(texts["run"], rated.item),
+                    "criterion": ITEMS,
+                    "status": rated.status,
+                    "label": None,
+                }
+                builder.add({**texts, **of_item}, repeat=repeat, success=None, value=rated.value)
     return builder.table()

@@ -13,6 +13,7 @@ object with
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,10 +24,9 @@ from pydantic import ValidationError
 from agenteval.errors import InputError
 from agenteval.readers.problems import first_problem
 from agenteval.readers.strict_json import Notes
-from agenteval.records import Criterion
+from agenteval.records import RUBRIC, Criterion
 
 KEYS = ("rubric", "rubrics", "criteria")  # of a run or case
-RUBRIC = "rubric"  # id of the criterion that a run's rubric is
 _LISTS = (*KEYS, "items", "sections")
 _STATEMENTS = ("requirement", "criterion", "rubric_item", "statement", "text", "description")
 _NAMES = ("title", "name")
@@ -74,8 +74,22 @@ def read_rubric(value: Any, place: str, notes: Notes | None = None) -> Criterion
             "no item has a positive weight, so the total is not defined: add what good work has",
             place,
         )
-    parts = [_part(item, w or 0.0, n, place) for n, (item, w) in enumerate(zip(items, weights, strict=True), 1)]
+    parts = [
+        _part(item, w or 0.0, n, place)
+        for n, (item, w) in enumerate(zip(items, weights, strict=True), 1)
+    ]
     return Criterion(id=RUBRIC, name="Rubric", sub_criteria=tuple(parts), aggregation="weighted")
+
+
+def listed(value: Any) -> Any:
+    """Return a value that may be a rubric: a list or an object, also as JSON in a cell of a table;
+    None for any other."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return None
+    return value if isinstance(value, list | dict) else None
 
 
 def _part(item: _Item, weight: float, number: int, place: str) -> Criterion:
@@ -159,7 +173,7 @@ def _weight(entry: dict[str, Any], where: str) -> float | None:
 
 def _levels(entry: dict[str, Any], where: str) -> tuple[str, ...]:
     """The levels from "not at all" to "fully"; no and yes without any."""
-    values = next((entry[k] for k in _LEVELS if entry.get(k)), ["no", "yes"])
+    values: Any = next((entry[k] for k in _LEVELS if entry.get(k)), ["no", "yes"])
     if not isinstance(values, list):
         raise InputError("levels must be a list", where)
     if all(isinstance(v, dict) for v in values):  # Autorubric's options

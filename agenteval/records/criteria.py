@@ -19,6 +19,7 @@ Direction = Literal["lower", "none", "higher", "unknown"]
 Aggregation = Literal["mean", "min", "weighted"]
 
 SCHEMA_VERSION = 1
+RUBRIC = "rubric"  # id of the criterion that the rubric of a run is
 
 
 @lru_cache(maxsize=8192)
@@ -68,8 +69,9 @@ class Criterion(Record):
     divided by the number of levels - 1. A nominal criterion has no order and is never averaged. A
     criterion with `sub_criteria` is scored through them and combined by `aggregation`: their mean,
     their minimum, or as a rubric by their `weight` (`agenteval.stats.rubric_total`; the levels of a
-    part with a negative weight begin with the one that says that it holds). With a `judge` it is computed from the run's reference without a model, see
-    `agenteval.utility.computed`.
+    part with a negative weight begin with the one that says that it holds). The rubric of a run
+    names its `case`, so that those of two cases are never taken for one. With a `judge` it is
+    computed from the run's reference without a model, see `agenteval.utility.computed`.
     """
 
     id: str = ""
@@ -86,6 +88,7 @@ class Criterion(Record):
     sub_criteria: Annotated[tuple[Criterion, ...], FAIL_FAST] = ()
     aggregation: Aggregation = "mean"
     weight: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    case: str | None = Field(default=None, exclude_if=lambda value: value is None)
     judge: str | None = Field(default=None, exclude_if=lambda value: value is None)
     judge_options: dict[str, JsonValue] = Field(
         default_factory=dict, exclude_if=lambda value: not value
@@ -103,6 +106,10 @@ class Criterion(Record):
 
     @model_validator(mode="after")
     def _levels(self) -> Criterion:
+        if self.is_rubric and not (
+            self.sub_criteria and all(part.weight is not None for part in self.sub_criteria)
+        ):
+            raise ValueError(f"criterion {self.name!r}: 'weighted' needs parts with a weight each")
         if self.sub_criteria:
             return self
         if self.scale == "numeric":
@@ -136,6 +143,7 @@ class Criterion(Record):
         return {
             **({"computed": computed} if self.judge else {}),
             **({} if self.weight is None else {"weight": self.weight}),
+            **({} if self.case is None else {"case": self.case}),
             "id": self.id,
             "name": self.name,
             "description": self.description,

@@ -447,6 +447,15 @@ def combined(criterion: Criterion, values: Mapping[str, float | None]) -> float 
     return min(applying, default=None)
 
 
+def _written(answer: LevelAnswer, leaf: Criterion) -> str | None:
+    """The label of a part; of an item that has only a number, the number."""
+    if answer.not_applicable:
+        return leaf.na_label
+    if answer.label is None and answer.value is not None and leaf.weight is not None:
+        return f"{answer.value:g}"
+    return answer.label
+
+
 def _aggregated(
     criterion: Criterion, answers: Mapping[str, LevelAnswer | NoAnswer]
 ) -> LevelAnswer | NoAnswer:
@@ -462,7 +471,7 @@ def _aggregated(
             why = f"the levels of its part {path} have no known order"
             return NoAnswer("unscored:unsupported", why)
     evidence: dict[str, JsonValue] = {
-        "parts": {p: leaves[p].na_label if a.not_applicable else a.label for p, a in parts.items()}
+        "parts": {path: _written(a, leaves[path]) for path, a in parts.items()}
     }
     masses: dict[str, JsonValue] = {
         p: {**a.probabilities} for p, a in parts.items() if a.probabilities

@@ -314,12 +314,15 @@ quantify = synchronous(aquantify)
 async def quantify_estimate(judging: Judging) -> CostEstimate:
     """Return what `quantify` would ask. Raises InputError for a cap without a price."""
     runs, criteria = len(judging.items), judging.criteria
-    cells = runs * len(criteria) * judging.repeats
+    rubrics = sum(run.rubric is not None for run, _ in judging.items)
+    cells = (runs * len(criteria) + rubrics) * judging.repeats
+    and_rubrics = f" and {plural(rubrics, 'rubric')}" if rubrics else ""
     about = (
         f"runs: {runs} of task {judging.task.name}",
         f"reference answers: {'shown to the judge' if judging.how.with_reference else 'withheld'}",
         f"criteria: {len(criteria)} ({', '.join(c.name for c in criteria)})",
-        f"cells: {plural(runs, 'run')} × {plural(len(criteria), 'criterion')} × "
+        f"cells: {plural(runs, 'run')} × {plural(len(criteria), 'criterion')}"
+        f"{and_rubrics} × "
         f"{plural(judging.repeats, 'repeat')} = {cells:,}",
     )
     total = CostEstimate(command="quantify", about=about, budget=judging.limits.budget())
