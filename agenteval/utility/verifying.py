@@ -23,6 +23,7 @@ from agenteval.store import Store
 from agenteval.store.experiments import remark
 from agenteval.text import plural
 from agenteval.utility.criteria_file import find_criteria, save_criteria
+from agenteval.utility.evaluator import rubrics_of
 from agenteval.utility.judging import (
     Criteria,
     Judging,
@@ -33,6 +34,7 @@ from agenteval.utility.judging import (
     warn_of_versions,
 )
 from agenteval.utility.options import JudgeKeywords, VerifiedJudge
+from agenteval.utility.perturb.items import DROP_ITEM
 from agenteval.utility.perturbed_runs import (
     DEFAULT_OPERATORS,
     VerificationData,
@@ -56,7 +58,7 @@ async def averify(
     *,
     scores: str | Path | None = None,
     labels: str | Path | None = None,
-    perturbations: Sequence[str] = DEFAULT_OPERATORS,
+    perturbations: Sequence[str] = (),
     share: float = 0.25,
     options: VerifyOptions | None = None,
     probes: bool = False,
@@ -119,7 +121,7 @@ async def averify(
             report = await _verified(
                 judging, store, material, thresholds, people, probing, sequential=sequential
             )
-        if output is not None:
+        if output is not None and judging.criteria:  # rubrics are not criteria of the task
             path = Path(str(output).replace("{task}", judging.task.name))
             _write(path, judging.task.name, judging.criteria, report, watch)
     except JudgingStopped as early:
@@ -166,6 +168,9 @@ def _material(judging: Judging, operators: Sequence[str], share: float) -> Verif
 
     Raises InputError for an unknown operator, and for what is not recorded.
     """
+    has_rubrics = bool(rubrics_of(judging.items))
+    if has_rubrics and not operators:
+        operators = (*DEFAULT_OPERATORS, DROP_ITEM)
     copies = make_copies(
         judging.items, operators, share=share, seed=judging.seed, watch=judging.watch
     )
@@ -174,7 +179,7 @@ def _material(judging: Judging, operators: Sequence[str], share: float) -> Verif
         for i, copy in enumerate(copies):
             items = tuple(x for x in copy.items if (x[0].id, copy.variant) in recorded)
             copies[i] = replace(copy, items=items or copy.items)  # all where none is recorded
-    if not any(c.expect for c in judging.criteria):
+    if not has_rubrics and not any(c.expect for c in judging.criteria):
         judging.watch.warn(
             "no criterion says what a perturbation should do (`expect`): only controls are judged"
         )
@@ -249,7 +254,7 @@ async def _verified(
             table = part.ratings(store, key)
             models = store.models(key)
         at_look = options.at_look(number, len(counts))
-        result = verify_table(table, part.criteria, at_look, copies=part.facts, labels=labels)
+        result = verify_table(table, part.shown, at_look, copies=part.facts, labels=labels)
         result = with_drift_warning(result, models)
         store.save_verdict(key, judging.task.name, result)
         undecided = sum(v.verdict == "undecided" and bool(v.coverage) for v in result.criteria)
@@ -273,7 +278,7 @@ async def _verified(
     )
     return verify_report(
         result,
-        part.criteria,
+        part.shown,
         about,
         table,
         probes=probes,
