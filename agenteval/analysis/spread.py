@@ -20,6 +20,7 @@ from agenteval.stats.variance import VarianceComponents, variance_components
 from agenteval.stats.vectors import normal_quantile
 
 MORE_CASES, MORE_REPEATS = 20, 2
+_LEAST_CASES = 10
 WIDEST = 0.25  # variance of values in [0, 1] of which half are 0 and half are 1
 
 
@@ -104,7 +105,11 @@ def spreads(table: ScoreTable, criteria: Sequence[Criterion]) -> list[Spread]:
 
 
 def spread_line(found: Sequence[Spread]) -> str | None:
-    """Return a sentence on the effect of more cases or repeats, as medians over the criteria."""
+    """Return a sentence on the effect of more cases or repeats, as medians over the criteria.
+
+    None below `_LEAST_CASES`, where a normal interval is much too narrow.
+    """
+    found = [spread for spread in found if spread.cases >= _LEAST_CASES]
     if not any(spread.now > 1e-9 for spread in found):
         return None
     now, cases = (

@@ -1,20 +1,23 @@
-"""A live line while a plan runs: rate, time left, spending, failures by kind.
+"""A live line while an experiment runs: rate, time left, cost, failures by kind.
 
-What is counted has `done`, `usage`, and `failures` by status, as `experiment.Progress`.
+The counts have `done`, `total`, `usage`, and `failures` by status, as `experiment.Progress`.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from agenteval.cli.console import Verbosity, err, note
 
+_INTERVAL = 30.0  # seconds
+
 
 @contextmanager
 def following(title: str, what: str = "calls") -> Iterator[Callable[[Any], None]]:
-    """Yields the function that an experiment gives its counts to; a line for each plan that it
+    """Yield the function that an experiment gives its counts to; a line for each experiment that
     runs, one after the other."""
     with ExitStack() as stack:
         current: list[tuple[Any, Callable[[Any], None]]] = []
@@ -33,18 +36,24 @@ def following(title: str, what: str = "calls") -> Iterator[Callable[[Any], None]
 
 @contextmanager
 def live(total: int, title: str, what: str = "calls") -> Iterator[Callable[[Any], None]]:
-    """Yields the function to call after each finished call. Without a terminal: a line per 10%."""
+    """Yield the function to call after each finished call.
+
+    Without a terminal it writes a line at each 10%, and at least every `_INTERVAL` seconds.
+    """
     if Verbosity.level < 0:
         yield lambda _: None
         return
     if not err().is_terminal:
         step = max(1, total // 10)
-        reported = 0
+        reported, reported_at = 0, time.monotonic()
 
         def tell(counts: Any) -> None:
-            nonlocal reported
-            if counts.done // step > reported // step or reported < counts.done == total:
-                reported = counts.done
+            nonlocal reported, reported_at
+            due = (
+                counts.done // step > reported // step or time.monotonic() - reported_at > _INTERVAL
+            )
+            if due or reported < counts.done == total:
+                reported, reported_at = counts.done, time.monotonic()
                 note(f"{title}: {counts.done} of {total} {what}{_extra(counts)}")
 
         yield tell

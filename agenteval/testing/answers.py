@@ -212,12 +212,19 @@ _UNSUPPORTED = {"pattern", "not", "if", "contains", "uniqueItems", "patternPrope
 _DEEP, _TOO_DEEP = 6, 60  # from _DEEP on recursive schemas are brought to an end
 
 
+def _unbounded_texts(schema: Body) -> bool:
+    """Whether it is a list of strings of any length."""
+    bounds = schema.keys() & {"minItems", "maxItems", "prefixItems"}
+    return not bounds and schema.get("items") == {"type": "string"}
+
+
 def instance(schema: Any, picks: Picks) -> str:
     """A valid instance of a JSON schema, as JSON text: every declared property, enum values drawn
     evenly.
 
     An array whose items are a choice of k schemas and that holds at least k items takes them in
-    turn. Raises Refused for keywords in _UNSUPPORTED and for schemas without instance.
+    turn. A list of strings without bounds has three, any other list without bounds has one. Raises
+    Refused for keywords in _UNSUPPORTED and for schemas without instance.
     """
     return json.dumps(_Instances(schema, picks).of(schema, 0))
 
@@ -302,11 +309,12 @@ class _Instances:
     def _array(self, schema: Body, depth: int) -> list[Any]:
         prefix = schema.get("prefixItems", [])
         low = schema.get("minItems", 0)
-        high = schema.get("maxItems", max(low, len(prefix), 1))
+        usual = 3 if _unbounded_texts(schema) else 1  # such as the levels of a criterion
+        high = schema.get("maxItems", max(low, len(prefix), usual))
         if low > high or low > 10_000:
             raise Refused(400, f"the schema asks for {low} to {high} items")
-        count = low if depth > _DEEP else max(low, min(high, max(1, len(prefix))))
         items = schema.get("items", True)
+        count = low if depth > _DEEP else max(low, min(high, max(usual, len(prefix))))
         options = self._resolved(items).get("anyOf", []) if items is not False else []
         row = [*prefix, *(options if low >= len(options) else []), *[items] * count][:count]
         return [self.of(item, depth + 1) for item in row]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -34,6 +34,7 @@ from agenteval.records.table import Table
 from agenteval.reporting.report import Report
 from agenteval.store import Store, Trials, default_path, is_there
 from agenteval.store.experiments import Unfinished, unfinished_trials
+from agenteval.text import plural
 from agenteval.traces.annotations import Annotation, official_text, read_annotation, write_folder
 from agenteval.traces.condense import Options
 from agenteval.traces.detectors import detect as detect_errors
@@ -64,7 +65,7 @@ from agenteval.traces.input import (
 from agenteval.traces.locator import Locator
 from agenteval.traces.locator_prompt import LocatorOptions
 from agenteval.traces.options import LocateKeywords, LocateOptions
-from agenteval.traces.outline import Outline, outline, trace_key
+from agenteval.traces.outline import Outline, outline, trace_key, unexplained
 from agenteval.traces.score import Scoring
 from agenteval.traces.score_tables import score_tables
 from agenteval.traces.tables import FinderFindings, finding_tables, stats_tables, trace_stats
@@ -244,6 +245,8 @@ class _Location:
         for findings in (row.findings for row in stored):
             why = ": ".join(filter(None, (findings.status, findings.message)))
             notes += [f"{findings.trace}: {why}"] if why else []
+        if isinstance(self.finder, DetectorsFinder):
+            notes += self._unexplained({row.trace_key: row.findings for row in stored})
         rows = [{"finder": row.finder, **_as_json(row.findings, flags)} for row in stored]
         return replace(
             report,
@@ -253,6 +256,20 @@ class _Location:
             data={"findings": rows},
             exit_code=code,
         ).gated(gate)
+
+    def _unexplained(self, findings: Mapping[str, Findings]) -> list[str]:
+        """A line about the traces with failed spans that no rule explains, if there are any."""
+        failed = {
+            case.trace: unexplained(case.outline.spans, findings[case.key])
+            for case in self.cases
+            if case.key in findings and findings[case.key].status is None
+        }
+        traces = [f"{trace}: {', '.join(spans[:4])}" for trace, spans in failed.items() if spans]
+        if not traces:
+            return []
+        count = f"{plural(len(traces), 'trace')} with spans of status error that no rule explains"
+        more = "; …" if len(traces) > 3 else ""
+        return [f"{count} ({'; '.join(traces[:3])}{more}): a model reads them (--model)"]
 
 
 async def alocate(traces: Traces, **options: Unpack[LocateKeywords]) -> FindingsReport:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from agenteval.readers.assignment import assignment
 from agenteval.readers.gold import withheld_from, without_gold
 from agenteval.readers.span_usage import cost_stated, counted_once, tokens_stated
 from agenteval.records import Message, Record, Run, Span, canonical_json
+from agenteval.records.finding import Findings
 from agenteval.records.run import SpanKind
 
 MAX_SPANS = 3000  # of one trace
@@ -158,3 +159,15 @@ def _text(messages: Iterable[Message]) -> str:
             text = arguments if isinstance(arguments, str) else canonical_json(arguments)
             parts.append(f"{call.name}({text})")
     return "\n".join(parts)
+
+
+def unexplained(spans: Sequence[OutlineSpan], findings: Findings) -> list[str]:
+    """Return the ids of spans with status error that have no finding at them or below them."""
+    parents = {span.id: span.parent_id for span in spans}
+    explained: set[str] = set()
+    for finding in findings.findings:
+        span: str | None = finding.span
+        while span is not None and span not in explained:
+            explained.add(span)
+            span = parents.get(span)
+    return [s.id for s in spans if s.status == "error" and s.id not in explained]

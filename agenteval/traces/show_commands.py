@@ -133,6 +133,7 @@ def print_trace(
     from rich.tree import Tree
 
     from agenteval.traces.forest import Bounds, forest
+    from agenteval.traces.outline import unexplained
     from agenteval.traces.page import brief, kinds_of
 
     lines: defaultdict[str, list[str]] = defaultdict(list)
@@ -155,7 +156,7 @@ def print_trace(
     out().print(root, soft_wrap=False)
     for finder, findings in results:
         out().print(_summary(finder, findings))
-        if finder == "detectors" and (failed := _unexplained(trace, findings)):
+        if finder == "detectors" and (failed := unexplained(trace.spans, findings)):
             out().print(
                 f"[yellow]{plural(len(failed), 'span')} with status error, not explained by "
                 f"a rule: {_short(', '.join(failed), _WORDS)}; "
@@ -181,18 +182,6 @@ def _add(
     if above.hidden:
         count = plural(above.hidden.total(), "more span")
         branch.add(f"[dim]… {count} ({_safe(kinds_of(above.hidden))})[/dim]")
-
-
-def _unexplained(trace: Outline, findings: Findings) -> list[str]:
-    """Ids of spans with an error that have no finding at them or at a span below."""
-    parents = {span.id: span.parent_id for span in trace.spans}
-    explained: set[str] = set()
-    for finding in findings.findings:
-        span: str | None = finding.span
-        while span is not None and span not in explained:
-            explained.add(span)
-            span = parents.get(span)
-    return [s.id for s in trace.spans if s.status == "error" and s.id not in explained]
 
 
 def _span_line(span: OutlineSpan, chars: int) -> str:

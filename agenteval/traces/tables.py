@@ -20,6 +20,7 @@ from agenteval.records.table import (
     columns_of,
     table_of,
 )
+from agenteval.text import plural
 from agenteval.traces.annotations import OVERALL
 from agenteval.traces.condense import Options, condense
 from agenteval.traces.taxonomy import Taxonomy
@@ -118,7 +119,7 @@ def _coverage(finders: Sequence[FinderFindings], traces: int) -> Table:
         "A trace that could not be examined does not count as free of errors; it is excluded "
         "from the other tables."
     )
-    title = f"Finders on {traces:,} traces"
+    title = f"Finders on {plural(traces, 'trace')}"
     return table_of(_FinderRow, "coverage", title, rows, notes=[note], drop_empty=["why"])
 
 
@@ -278,6 +279,6 @@ def stats_tables(stats: Sequence[TraceStats]) -> tuple[Table, ...]:
     )
     row = cells_of(total, columns, **kinds)
     return (
-        Table("all", f"{len(stats):,} traces", columns, (row,), tuple(notes)),
+        Table("all", plural(len(stats), "trace"), columns, (row,), tuple(notes)),
         Table("traces", "Each trace", columns, rows, detail=True),
     )

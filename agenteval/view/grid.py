@@ -18,7 +18,7 @@ from agenteval.records import Criterion
 from agenteval.reporting.page import Page, PageSection, Text
 from agenteval.store import Store
 from agenteval.store.browse import OriginalRun, calls_of, cells_on, runs_with_text
-from agenteval.view.experiments import judge_choices, judge_of
+from agenteval.view.experiments import judge_choices, judge_name, judge_of
 from agenteval.view.judge_index import JudgeIndex
 from agenteval.view.server import Viewer, page_path, page_url, respond
 
@@ -101,7 +101,7 @@ def grid_page(viewer: Viewer, request: Request) -> Response:
         raise InputError("no judge of this store has results yet", query.get("judge", "judge"))
     key, source = judge
     index = viewer.indexes.get(key)
-    name = f"{source.model} {key[:8]}"
+    name = judge_name(key, source)
     if index is None:
         return waiting_page(request, name)
     chosen = np.flatnonzero(_filter(store, index, query))
@@ -112,7 +112,7 @@ def grid_page(viewer: Viewer, request: Request) -> Response:
     return respond(
         request,
         "grid.html",
-        page=Page("view", name, "", ()),
+        page=Page("view", f"Runs judged by {name}", "", ()),
         view=view,
         index=index,
         query=query,
@@ -272,7 +272,7 @@ def _by_criterion(
         for run in part
     ]
     heads = [_head(request, index.criteria[i], sort, falling=falling) for i in columns]
-    first = (number - 1) * PER_PAGE + 1 if part else 0
+    first = (number - 1) * PER_PAGE + 1
     return GridView(
         heads, rows, len(ordered), first, *turn_links(request, number, len(ordered), PER_PAGE)
     )
@@ -322,7 +322,7 @@ def _by_system(
             )
         )
     heads = [GridHead(system) for system in systems]
-    start = (number - 1) * PER_PAGE + 1 if part else 0
+    start = (number - 1) * PER_PAGE + 1
     return GridView(
         heads, rows, len(cases), start, *turn_links(request, number, len(cases), PER_PAGE)
     )

@@ -107,7 +107,7 @@ def trial_page(viewer: Viewer, request: Request) -> Page:
         blocks = [Text("This trial has no verdict.", "warning"), *_log(viewer.store, line)]
     else:
         blocks = [Items([item])]
-    return Page("view", line.case, lead, [PageSection("trial", "", blocks)])
+    return Page("view", line.case, lead, [PageSection("trial", "Trial", blocks)])
 
 
 class _Place(TypedDict):
@@ -137,7 +137,7 @@ def _item(store: Store, line: TrialLine) -> Foldout | None:
 
 def _opened(item: Foldout) -> Foldout:
     return Foldout(
-        item.id, item.title, item.blocks, item.badges, item.about, True, item.kind, item.signs
+        "", item.title, item.blocks, item.badges, item.about, True, item.kind, item.signs
     )
 
 

@@ -77,6 +77,7 @@ def trust_page(viewer: Viewer, request: Request) -> Page | Response:
     if judge is None:
         raise InputError("no judge of this store has results yet", "judge")
     key, source = judge
+    title = f"Can {judge_name(key, source)} be trusted?"
     others: list[str | Fragment] = []
     for other, name in judge_choices(store):
         others += [Fragment(name, link=page_path("/trust", judge=other)), "  "]
@@ -85,7 +86,7 @@ def trust_page(viewer: Viewer, request: Request) -> Page | Response:
         command = Fragment("agenteval verify", "code")
         words: list[str | Fragment] = ["Nothing says yet whether to trust it: run ", command]
         sections = [PageSection("summary", "", [Text(words), Text(others, "quiet", "Judges")])]
-        return Page("view", judge_name(key, source), "Can the judge be trusted?", sections)
+        return Page("view", title, "", sections)
     index = viewer.indexes.get(key)
     result, day = stored.result, time.strftime("%Y-%m-%d %H:%M", time.localtime(stored.made))
     names = {c.id: c.name for c in index.criteria} if index else {}
@@ -118,7 +119,7 @@ def trust_page(viewer: Viewer, request: Request) -> Page | Response:
         ),
     ]
     lead = f"Verified on {day}, task {stored.task or 'unnamed'}."
-    return Page("view", judge_name(key, source), lead, sections)
+    return Page("view", title, lead, sections)
 
 
 def _answer(result: VerifiedSet) -> list[Block]:

@@ -78,6 +78,7 @@ def test_systems_without_a_common_case() -> None:
 
 def test_nothing_to_say() -> None:
     assert spread_line([]) is None
+    assert spread_line(spreads(score_table(simulated(5, 2)), [SPEED])) is None
     same = [{"run": f"r{i}", "criterion": "speed", "value": 0.5} for i in range(9)]
     assert spread_line(spreads(score_table(same), [SPEED])) is None
     assert spreads(score_table([{"run": "a", "criterion": "speed", "value": 0.5}]), [SPEED]) == []

@@ -58,6 +58,16 @@ def test_failures_are_counted_beside_the_mean_with_what_they_could_do_to_it() ->
     assert "error:judge, the first: ValueError: no (judge.py, line 3: raise)" in told
 
 
+def test_levels_count_from_0_everywhere() -> None:
+    grades = Criterion(name="Clarity", accepted_values=("bad", "fair", "good"))
+    ratings = [rating(0, 1.0, label="good"), rating(1, None, "unscored:parse")]
+    tables = {table.key: table for table in score_tables(ratings, [grades], levels=True)}
+    (row,) = tables["scores"].rows
+    assert row["mean"].value == 2.0  # type: ignore[union-attr]
+    (bounds,) = tables["bounds"].rows
+    assert (bounds["worst"], bounds["best"]) == (1.0, 2.0)
+
+
 def test_levels_without_an_order_are_counted_never_averaged() -> None:
     ratings = [rating(i, None, label="plain", criterion_id="style") for i in range(2)]
     means, unrated, *_ = score_tables(ratings, [STYLE])

@@ -8,6 +8,8 @@ from typing import Any
 import openai
 import pytest
 
+import agenteval
+from agenteval.records import Task
 from agenteval.testing import serve
 from tests.testing.conftest import Verdict, ask, client
 
@@ -107,3 +109,11 @@ def test_key_decides_what_is_the_same_request() -> None:
         said = [ask(sdk, t).choices[0].message.content for t in ("r1 nonce9", "r1 nonce7", "r2 x")]
         assert [(r.key, r.n) for r in server.requests] == [("r1", 0), ("r1", 1), ("r2", 0)]
     assert said[0] == said[1] != said[2]
+
+
+def test_it_plays_a_critic() -> None:
+    with serve() as server:
+        config = {"model": "m", "base_url": server.base_url, "api_key": "none"}
+        criteria = agenteval.generate_criteria(config, Task(name="mail", description="Reply."))
+    assert criteria
+    assert all(len(criterion.accepted_values) == 3 for criterion in criteria)

@@ -219,3 +219,14 @@ def test_no_text_raises_and_every_result_can_be_stored(value: Any, cut: int) -> 
             assert Findings.model_validate_json(findings.model_dump_json()) == findings
             if findings.status is not None:
                 assert findings.findings == ()
+
+
+def test_what_the_layout_cannot_hold_is_an_extra() -> None:
+    finding = Finding(
+        span="s", category="Goal Deviation", impact="LOW", confidence=0.4, source="a rule"
+    )
+    findings = Findings(trace="t1", findings=(finding,))
+    (plain,) = official_object(findings)["errors"]
+    (extended,) = official_object(findings, extra=True)["errors"]
+    assert extended == {**plain, "confidence": 0.4, "source": "a rule"}
+    assert read(official_object(findings, extra=True)).findings.findings == (finding,)

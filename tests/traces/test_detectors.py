@@ -4,12 +4,14 @@ where these are at hand; no crash and true quotes for any run, and no slow patte
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import agenteval
 from agenteval.records import Finding, Message, Run, Span, SpanEvent, ToolCall, ToolSpec
 from agenteval.traces.detectors import DETECTORS, Detector, detect, detectors_key
 from agenteval.traces.failed_code import CONFIDENCE
@@ -284,3 +286,10 @@ def test_hostile_texts_take_no_longer_than_others(text: str) -> None:
     begun = time.process_time()
     trace.found()
     assert time.process_time() - begun < 5
+
+
+def test_a_trace_without_findings_names_its_failed_spans(tmp_path: Path) -> None:
+    trace = Path("tasks/traces/traces") / "95dafead6d3f8408b76df08c7c17cfb1.jsonl"
+    report = agenteval.locate(trace, detectors_only=True, store=tmp_path / "store.db")
+    assert not any(findings.findings for findings in report.findings)
+    assert any("f0658eabec0c0fa7" in note for note in report.notes)
