@@ -68,7 +68,7 @@ class Criterion(Record):
     `accepted_values` run from worst to best if `order` says so; the value of a score is the rank
     divided by the number of levels - 1. A nominal criterion has no order and is never averaged. A
     criterion with `sub_criteria` is scored through them and combined by `aggregation`: their mean,
-    their minimum, or as a rubric by their `weight` (`agenteval.stats.rubric_total`; the levels of a
+    their minimum, or as a rubric by their `weight` (`agenteval.records.rubric`; the levels of a
     part with a negative weight begin with the one that says that it holds). The rubric of a run
     names its `case`, so that those of two cases are never taken for one. With a `judge` it is
     computed from the run's reference without a model, see `agenteval.utility.computed`.

@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, select, update
 
 from agenteval.records import Criterion
-from agenteval.stats.rubric import rubric_total
+from agenteval.records.rubric import rubric_total
 from agenteval.store import rows, schema
 
 

@@ -20,7 +20,7 @@ from pydantic import JsonValue
 from agenteval.errors import ReplyError
 from agenteval.models.jsonish import Doubled
 from agenteval.records import CellKey, Criterion, Failure, FailureStatus, Result, Score, slug
-from agenteval.stats.rubric import rubric_total
+from agenteval.records.rubric import rubric_total
 from agenteval.utility.labels import Match, fold, read_label, reply_words, stated_number
 
 _KEYS = reply_words("judge")

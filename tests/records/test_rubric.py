@@ -9,7 +9,7 @@ import pytest
 
 from agenteval.readers.rubrics import read_rubric
 from agenteval.records import CellKey
-from agenteval.stats.rubric import CannotTell, rubric_total
+from agenteval.records.rubric import CannotTell, rubric_total
 from agenteval.utility.answers import answer_of, to_result
 
 PUBLISHED = Path(__file__).parent.parent / "golden/published/autorubric_totals.json"
