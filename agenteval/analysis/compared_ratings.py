@@ -11,7 +11,7 @@ import numpy as np
 from agenteval.analysis.pairing import PairBy
 from agenteval.analysis.rating_sources import StoredJudge, file_table
 from agenteval.errors import InputError
-from agenteval.records import Criterion
+from agenteval.records import RUBRIC, Criterion
 from agenteval.stats.scores import ScoreTable
 from agenteval.store import Store
 
@@ -192,7 +192,7 @@ def _same_criteria(a: StoredJudge, b: StoredJudge) -> tuple[set[str], dict[str, 
     for name in dict.fromkeys([*a.criteria, *b.criteria]):
         shared = [k for k in a.criteria.get(name, []) if k in b.criteria.get(name, [])]
         if shared:
-            chosen.add(shared[-1])
+            chosen.update(shared if name == RUBRIC else shared[-1:])  # each run has its own rubric
         elif name in a.criteria and name in b.criteria:
             left_out[name] = "its text or scale differs between the two sides"
         else:

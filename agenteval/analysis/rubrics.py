@@ -6,14 +6,18 @@ has what it asks for, or lacks the fault it names, else 0; levels between count 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from agenteval.errors import InputError
 from agenteval.records import RUBRIC, Criterion
+from agenteval.stats.scores import NAMED, CodedColumn, ScoreTable, TableBuilder
 
 ITEMS = "rubric-items"
-# what perturbations should do; `drop_item` takes away what an item asks for
+DROP_ITEM = "drop_item"  # the perturbation that takes away what an item asks for
+# `expect` says what perturbations should do
 TOTAL_CRITERION = Criterion(
     id=RUBRIC,
     name="Rubric",
@@ -80,3 +84,49 @@ def items_of(
 def item_run(run: str, item: Criterion) -> str:
     """Return the name under which an item of a run is rated in pooled tables."""
     return f"{run}#{item.id}"
+
+
+def item_criteria(rubrics: Mapping[str, Criterion]) -> list[Criterion]:
+    """Return a criterion for each item that people may label, named as in the rubric of a run:
+    `rubric/3` with the levels no and yes."""
+    paths = {path for rubric in rubrics.values() for path, _ in rubric.leaves()}
+    return [
+        Criterion(id=path, name=path, accepted_values=("no", "yes"), scale="binary")
+        for path in sorted(paths)
+    ]
+
+
+def pooled_labels(table: ScoreTable, rubrics: Mapping[str, Criterion]) -> ScoreTable:
+    """Return labels of people with those of items pooled as those of the judge are.
+
+    A label says whether the statement of an item is true; of a fault that is the worse value.
+    `rubrics` are those of the runs by name. Raises InputError for an item that its run lacks.
+    """
+    prefix = f"{RUBRIC}/"
+    if not any(name.startswith(prefix) for name in table.present("criterion")):
+        return table
+    builder = TableBuilder()
+    for n in range(len(table)):
+        names = {column: _name_at(getattr(table, column), n) for column in NAMED}
+        value, success = float(table.value[n]), int(table.success[n])
+        criterion, run = names["criterion"] or "", names["run"] or ""
+        if criterion.startswith(prefix):
+            items = dict(rubrics[run].leaves()) if run in rubrics else {}
+            if criterion not in items:
+                raise InputError(f"the rubric of run {run!r} has no item {criterion}", "--labels")
+            item = items[criterion]
+            value = 1 - value if (item.weight or 0.0) < 0 else value
+            names |= {"criterion": ITEMS, "run": item_run(run, item), "label": None}
+            success = -1
+        builder.add(
+            names,
+            repeat=int(table.repeat[n]),
+            success=None if success < 0 else bool(success),
+            value=None if math.isnan(value) else value,
+        )
+    return builder.table()
+
+
+def _name_at(column: CodedColumn, row: int) -> str | None:
+    code = int(column.codes[row])
+    return column.names[code] if code >= 0 else None

@@ -7,7 +7,7 @@ from collections.abc import Collection, Container, Iterable, Mapping
 from itertools import chain
 from typing import Any
 
-from agenteval.analysis.rubrics import ITEMS, item_run, items_of
+from agenteval.analysis.rubrics import DROP_ITEM, ITEMS, item_run, items_of
 from agenteval.records import RUBRIC, canonical_json
 from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
 from agenteval.store import Store
@@ -52,6 +52,7 @@ def scores_from_store(  # noqa: PLR0913  each narrows the choice
     copies_by: str | None = None,
     probabilities: bool = False,
     names: Mapping[str, str] | None = None,
+    targets: Mapping[str, str] | None = None,
 ) -> ScoreTable:
     """Ratings of a judge on the criteria (content hashes) and runs (run keys of originals) named.
 
@@ -62,7 +63,8 @@ def scores_from_store(  # noqa: PLR0913  each narrows the choice
 
     Runs have the `names` given by key, by default `run_names`; a copy has that of its original.
     The rating of a rubric is followed by those of its items (`agenteval.analysis.rubrics`); they
-    have no outcome, because the items of a run share one.
+    have no outcome, because the items of a run share one. Of a copy by `drop_item` only the item
+    that it goes without is there, which `targets` gives by the key of the copy.
     Raises StoreError for a damaged store.
     """
     items, name = store.items(), store.name_of(source_key)
@@ -108,6 +110,8 @@ def scores_from_store(  # noqa: PLR0913  each narrows the choice
         if criterion_key in rubrics:
             evidence = decode(detail, f"the result of run {run_key[:12]}").get("evidence", {})
             for rated in items_of(rubrics[criterion_key], status, value, evidence):
+                if variant.startswith(DROP_ITEM) and (targets or {}).get(run_key) != rated.item.id:
+                    continue
                 of_item = {
                     "run": item_run(texts["run"], rated.item),
                     "criterion": ITEMS,

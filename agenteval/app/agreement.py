@@ -22,6 +22,7 @@ from agenteval.analysis.panel import RaterAgreement, agreement_among, replacing
 from agenteval.analysis.panel import panel as panel_of
 from agenteval.analysis.rating_sources import StoredJudge, chosen_raters, file_table, raters_in
 from agenteval.analysis.ratings import with_runs
+from agenteval.analysis.rubrics import item_criteria, pooled, pooled_labels
 from agenteval.analysis.sampling import By, Sample, draw, read_sample
 from agenteval.app.options import AgreementKeywords, AgreementOptions, Ratings
 from agenteval.cli.options import read_options
@@ -133,6 +134,7 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
     judges = (settings.judges,) if isinstance(settings.judges, str) else tuple(settings.judges)
     criteria, notes = known_criteria(settings.criteria, settings.task)
     unfinished: list[str] = []
+    rubrics: dict[str, Criterion] = {}
     scores = settings.scores
     files = [scores] if isinstance(scores, str | Path | ScoreTable) else list(scores)
     if files:
@@ -144,8 +146,11 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
         if stored:
             judges, task = judges or (stored.queue.source_key,), task or stored.queue.task
             notes += [f"labels of the queue {stored.queue.name!r}", *stored.notes]
-        tables, criteria = _from_store(settings.store, judges, task, criteria, notes, unfinished)
+        tables, criteria = _from_store(
+            settings.store, judges, task, criteria, notes, unfinished, rubrics
+        )
     people: dict[str, ScoreTable] = {}
+    known = (*criteria, *item_criteria(rubrics))
     if isinstance(labels, ScoreTable):
         people = {"people": labels}
     elif stored:
@@ -153,7 +158,8 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
     elif labels is not None:
         path = Path(labels)
         chosen = chosen_raters(path, settings.raters, "--rater")
-        people = {r or path.stem: file_table(path, criteria, rater=r) for r in chosen}
+        people = {r or path.stem: file_table(path, known, rater=r) for r in chosen}
+    people = {name: pooled_labels(table, rubrics) for name, table in people.items()}
     tables, people = _placed(tables, people, labels, settings.runs, notes)
     pairs = [
         JudgeAndRater(judge, rater, tuple(agreement_of(table, by_rater, criteria, thresholds)))
@@ -458,8 +464,10 @@ def _from_store(
     known: tuple[Criterion, ...],
     notes: list[str],
     unfinished: list[str],
+    rubrics: dict[str, Criterion],
 ) -> tuple[dict[str, ScoreTable], tuple[Criterion, ...]]:
-    """Tables of the judges asked for (default: the latest), and the criteria they rated."""
+    """Tables of the judges asked for (default: the latest), and the criteria they rated; `rubrics`
+    gets the rubric of each run by its name."""
     tables: dict[str, ScoreTable] = {}
     criteria = {c.id: c for c in known}
     with opened(place, create=False) as store:
@@ -472,8 +480,9 @@ def _from_store(
                 if shown in tables:
                     raise InputError(f"{name!r} is the same judge twice", "--source")
                 rated = _rated_alike(judge, criteria, notes, fixed=bool(known))
-                for criterion in rated.values():
+                for criterion in pooled(rated.values()):
                     criteria.setdefault(criterion.id, criterion)
+                rubrics.update(judge.rubrics)
                 tables[shown] = judge.table(set(rated), judge.newest_runs)
                 unfinished += [f"{shown}: {line}" for line in judge.unfinished]
     return tables, known or tuple(criteria.values())

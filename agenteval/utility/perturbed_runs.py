@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
-from agenteval.analysis.rubrics import ITEMS, pooled
+from agenteval.analysis.rubrics import DROP_ITEM, pooled
 from agenteval.analysis.scores import scores_from_store
 from agenteval.cli.running import Watch
 from agenteval.engine.judging import RunJudge
@@ -19,7 +17,7 @@ from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store
 from agenteval.utility.evaluator import Item, JudgeEvaluator, rubrics_of
 from agenteval.utility.perturb import perturb, rng_for, variant_name
-from agenteval.utility.perturb.items import DROP_ITEM, Similarity, common_words, without_item
+from agenteval.utility.perturb.items import Similarity, common_words, without_item
 from agenteval.utility.perturb.layout import Unchanged
 from agenteval.utility.verify import CopyFacts
 
@@ -174,26 +172,20 @@ class VerificationData:
 
     def ratings(self, store: Store, source_key: str) -> ScoreTable:
         """Return the stored ratings of exactly these runs and copies."""
-        table = scores_from_store(
+        return scores_from_store(
             store,
             source_key,
             criteria={c.sha256 for c in (*self.criteria, *rubrics_of(self.items))},
             runs={view.sha256 for _, view in self.items},
             repeats=self.repeats,
             copies={(view.sha256, c.variant) for c in self.copies for _, view in c.items},
+            targets={
+                view.sha256: copies.targets[run.id]
+                for copies in self.copies
+                if copies.targets
+                for run, view in copies.items
+            },
         )
-        return self._of_targets(table)
-
-    def _of_targets(self, table: ScoreTable) -> ScoreTable:
-        """Return the table without ratings of items for which a copy was not meant."""
-        for copies in self.copies:
-            if copies.targets:
-                meant = {f"{run}#{item}" for run, item in copies.targets.items()}
-                of_items = table.criterion.codes == table.criterion.code(ITEMS)
-                of_copies = table.variant.codes == table.variant.code(copies.variant)
-                others = np.array([name not in meant for name in table.run.names])
-                table = table.where(~(of_items & of_copies & others[table.run.codes]))
-        return table
 
     @property
     def shown(self) -> tuple[Criterion, ...]:

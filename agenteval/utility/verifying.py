@@ -10,6 +10,7 @@ from typing import Unpack
 from agenteval.analysis.flagged import flags_of
 from agenteval.analysis.means import lines_on_failed_runs
 from agenteval.analysis.rating_sources import chosen_raters
+from agenteval.analysis.rubrics import DROP_ITEM
 from agenteval.cli.options import read_options
 from agenteval.cli.running import Watch, opened, planned, synchronous, why_stopped
 from agenteval.engine import CostEstimate, RequestBounds, RequestCounter
@@ -34,7 +35,6 @@ from agenteval.utility.judging import (
     warn_of_versions,
 )
 from agenteval.utility.options import JudgeKeywords, VerifiedJudge
-from agenteval.utility.perturb.items import DROP_ITEM
 from agenteval.utility.perturbed_runs import (
     DEFAULT_OPERATORS,
     VerificationData,

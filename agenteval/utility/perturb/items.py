@@ -20,7 +20,6 @@ from agenteval.records import Criterion, View
 from agenteval.utility.perturb.changes import FILLERS
 from agenteval.utility.perturb.layout import Edit, Unchanged, apply_edits, read_layout
 
-DROP_ITEM = "drop_item"
 _NEAR = 0.8  # of the nearest sentence's similarity: from there on a sentence says the same
 _MOST = 1 / 3  # of the sentences are replaced
 
