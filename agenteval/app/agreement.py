@@ -146,11 +146,10 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
         if stored:
             judges, task = judges or (stored.queue.source_key,), task or stored.queue.task
             notes += [f"labels of the queue {stored.queue.name!r}", *stored.notes]
-        tables, criteria = _from_store(
-            settings.store, judges, task, criteria, notes, unfinished, rubrics
-        )
+        stored_tables = _from_store(settings.store, judges, task, criteria, notes, unfinished)
+        tables, criteria = stored_tables.tables, stored_tables.criteria
+        rubrics = stored_tables.rubrics
     people: dict[str, ScoreTable] = {}
-    known = (*criteria, *item_criteria(rubrics))
     if isinstance(labels, ScoreTable):
         people = {"people": labels}
     elif stored:
@@ -158,8 +157,7 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
     elif labels is not None:
         path = Path(labels)
         chosen = chosen_raters(path, settings.raters, "--rater")
-        people = {r or path.stem: file_table(path, known, rater=r) for r in chosen}
-    people = {name: pooled_labels(table, rubrics) for name, table in people.items()}
+        people = _labels_of(path, chosen, criteria, rubrics)
     tables, people = _placed(tables, people, labels, settings.runs, notes)
     pairs = [
         JudgeAndRater(judge, rater, tuple(agreement_of(table, by_rater, criteria, thresholds)))
@@ -372,7 +370,8 @@ def judge_table(
     else:
         unfinished: list[str] = []
         name = task and Path(task).name
-        tables, rated_criteria = _from_store(store, judges, name, rated_criteria, notes, unfinished)
+        stored = _from_store(store, judges, name, rated_criteria, notes, unfinished)
+        tables, rated_criteria = stored.tables, stored.criteria
         notes += unfinished
     ((name, table),) = tables.items()
     rated = table.present("criterion")
@@ -457,6 +456,27 @@ def _judges_in(
     return [rater for rater in chosen if rater not in people]
 
 
+def _labels_of(
+    path: Path,
+    raters: Sequence[str | None],
+    criteria: Sequence[Criterion],
+    rubrics: Mapping[str, Criterion],
+) -> dict[str, ScoreTable]:
+    """Return the labels of each rater of a file; those of items of rubrics are pooled."""
+    known = (*criteria, *item_criteria(rubrics)) if criteria else ()
+    tables = {rater or path.stem: file_table(path, known, rater=rater) for rater in raters}
+    return {name: pooled_labels(table, rubrics) for name, table in tables.items()}
+
+
+@dataclass(frozen=True)
+class _StoredTables:
+    """Ratings by judge, the criteria they are on, and the rubrics of the runs by name."""
+
+    tables: dict[str, ScoreTable]
+    criteria: tuple[Criterion, ...]
+    rubrics: dict[str, Criterion]
+
+
 def _from_store(
     place: str | Path | Store | None,
     judges: Sequence[str],
@@ -464,10 +484,9 @@ def _from_store(
     known: tuple[Criterion, ...],
     notes: list[str],
     unfinished: list[str],
-    rubrics: dict[str, Criterion],
-) -> tuple[dict[str, ScoreTable], tuple[Criterion, ...]]:
-    """Tables of the judges asked for (default: the latest), and the criteria they rated; `rubrics`
-    gets the rubric of each run by its name."""
+) -> _StoredTables:
+    """Tables of the judges asked for (default: the latest)."""
+    rubrics: dict[str, Criterion] = {}
     tables: dict[str, ScoreTable] = {}
     criteria = {c.id: c for c in known}
     with opened(place, create=False) as store:
@@ -485,7 +504,7 @@ def _from_store(
                 rubrics.update(judge.rubrics)
                 tables[shown] = judge.table(set(rated), judge.newest_runs)
                 unfinished += [f"{shown}: {line}" for line in judge.unfinished]
-    return tables, known or tuple(criteria.values())
+    return _StoredTables(tables, known or tuple(criteria.values()), rubrics)
 
 
 def _rated_alike(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from agenteval.analysis.rubrics import DROP_ITEM, pooled
@@ -17,7 +18,7 @@ from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store
 from agenteval.utility.evaluator import Item, JudgeEvaluator, rubrics_of
 from agenteval.utility.perturb import perturb, rng_for, variant_name
-from agenteval.utility.perturb.items import Similarity, common_words, without_item
+from agenteval.utility.perturb.items import Similarity, common_words, cosines, without_item
 from agenteval.utility.perturb.layout import Unchanged
 from agenteval.utility.verify import CopyFacts
 
@@ -96,14 +97,10 @@ def _without_items(items: Sequence[Item], seed: int, watch: Watch | None) -> Per
     Raises InputError where no run has a rubric.
     """
     similarity: Similarity = common_words
-    try:
+    how = "common words (agenteval[local] has an embedder)"
+    with suppress(ModelUnavailable):
         embedder = make_embedder(None)
-        similarity = lambda statements, sentences: (  # noqa: E731
-            embedder.embed(statements) @ embedder.embed(sentences).T
-        ).astype(np.float64)
-        how = f"the embedder {embedder.name}"
-    except ModelUnavailable:
-        how = "common words (agenteval[local] has an embedder)"
+        similarity, how = cosines(embedder), f"the embedder {embedder.name}"
     changed: list[Item] = []
     unchanged: dict[str, str] = {}
     targets: dict[str, str] = {}

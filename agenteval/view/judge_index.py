@@ -112,11 +112,11 @@ def read_index(store: Store, source_key: str) -> JudgeIndex:
     calls, reading = calls_of(store, source_key), _Reading()
     rated = store.criteria_of(source_key)
     rubrics = store.rubrics_of(source_key, rated)  # all of them are one column
-    column = next(iter(rubrics.values()), "")
+    pooled_key = next(iter(rubrics.values()), "")
     for item, key, status, label, value in every_cell(store, source_key):
         if rated[key].id == RUBRIC and rubrics.get(item) != key:
             continue  # judged by an earlier rubric
-        criterion = column if rated[key].id == RUBRIC else key
+        criterion = pooled_key if rated[key].id == RUBRIC else key
         reading.add(item, criterion, status, label, np.nan if value is None else value)
     reading.flush()
     every = np.concatenate(reading.parts)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from agenteval.models.embeddings import Embedder
 from agenteval.records import Criterion, View
 from agenteval.utility.perturb.changes import FILLERS
 from agenteval.utility.perturb.layout import Edit, Unchanged, apply_edits, read_layout
@@ -69,6 +70,16 @@ def _filler(length: int, order: NDArray[np.int64], first: int) -> str:
             break
         text = longer
     return text
+
+
+def cosines(embedder: Embedder) -> Similarity:
+    """Return the similarity by the vectors of an embedder."""
+
+    def near(statements: Sequence[str], sentences: Sequence[str]) -> NDArray[np.float64]:
+        vectors = embedder.embed(statements) @ embedder.embed(sentences).T
+        return np.asarray(vectors, dtype=np.float64)
+
+    return near
 
 
 def common_words(statements: Sequence[str], sentences: Sequence[str]) -> NDArray[np.float64]:
