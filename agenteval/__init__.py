@@ -67,8 +67,6 @@ if TYPE_CHECKING:
     from agenteval.utility.api import quantify as quantify
     from agenteval.utility.autogen import generate_criteria as generate_criteria
     from agenteval.utility.autogen import quantify_criteria as quantify_criteria
-    from agenteval.utility.rubric_api import apropose_rubrics as apropose_rubrics
-    from agenteval.utility.rubric_api import propose_rubrics as propose_rubrics
     from agenteval.utility.verifier_agent import VerifierAgent as VerifierAgent
     from agenteval.utility.verifying import averify as averify
     from agenteval.utility.verifying import verify as verify
@@ -86,8 +84,6 @@ _HOME = {
     "averify": "agenteval.utility.verifying",
     "perturb": "agenteval.utility.api",
     "propose": "agenteval.utility.api",
-    "apropose_rubrics": "agenteval.utility.rubric_api",
-    "propose_rubrics": "agenteval.utility.rubric_api",
     "quantify": "agenteval.utility.api",
     "verify": "agenteval.utility.verifying",
     # for AutoGen: agents of AgentChat, and the functions of AutoGen 0.2

@@ -9,7 +9,6 @@ from typing import Any
 
 from agenteval.analysis.rating_sources import StoredJudge
 from agenteval.analysis.sampling import By, Sample, draw, named_sample
-from agenteval.analysis.scores import run_names
 from agenteval.errors import InputError
 from agenteval.records import Criterion
 from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
@@ -56,7 +55,7 @@ def drawn_queue(
     """
     keys = _criterion_keys(judge, plan.criteria)
     sample = draw(judge.table(set(keys), judge.newest_runs), n, by=by, seed=seed)
-    names = _names(judge)
+    names = judge.names
     items = {names[key]: key for key in judge.newest_runs}
     drawn = tuple(items[run] for run in sample.weights)
     weights = tuple(sample.weights.values())
@@ -103,7 +102,7 @@ def labelled_queue(store: Store, name: str | None = None) -> LabelledQueue:
         ratings = judge.table(set(by_key), judge.newest_runs)
         items = store.items()
         newest_labels = labels.newest(items=queue.items)
-    names = _names(judge)
+    names = judge.names
     notes: Counter[str] = Counter()
     usable: list[HumanLabel] = []
     builders: dict[str, TableBuilder] = {}
@@ -166,11 +165,6 @@ def _criterion_keys(judge: StoredJudge, ids: Sequence[str]) -> tuple[str, ...]:
             f"the judge did not rate {unknown[0]!r}; it rated: {', '.join(rated)}", "--criterion"
         )
     return tuple(key for key, criterion in newest.items() if not ids or criterion.id in ids)
-
-
-def _names(judge: StoredJudge) -> dict[str, str]:
-    keys = {key for versions in judge.runs.values() for key in versions}
-    return run_names(judge.store.items(), keys)
 
 
 def _unusable(

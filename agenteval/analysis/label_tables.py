@@ -175,7 +175,7 @@ def _calibration(labelled: Sequence[LabelledBy], names: Mapping[str, str]) -> It
     yield table_of(
         _BiasColumns,
         "bias",
-        "Bias by system: does the judge favour a system?",
+        "Bias by system: does the judge favor a system?",
         [
             {**cells, "system": system, "bias": bias}
             for c, cells in calibrations

@@ -96,6 +96,12 @@ class StoredJudge:
         return cls(store, key, source, has_trials, runs, criteria)
 
     @property
+    def names(self) -> dict[str, str]:
+        """Name of every run by its key, see `run_names`."""
+        items = self.store.items()
+        return run_names(items, (key for keys in self.runs.values() for key in keys))
+
+    @property
     def verified(self) -> str:
         """Return a line about the latest `verify` of the judge."""
         stored = self.store.verdict_on(self.key)

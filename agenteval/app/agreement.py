@@ -24,6 +24,7 @@ from agenteval.analysis.rating_sources import StoredJudge, chosen_raters, file_t
 from agenteval.analysis.ratings import with_runs
 from agenteval.analysis.rubrics import item_criteria, pooled, pooled_labels
 from agenteval.analysis.sampling import By, Sample, draw, read_sample
+from agenteval.analysis.scores import run_names
 from agenteval.app.options import AgreementKeywords, AgreementOptions, Ratings
 from agenteval.cli.options import read_options
 from agenteval.cli.running import Watch, opened
@@ -236,9 +237,7 @@ def _stored_labels(labels: Ratings | None, given: AgreementOptions) -> LabelledQ
     except NoStoreYet:
         raise InputError(_NO_LABELS, "--labels") from None
     if not labelled.people:
-        raise InputError(
-            f"there are no labels yet in the queue {labelled.queue.name!r} yet", "--queue"
-        )
+        raise InputError(f"there are no labels in the queue {labelled.queue.name!r} yet", "--queue")
     return labelled
 
 
@@ -297,8 +296,9 @@ def sample_to_label(
 ) -> SampleReport:
     """Draw `n` of the runs rated by a judge, for people to label.
 
-    The ratings are those of the store's latest judge, of `judge`, or of `scores`. `runs` adds their
-    inputs and outputs to the sheet. `by` is explained at `analysis.sampling.draw`.
+    The ratings are those of the store's latest judge, of `judge`, or of `scores`. The sheet has the
+    inputs and outputs of the runs from the store, or from `runs`; ratings in a file have none
+    without `runs`. `by` is explained at `analysis.sampling.draw`.
 
     Returns a report: save it as .csv or .jsonl, have the empty labels filled in, and pass the file
     to `agree`. Raises as `agree`, and InputError when `n` is less than 1.
@@ -312,8 +312,12 @@ def sample_to_label(
     read: Sequence[Run] = ()
     if runs is not None:
         read = read_runs(str(runs)).runs if isinstance(runs, str | Path) else tuple(runs)
-    texts = {run.id: make_view(run) for run in read}
     sample = draw(table, n, by=by, seed=seed)
+    if runs is None and scores is None:
+        texts = _stored_texts(store, judge, task, sample.weights)
+    else:
+        views = {name: make_view(run) for name, run in _by_name(read).items()}
+        texts = {name: (view.problem, view.trajectory) for name, view in views.items()}
     if unrated := len(table.present("run")) - sample.total:
         notes.append(f"{plural(unrated, 'run')} without a rating; they cannot be drawn")
     ids = table.present("criterion")
@@ -321,9 +325,8 @@ def sample_to_label(
     entries = {entry.run: entry for entry in table.entries()}
     sheet = []
     for run, weight in sample.weights.items():
-        view = texts.get(run)
+        problem, text = texts.get(run, (None, None))
         for number, criterion in enumerate(ids):
-            first = number == 0 and view is not None
             sheet.append(
                 {
                     "run": run,
@@ -335,8 +338,8 @@ def sample_to_label(
                     "allowed": levels.get(criterion, ""),
                     "weight": round(weight, 6),
                     "sample": sample.name,
-                    "problem": view.problem if first and view else None,
-                    "text": view.trajectory if first and view else None,
+                    "problem": None if number else problem,
+                    "text": None if number else text,
                 }
             )
     rows = [
@@ -344,12 +347,28 @@ def sample_to_label(
         for run, weight in sample.weights.items()
     ]
     return SampleReport(
-        title=f"to label, of the runs rated by {name} rated: {sample.name}",
+        title=f"runs to label, of those rated by {name}: {sample.name}",
         tables=(table_of(_SampledRun, "sample", "Runs to label", rows, detail=True),),
         notes=tuple(notes),
         sample=sample,
         sheet=tuple(sheet),
     )
+
+
+def _stored_texts(
+    place: str | Path | Store | None, judge: str | None, task: str | None, runs: Iterable[str]
+) -> dict[str, tuple[str, str]]:
+    """Return input and output of runs as a judge of the store saw them, by the name of the run."""
+    with opened(place, create=False) as store, store.snapshot():
+        stored = StoredJudge.find(store, judge, task and Path(task).name)
+        names = stored.names
+        keys = {names[key]: key for key in stored.newest_runs}
+        bodies = dict(store.bodies(keys[run] for run in runs))
+        return {run: _texts_of(bodies[keys[run]]) for run in runs}
+
+
+def _texts_of(body: Mapping[str, Any]) -> tuple[str, str]:
+    return str(body["problem"]), str(body["trajectory"])
 
 
 def judge_table(
@@ -553,8 +572,9 @@ def _placed(
     if place is None:
         return judges, people
     run_list = read_runs(str(place)).runs if isinstance(place, str | Path) else tuple(place)
-    case = {run.id: content_hash(run.input) for run in run_list if run.input}
-    success = {run.id: run.success for run in run_list}
+    named = _by_name(run_list)
+    case = {name: content_hash(run.input) for name, run in named.items() if run.input}
+    success = {name: run.success for name, run in named.items()}
     tables = [*judges.values(), *people.values()]
     if not any(name in success for table in tables for name in table.run.names):
         if runs is None:
@@ -567,3 +587,12 @@ def _placed(
         for tables in (judges, people)
     )
     return judges, people
+
+
+def _by_name(runs: Sequence[Run]) -> dict[str, Run]:
+    """Return runs by the name that tables of ratings have for them (see `run_names`)."""
+    items = {
+        str(number): {"task": "", "system": run.system, "run_id": run.id}
+        for number, run in enumerate(runs)
+    }
+    return {name: runs[int(number)] for number, name in run_names(items, items).items()}

@@ -24,11 +24,11 @@ from agenteval.files import same_file
 from agenteval.models.factory import ChatModel
 from agenteval.models.limits import Budget
 from agenteval.planning.api import plan_test
-from agenteval.readers.tasks import mapping_of
 from agenteval.records import Criterion, Run, Source, Task
 from agenteval.reporting.report import Report
 from agenteval.store import default_path, is_there
 from agenteval.store.rows import case_key
+from agenteval.text import plural
 from agenteval.traces.api import locate
 from agenteval.utility.api import propose, quantify
 from agenteval.utility.criteria_file import find_criteria, has_criteria
@@ -141,8 +141,7 @@ class _Evaluation:
         runs = []
         name = self.file.task if isinstance(self.file.task, str) else ""
         for system, path in self.file.runs.items():
-            mapping = {**mapping_of(name, Path(path)), **(self.file.mapping or {})} or None
-            read = read_run_list(path, name, self.watch, mapping)
+            read = read_run_list(path, name, self.watch, self.file.mapping)
             if not read:
                 raise InputError("there are no runs", path)
             systems_read = sorted({run.system for run in read} - {"unnamed", system})
@@ -213,7 +212,7 @@ class _Evaluation:
 
     def run(self, *, dry_run: bool) -> EvaluationReport:
         """Run the steps in order."""
-        about = f"{self.task.name}: {len(self.runs)} runs, " if self.runs else ""
+        about = f"{self.task.name}: {plural(len(self.runs), 'run')}, " if self.runs else ""
         title = f"{about}{self.file.path}"
         if dry_run:
             return EvaluationReport(title=title, tables=(), estimate=self._estimate())
@@ -438,7 +437,9 @@ class _Evaluation:
             return
         before, after = stored[-1].model_dump(), source.model_dump()
         changed = [name for name in after if before[name] != after[name]]
-        self.watch.note(f"the judge changed ({', '.join(changed)}): {requests} new requests")
+        self.watch.note(
+            f"the judge changed ({', '.join(changed)}): at least {plural(requests, 'new request')}"
+        )
 
 
 def _with_parameters(options: dict[str, Any], name: str) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from agenteval.store.copying import counts
 from agenteval.store.experiments import unfinished_of
 from agenteval.store.export import export_cells, is_probe, results_on_copies, way_of
 from agenteval.store.reply_export import export_replies as replies_of
-from agenteval.text import plural
+from agenteval.text import did_you_mean, plural
 from agenteval.utility.page import MOST_RUNS, utility_page
 from agenteval.utility.page_data import ReportScope, from_ratings, from_store
 from agenteval.utility.reports import ScoreReport, score_report
@@ -180,7 +180,9 @@ def results(
         ratings = [r for r in every if run in (r.run_id, r.run_id.removeprefix(f"{r.system}/"))]
         if not ratings:
             by = f" of {system!r}" if system else ""
-            raise InputError(f"no scores of run {run!r}{by} by this judge", "--run")
+            names = sorted({r.run_id for r in every})
+            hint = did_you_mean(run, names) or f"there are: {', '.join(names[:10])}"
+            raise InputError(f"no scores of run {run!r}{by} by this judge; {hint}", "--run")
         order = {run_key: number for number, run_key in enumerate(opened_store.runs())}
         newest = max(ratings, key=lambda r: order[r.run_key])
         systems = sorted({r.system or "unnamed" for r in ratings})

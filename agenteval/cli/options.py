@@ -227,7 +227,7 @@ class CommonOptions:
         type=list[str] | None,
         convert=read_columns,
         help="Which column or key holds a field, as FIELD=COLUMN,... (input, output, success, "
-        "id, system, reference). Default: the map in task.yaml, then known column names.",
+        "id, system, reference). Others: the map in task.yaml, then known column names.",
         show_default=False,
     )
     seed: int = option(

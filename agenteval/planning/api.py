@@ -42,6 +42,7 @@ from agenteval.records import Run
 from agenteval.reporting.report import Report
 from agenteval.store import Store
 from agenteval.store.experiments import unfinished_trials
+from agenteval.text import plural
 
 if TYPE_CHECKING:
     from agenteval.cli.options import StorePath
@@ -162,7 +163,7 @@ class PlanningCampaign:
                 total += estimate if certain else estimate.uncertain()
                 certain = False
             of = f" of {size} actions" if size else ""
-            about.append(f"{len(cases)} cases{of}; trials to run: {missing}")
+            about.append(f"{plural(len(cases), 'case')}{of}; trials to run: {missing}")
         by_actions = ", ".join(f"{n}: {k}" for n, k in sorted(sizes.items()))
         about.append(f"cases by actions: {by_actions}")
         command = "plan test" if self.threshold is None else "plan capability"

@@ -23,6 +23,7 @@ from agenteval.planning.options import (
     PlanTestOptions,
     SuiteOptions,
 )
+from agenteval.text import plural
 
 if TYPE_CHECKING:
     from agenteval.cli.running import Progress
@@ -103,7 +104,7 @@ def synth(
             sys.stdout.write(json_text(case_line(case)))
         raise typer.Exit(report.exit_code)
     report.write(output)
-    note(f"{count} cases written to {output}")
+    note(f"{plural(count, 'case')} written to {output}")
     report.print(console=out())
     for case in report.cases[:show]:
         _print_case(case)
@@ -116,7 +117,7 @@ def _print_estimate(count: int, settings: SuiteOptions) -> None:
     from agenteval.reporting.estimate import print_estimate
 
     if settings.invent is None:
-        out().print(f"{count} cases; {LOCAL}")
+        out().print(f"{plural(count, 'case')}; {LOCAL}")
     else:
         print_estimate(invention_estimate(settings, settings.invent), out())
 
@@ -201,6 +202,26 @@ def capability(
     with following("planning", "trials") as progress:
         report = plan_capability(**_agent_keywords(settings, limits, progress))
     finish(report, output)
+
+
+@app.command("check")
+@grouped
+def check(
+    plans: Annotated[
+        Path,
+        typer.Argument(help="A plan in PDDL, one step a line, or PlanBench's results (JSON)."),
+    ],
+    output: OutputOptions,
+    domain: Annotated[Path, typer.Option(help="The domain in PDDL.")],
+    problem: Annotated[
+        Path,
+        typer.Option(help="The problem in PDDL; for PlanBench the folder of instance-N.pddl."),
+    ],
+) -> None:
+    """Check plans in PDDL by execution, without a judge. Exits with 1 if a plan is invalid."""
+    from agenteval.planning.pddl_api import check_plans
+
+    finish(check_plans(plans, domain=domain, problem=problem), output)
 
 
 @app.command("report")

@@ -249,6 +249,7 @@ def answer_in(text: str) -> str:
         if len(filled) == 1 and snake(str(filled[0][0])) in OUTPUT:
             return answer_in(text_of(filled[0][1]))
         rows = next((value[key] for key in MESSAGES if key in value), None)
+        rows = [value] if rows is None and role_of(value) == "assistant" else rows
     *_, last = "", *filter(is_answer, _texts(rows, "assistant"))
     return last or (text if says_something(text) and is_answer(text) else "")
 
@@ -268,6 +269,5 @@ def _texts(rows: Any, role: str) -> Iterator[str]:
         parts = Parts()
         parts.add(item.get("content"))
         parts.add(item.get("parts"))
-        text = "\n".join(filter(None, parts.texts))
-        if speaker == role and text.strip():
-            yield text
+        if speaker == role and parts.text.strip():
+            yield parts.text

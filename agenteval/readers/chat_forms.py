@@ -15,6 +15,8 @@ Row = dict[str, Any]
 # Keys of requests and replies that hold messages, or the text of one.
 _ALTERNATIVES = ("choices", "candidates", "generations")
 _LISTS = ("messages", "contents", "input", "history")
+# Items of OpenAI's responses beside messages.
+RESPONSES = ("function_call", "function_call_output", "reasoning")
 _ONE = ("output", "message", "content", "text", "output_text", "prompt")
 
 
@@ -47,8 +49,8 @@ def _of_list(rows: list[Any], role: str) -> list[Row]:
 
 
 def _is_message(item: Row) -> bool:
-    responses = ("message", "function_call", "function_call_output", "reasoning")
-    return role_of(item) is not None or "role" in item or item.get("type") in responses
+    kinds = ("message", *RESPONSES)
+    return role_of(item) is not None or "role" in item or item.get("type") in kinds
 
 
 def _of_object(value: Row, role: str) -> list[Row]:
@@ -61,7 +63,7 @@ def _of_object(value: Row, role: str) -> list[Row]:
         return to_messages(inner, role)
     if "role" in value or role_of(value) is not None:
         return _message(value, role)
-    if value.get("type") in ("function_call", "function_call_output", "reasoning"):
+    if value.get("type") in RESPONSES:
         who = "tool" if value["type"] == "function_call_output" else "assistant"
         return [{"role": who, "content": [part_of(value)]}]
     system = value.get("system") or value.get("instructions")
@@ -103,11 +105,11 @@ def parts_of(content: Any) -> Any:
 
 
 def _is_part(value: Any) -> bool:
-    return isinstance(value, dict) and (
-        "type" in value or not {"text", "toolUse", "toolResult"}.isdisjoint(value)
-    )
+    return isinstance(value, dict) and ("type" in value or not _BEDROCK.isdisjoint(value))
 
 
+_MEDIA = ("image", "document", "video", "audio", "file")
+_BEDROCK = frozenset({"text", "toolUse", "toolResult", "reasoningContent", *_MEDIA})
 _CALLS = ("toolUse", "function_call", "functionCall")
 _RESULTS = ("toolResult", "function_response", "functionResponse")
 
@@ -122,13 +124,22 @@ def part_of(part: Row) -> Row:
         name = str(inner.get("toolName") or inner.get("name") or "")
         return {"type": "tool_call", "id": id, "name": name, "arguments": arguments}
     if kind in ("tool-result", "function_call_output") or any(k in part for k in _RESULTS):
-        result = first_of(inner, "output", "result", "response", "content")
+        result, failed = first_of(inner, "output", "result", "response", "content"), False
         if isinstance(result, dict) and "value" in result and "type" in result:
-            result = result["value"]
-        return {"type": "tool_result", "id": id, "response": result}
+            failed, result = str(result["type"]).startswith("error"), result["value"]
+        failed = failed or inner.get("status") == "error"
+        return {"type": "tool_result", "id": id, "response": result, "is_error": failed}
     if kind == "reasoning" and isinstance(part.get("summary"), list):
         texts = [str(s.get("text", "")) for s in part["summary"] if isinstance(s, dict)]
         return {"type": "reasoning", "text": "\n".join(texts)}
     if kind in ("input_text", "output_text", "summary_text"):
         return {"type": "text", "text": part.get("text")}
-    return {"type": "text", "text": part["text"]} if kind is None and "text" in part else part
+    if kind is None and "text" in part:
+        return {"type": "thinking" if part.get("thought") is True else "text", "text": part["text"]}
+    if kind is None and "reasoningContent" in part:
+        text = first_of(first_of(part["reasoningContent"], "reasoningText"), "text")
+        return {"type": "thinking", "text": text or "[thinking]"}
+    media = next(
+        (name for name in _MEDIA if kind is None and len(part) == 1 and name in part), None
+    )
+    return part if media is None else {"type": media}

@@ -17,14 +17,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agenteval.models.jsonish import is_deeper
-from agenteval.readers.chat_forms import parts_of
+from agenteval.readers.chat_forms import parts_of, to_messages
 from agenteval.readers.fields import Context, words
 from agenteval.readers.loose_json import json_or_none
 from agenteval.readers.messages import ROLES, Parts
 from agenteval.readers.span_usage import COMPLETION, COST, PROMPT, amount, token_count
 from agenteval.readers.spans import RawSpan, insert, text_of, with_lists
 from agenteval.readers.strict_json import decode_arguments
-from agenteval.readers.vendors import unpacked
+from agenteval.readers.vendors import PACKED, unpacked
 from agenteval.records import Message, SpanEvent, ToolCall, ToolSpec, Usage
 from agenteval.records.run import Role, SpanKind
 
@@ -40,7 +40,7 @@ _KINDS: dict[str, SpanKind] = {
     **dict.fromkeys(words("tool retriever execute_tool ai.toolcall retrieval"), "tool"),
     **dict.fromkeys(words("agentic.tool.invocation agentic.mcp.invocation"), "tool"),
     **dict.fromkeys(words("agent invoke_agent create_agent agentic.invocation"), "agent"),
-    **dict.fromkeys(words("agentic.turn agentic.request"), "agent"),
+    **dict.fromkeys(words("agentic.turn agentic.request process_thread_run"), "agent"),
     **dict.fromkeys(words("chain invoke_workflow workflow task span event flow prompt"), "chain"),
     **dict.fromkeys(words("parser embedding embeddings reranker memory guardrail"), "chain"),
     **dict.fromkeys(words("evaluator ai.embed ai.embedmany agentic.delegation"), "chain"),
@@ -77,6 +77,7 @@ _OUTPUT = words("""
 _TOOL = words("""
     tool.name gen_ai.tool.name tool_call.function.name ai.toolCall.name
 """)
+_TOOL_STATUS = ("gen_ai.tool.status", "tool.status")
 _NO_TEXT = ("N/A", "{}", "<not serializable>")  # how ADK writes that there is none
 _PARAMETERS = "llm.invocation_parameters"
 _LIMIT = words("""
@@ -89,16 +90,17 @@ _LIMIT_NAMES = words("""
 """)
 _FINISH = words("""
     llm.finish_reason gen_ai.response.finish_reasons gen_ai.response.finish_reason
-    ai.response.finishReason
+    ai.response.finishReason ai.finishReason
 """)
 _FINISH_KEYS = ("finish_reason", "stop_reason", "finishReason")
 _SENT = ("llm.input_messages", "gen_ai.input.messages", "gen_ai.prompt")
 _ANSWERED = ("llm.output_messages", "gen_ai.output.messages", "gen_ai.completion")
 _INSTRUCTIONS = "gen_ai.system_instructions"
 _TOOLS = ("llm.tools", "gen_ai.tool.definitions")
-_TREE = re.compile(
-    rf"({'|'.join(map(re.escape, (*_SENT, *_ANSWERED, _INSTRUCTIONS, *_TOOLS)))})(?:\.|$)"
-)
+_TALK = (*_SENT, *_ANSWERED, _INSTRUCTIONS, *_TOOLS)
+_STRUCTURED = (*_INPUT, *_OUTPUT, *PACKED)  # texts, or values of any depth
+_TREE = re.compile(rf"({'|'.join(map(re.escape, (*_TALK, *_STRUCTURED)))})(?:\.|$)")
+_MESSAGE_KEYS = frozenset(words("role content contents parts message tool_calls function_call"))
 # Roles of smolagents, in addition to those of message lists.
 _MORE_ROLES: dict[str, Role] = {"tool-response": "tool", "tool-call": "assistant"}
 
@@ -169,6 +171,7 @@ class _SpanReader:
             else:
                 insert(nested, path, value)
         self.trees = {key: with_lists(value, 1) for key, value in nested.items()}
+        self.single |= {key: self.trees.pop(key) for key in _STRUCTURED if key in self.trees}
         self.events, trees = unpacked(self.single, raw.events)
         for key, rows in trees.items():
             self.trees.setdefault(key, rows)
@@ -188,14 +191,17 @@ class _SpanReader:
         if kind == "tool" and not tools:  # some write arguments and result as messages
             for name, messages in ((_INPUT[0], self.sent), (_OUTPUT[0], self.answered)):
                 if messages and self._name_of(name) is None:
-                    self.single[name] = messages[-1].content
+                    arguments = [text_of(call.arguments) for call in messages[-1].tool_calls]
+                    self.single[name] = messages[-1].content or "\n".join(arguments)
             self.sent, self.answered = [], []
         if self.sent or self.answered or tools:
             fields["messages"], fields["reply"] = tuple(self.sent), tuple(self.answered)
             fields["tools"] = tools
         fields |= self._input_and_output(kind)
         if kind == "tool":
-            name = self._take(*_TOOL)
+            if self._peek(*_TOOL_STATUS) == "error":
+                self.raw.status = "error"
+            name = self._take(*_TOOL) or self._peek("traceloop.entity.name")
             fields["tool"] = name if isinstance(name, str) else self.raw.name or None
         if kind == "llm":
             model = self._take(*_MODEL)
@@ -254,7 +260,9 @@ class _SpanReader:
             if first in _KINDS:
                 return _KINDS[first]
         kind = self.raw.kind
-        if kind.lower() not in _KINDS and kind not in ("", "INTERNAL", "UNSPECIFIED", "0", "1"):
+        if kind in ("", "INTERNAL", "UNSPECIFIED", "0", "1", "SPAN", "LOG"):
+            return None
+        if kind.lower() not in _KINDS:
             self.single.setdefault("span_kind", kind)
         return _KINDS.get(kind.lower())
 
@@ -275,10 +283,10 @@ class _SpanReader:
         for name in (*_INPUT, *_OUTPUT):
             if name.startswith("gcp.") and self.single.get(name) in _NO_TEXT:
                 del self.single[name]
-        input = self._take(*_INPUT)
+        input = self._take_value(*_INPUT)
         if input is None and kind == "tool":  # some write the arguments there, some the signature
             input = self._peek("tool_call.function.arguments", "tool.parameters")
-        output = self._take(*_OUTPUT)
+        output = self._take_value(*_OUTPUT)
         log = self._peek("logs")  # a decorated function writes its arguments and result in a log
         first = log[0] if isinstance(log, list) and log else None
         body = first.get("body") if isinstance(first, dict) else None
@@ -288,6 +296,13 @@ class _SpanReader:
             output = body.pop("function.output", None) if output is None else output
             self.single["logs"] = [{**first, "body": body}, *log[1:]]
         return {"input": text_of(input), "output": text_of(output)}
+
+    def _take_value(self, *names: str) -> Any:
+        """Return and remove a value; a text in JSON, as most tools write one, becomes the text."""
+        name, value = self._name_of(*names), self._take(*names)
+        quoted = isinstance(value, str) and value[:1] == '"' and name not in (_INPUT[0], _OUTPUT[0])
+        decoded = json_or_none(value) if quoted else None
+        return decoded if isinstance(decoded, str) else value
 
     def _usage(self) -> Usage | None:
         prompt, completion = self._count(*PROMPT), self._count(*COMPLETION)
@@ -372,7 +387,7 @@ class _SpanReader:
         body = _body(event) if event.name.startswith("gen_ai.") else None
         if body is None:
             return False
-        trees: tuple[str, ...] = ("gen_ai.input.messages", "gen_ai.output.messages")
+        trees: tuple[str, ...] = ("gen_ai.input.messages", "gen_ai.output.messages", _INSTRUCTIONS)
         if "content.prompt" in event.name or "content.completion" in event.name:
             trees = ("gen_ai.prompt", "gen_ai.completion")
         role = event.name.removeprefix("gen_ai.").removesuffix(".message")
@@ -396,6 +411,8 @@ class _SpanReader:
         """
         if isinstance(value, str):
             value = json_or_none(value)
+        if isinstance(value, dict) and _MESSAGE_KEYS.isdisjoint(value):  # a request or a reply
+            value = to_messages(value, default)
         rows = value if isinstance(value, list) else [value]
         if not any(isinstance(item, dict) for item in rows):
             texts = [text for text in rows if isinstance(text, str) and isinstance(value, list)]
@@ -412,14 +429,13 @@ class _SpanReader:
     def _message(self, item: dict[str, Any], default: Role) -> list[Message]:
         parts = Parts()
         for key in ("content", "contents", "parts"):
-            value = item.get(key)
+            value = parts_of(item.get(key)) if isinstance(item.get(key), str) else item.get(key)
             for part in value if isinstance(value, list) else [value]:
                 inner = part.get("message_content") if isinstance(part, dict) else None
                 parts.add(inner if isinstance(inner, dict) else part)
-        texts = [text for text in parts.texts if text]
+        text = parts.text
         for key in ("refusal", "reasoning_content"):
-            if not texts and isinstance(item.get(key), str):
-                texts.append(item[key])
+            text = text or _filled_text(item.get(key)) or ""
         calls = parts.calls + _calls(item.get("tool_calls")) + _calls(item.get("function_call"))
         legacy = item.get("function_call_name")
         if isinstance(legacy, str):
@@ -427,18 +443,19 @@ class _SpanReader:
             calls.append(ToolCall(name=legacy, arguments=arguments))
         role = self._role(item.get("role"), default)
         results = [self.pool.intern(result) for result in parts.results]
-        if results and not texts and not calls:
+        if results and not text and not calls:
             return results
+        thoughts = [Message(role=role, content=thought) for thought in parts.thoughts_before_text]
         message = Message(
             role=role,
-            content="\n".join(texts),
+            content=text,
             tool_calls=tuple(calls),
             name=_filled_text(item.get("name")),
             tool_call_id=_filled_text(item.get("tool_call_id", item.get("id")))
             if role == "tool"
             else None,
         )
-        return [*results, self.pool.intern(message)]
+        return [*results, *map(self.pool.intern, (*thoughts, message))]
 
     def _role(self, value: Any, default: Role) -> Role:
         notes, place = self.context.notes, self.context.place

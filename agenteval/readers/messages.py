@@ -32,6 +32,7 @@ _PLACEHOLDERS = {
     **dict.fromkeys(words("file input_file document"), "[file]"),
     **dict.fromkeys(words("video video_url"), "[video]"),
 }
+_THOUGHTS = ("reasoning", "thinking")
 _USERS = frozenset({"user", "human", "user_proxy"})
 _CHUNK = "ModelClientStreamingChunkEvent"
 # Texts of agents that are steps on the way, never the answer.
@@ -163,16 +164,17 @@ def _message_parts(item: dict[str, Any], where: str, place: str) -> Parts:
 
 
 def _messages_of(item: dict[str, Any], role: Role, parts: Parts) -> list[Message]:
-    if not parts.texts and not parts.calls and parts.results:
+    if not parts.text and not parts.calls and parts.results:
         return parts.results
     message = Message(
         role=role,
-        content="\n".join(filter(None, parts.texts)),
+        content=parts.text,
         name=_text_or_none(item.get("name")),
         tool_calls=tuple(parts.calls),
         tool_call_id=_text_or_none(item.get("tool_call_id")),
     )
-    return [*parts.results, message]
+    thought = [Message(role=role, content=text) for text in parts.thoughts_before_text]
+    return [*parts.results, *thought, message]
 
 
 def tool_call(item: dict[str, Any], where: str, place: str, *, parse: bool) -> ToolCall:
@@ -199,14 +201,26 @@ class Parts:
     """Content of a message taken apart: texts, and the calls or results inside it.
 
     Objects that are shown as JSON are among the texts, and as values in `objects` (those of
-    results in `result_objects`).
+    results in `result_objects`). Thoughts are no part of an answer: they are its text only where
+    there is no other.
     """
 
     texts: list[str] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
     results: list[Message] = field(default_factory=list)
     objects: list[Any] = field(default_factory=list)
     result_objects: list[Any] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """The texts, or the thoughts where there are none."""
+        return "\n".join(filter(None, self.texts)) or "\n".join(filter(None, self.thoughts))
+
+    @property
+    def thoughts_before_text(self) -> list[str]:
+        """The thoughts that `text` leaves out."""
+        return [thought for thought in self.thoughts if thought] if any(self.texts) else []
 
     def add(self, value: Any) -> None:
         """Add a content value: text, null, a part, or a list of parts."""
@@ -232,7 +246,8 @@ class Parts:
         elif isinstance(kind, str) and kind in _PLACEHOLDERS:
             self.texts.append(_PLACEHOLDERS[kind])
         elif (text := _part_text(part)) is not None:
-            self.texts.append(text)
+            is_thought = kind in _THOUGHTS or part.get("thought") is True
+            (self.thoughts if is_thought else self.texts).append(text)
         elif isinstance(kind, str):  # the judge sees that something was here
             self.texts.append(f"[{kind}]")
         else:
@@ -241,10 +256,10 @@ class Parts:
 
 
 def _part_text(part: dict[str, Any]) -> str | None:
-    if "type" not in part and len(part) > 1:  # an object of the system, not a part
+    if "type" not in part and len(part) > 1 and "thought" not in part:  # an object of the system
         return None
     keys: tuple[str, ...] = ("text", "refusal", "thinking", "reasoning")
-    if part.get("type") in ("text", "reasoning"):
+    if part.get("type") in ("text", *_THOUGHTS):
         keys = ("content", *keys)
     return next((part[k] for k in keys if isinstance(part.get(k), str)), None)
 

@@ -287,6 +287,7 @@ def swe_agent(row: dict[str, Any], _place: str) -> dict[str, Any]:
     """Return the record of a trajectory of SWE-agent or mini-swe-agent, without demonstrations."""
     info = row["info"] if isinstance(row["info"], dict) else {}
     rows = [m for m in _dicts(row.get("messages") or row.get("history")) if not m.get("is_demo")]
+    rows = [m for m in rows if m.get("role") != "exit"]
     begun = next((i for i, m in enumerate(rows) if m.get("role") == "assistant"), len(rows))
     messages = [  # what is observed before the agent begins is its task
         {**m, "role": "tool"} if m.get("message_type") == "observation" and i > begun else m
@@ -302,9 +303,10 @@ def swe_agent(row: dict[str, Any], _place: str) -> dict[str, Any]:
         system = model.get("name") or model.get("model_name")
     except (AttributeError, ValueError):
         system = None
+    ended = {"output", "submission", "exit_status"} & info.keys()
     return {
         "messages": messages,
-        "output": info.get("submission"),
+        **({"output": info.get("submission")} if ended else {}),
         "system": system,
         "status": info.get("exit_status"),
         "instance_id": row.get("instance_id"),

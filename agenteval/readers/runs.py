@@ -34,7 +34,7 @@ from agenteval.readers.source_files import (
 from agenteval.readers.span_usage import without_models
 from agenteval.readers.spans import is_trace
 from agenteval.readers.strict_json import Item, Notes
-from agenteval.readers.table_files import check_mapping, file_items, mapped
+from agenteval.readers.table_files import Columns, file_items, mapped
 from agenteval.readers.tasks import mapping_of
 from agenteval.records import Run, RunFailure
 
@@ -43,9 +43,6 @@ _TRACE_KEYS = re.compile(
     rb'"(?:resource_?[sS]pans|scope_?[sS]pans|child_?[sS]pans|(?:context\.|parent_?)?[sS]pan_?[iI][dD])"'
     rb"\s*:"
 )
-# Words in the keys of every trace; an object without any of them need not be examined further.
-_OF_TRACES = ("span", "trace", "attributes", "batches", "context", "unixnano")
-_OF_TRACES_ELSEWHERE = ("observation", "run_type", "patch", "data")
 _OF_RECORDINGS = frozenset({"key", "run", "repeat", "attempt", "role", "reply", "text"})
 _PIPE = Path("-")
 
@@ -58,8 +55,8 @@ def read_runs(
     Files contain JSON or JSON Lines in UTF-8, or a table (CSV, TSV, Parquet, Arrow); the content of
     each record determines its format (see `formats`). A file of traces gives one run per trace (see
     `traces`), a log of another tool one per sample (see `logs`). `task` is assigned to runs that do
-    not name one. `mapping` assigns columns (or keys) to fields; by default the `map` in task.yaml,
-    which may also be in the folder of the file.
+    not name one. `mapping` assigns columns (or keys) to fields, in addition to the `map` in
+    task.yaml, which may also be in the folder of the file.
 
     The id of a run is its own (`id`, `run_id`, ...). Otherwise it is the path relative to the
     folder without suffix (the stem for a single file), followed by ":" and the number of the line
@@ -69,15 +66,15 @@ def read_runs(
     Runs with the same input are one case. Inputs that differ only in surrounding whitespace are two
     cases, with a warning.
 
-    Raises InputError with file and line for files that cannot be read, two runs with the same id, a
-    line from a recording of replies, and input without any run. In a folder or pattern, files of
-    other kinds are listed in `skipped` instead, as are files whose first value is not a run and
-    logs without a readable sample; broken files and recordings are errors.
+    Raises InputError with file and line for files that cannot be read, two runs of a system with
+    the same id, a line from a recording of replies, and input without any run. In a folder or
+    pattern, files of other kinds are listed in `skipped` instead, as are files whose first value is
+    not a run and logs without a readable sample; broken files and recordings are errors.
     """
     piped = SourceFiles([SourceFile(_PIPE, "stdin")], [], single=True)
     sources = piped if str(source) == "-" else find(source)
-    columns = mapping_of(task, Path(source)) if mapping is None else mapping
-    reader = _RunReader(task, sources.single, columns, for_task=mapping is None)
+    columns = Columns(dict(mapping or {}), mapping_of(task, Path(source)))
+    reader = _RunReader(task, sources.single, columns)
     with collector_paused():
         for file in sources.files:
             reason = reader.read(file)
@@ -103,16 +100,14 @@ class _PlacedRun:
 
 @dataclass
 class _RunReader:
-    """Collects the runs of several files. `single` says that the user named one file, `for_task`
-    that the mapping is the task's, so some files may lack its columns."""
+    """Collects the runs of several files. `single` says that the user named one file."""
 
     task: str
     single: bool
-    mapping: Mapping[str, str]
-    for_task: bool
+    columns: Columns
     notes: Notes = field(default_factory=Notes)
     runs: list[Run] = field(default_factory=list)
-    places: dict[str, str] = field(default_factory=dict)  # id -> where it was read
+    places: dict[tuple[str, str], str] = field(default_factory=dict)  # (system, id) -> file:line
 
     def read(self, file: SourceFile) -> str | None:
         """Read one file; returns a reason when it holds no runs."""
@@ -132,10 +127,9 @@ class _RunReader:
         items = chain(head, items)
         if (form := session_format([item.value for item in head], of_runs=True)) is not None:
             return self._sessions(form, items, file)
-        notes = self.notes if self.for_task else None
-        check_mapping(first.value, self.mapping, first.place, notes)
-        if not (_may_be_trace(first.value) and is_trace(first.value)):
-            return self._records(items, file, self.mapping)
+        mapping = self.columns.of(first.value, first.place, self.notes)
+        if not is_trace(first.value):
+            return self._records(items, file, mapping)
         # A trace that standard input or the beginning of the file does not reveal.
         display = "standard input" if file.path == _PIPE else str(file.path)
         spans = traces.runs_of(items, file.name, display, self.task, self.notes)
@@ -156,7 +150,7 @@ class _RunReader:
             first = list(islice(records, 1))
         except InputError as error:  # an empty log, another version, a broken archive
             return self._reason(error)
-        return self._records(chain(first, records), file, {} if self.for_task else self.mapping)
+        return self._records(chain(first, records), file, self.columns.named)
 
     def _reason(self, error: InputError) -> str:
         """Return why a file is skipped; raises the error for a file that the user named."""
@@ -170,10 +164,11 @@ class _RunReader:
         for item in runs:
             if item.run.spans and not item.run.output and (warning := without_models(item.run)):
                 self.notes.add(warning, item.place)
-            if item.run.id in self.places:
-                first = self.places[item.run.id]
+            key = item.run.system, item.run.id
+            if key in self.places:
+                first = self.places[key]
                 raise InputError(f"the id {item.run.id!r} was already used at {first}", item.place)
-            self.places[item.run.id] = item.place
+            self.places[key] = item.place
             if len(self.runs) >= MOST_RUNS:
                 raise InputError(f"more than {MOST_RUNS:,} runs", item.place)
             self.runs.append(item.run)
@@ -256,16 +251,7 @@ class _RunReader:
                     f"the input differs from that of run {other.id!r} in white space around it "
                     "only; they count as two cases"
                 )
-                self.notes.add(text, self.places[run.id])
-
-
-def _may_be_trace(value: Any) -> bool:
-    """False when no key of the (first) object is one of traces."""
-    while isinstance(value, list) and value:
-        value = value[0]
-    return isinstance(value, dict) and any(
-        word in key.lower() for key in value for word in (*_OF_TRACES, *_OF_TRACES_ELSEWHERE)
-    )
+                self.notes.add(text, self.places[run.system, run.id])
 
 
 def _numbered(items: Iterator[Item]) -> Rows:

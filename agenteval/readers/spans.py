@@ -34,18 +34,21 @@ _PARENT = ("parentspanid", "parentid", "parent")
 _NAME = ("name", "spanname", "operationname")
 _ATTRIBUTES = ("attributes", "spanattributes")
 _CHILDREN = ("childspans", "children")
-_START = ("starttime", "timestamp", "start")
-_END = ("endtime", "end")
-_STATUS = ("statuscode", "status")
+_START = ("starttime", "timestamp", "start", "starttimestamp")
+_END = ("endtime", "end", "endtimestamp")
+_STATUS = ("statuscode", "status", "otelstatuscode")
+_MESSAGE = ("statusmessage", "otelstatusmessage")
+_EVENTS = ("events", "otelevents")
+_RESOURCE = ("resource", "resourceattributes", "otelresourceattributes")
 _DURATIONS = {"durationms": 1e3, "durationns": 1e9, "durationnano": 1e9, "durationnanos": 1e9}
 _KNOWN = frozenset(
     (*_ID, *_PARENT, *_NAME, *_ATTRIBUTES, *_CHILDREN, *_START, *_END, *_STATUS, *_DURATIONS)
 ) | {
-    *words("traceid resource resourceattributes statusmessage events context starttimeunixnano"),
-    *words("endtimeunixnano duration spankind kind"),
+    *(*_MESSAGE, *_EVENTS, *_RESOURCE),
+    *words("traceid context starttimeunixnano endtimeunixnano duration spankind kind"),
 }
 _GROUPS = ("resourcespans", "scopespans", "instrumentationlibraryspans", "batches")
-_LISTS = (*_GROUPS, "traces", "data")
+_LISTS = (*_GROUPS, "traces", "data", "runs", "rows")
 _SPAN = frozenset({"spanid", "parentspanid", "childspans", "starttimeunixnano"})
 # A trace id is also the name of a run in some logs, so it needs one of these beside it.
 _BESIDE_TRACE = frozenset({"attributes", "spanattributes", "parentid", "spanname", "spankind"})
@@ -225,7 +228,7 @@ def _pick(names: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
 def _raw_span(value: Mapping[str, Any], names: Mapping[str, Any]) -> RawSpan:
     """Return the span of an object; `names` are its plain keys."""
     start = _time(names, "starttimeunixnano", _START)
-    code, message = _pick(names, _STATUS), names.get("statusmessage")
+    code, message = _pick(names, _STATUS), _pick(names, _MESSAGE)
     if isinstance(code, dict):
         inner = _plain_keys(code)
         message = _pick(inner, ("message", "description", "statusmessage")) or message
@@ -242,7 +245,7 @@ def _raw_span(value: Mapping[str, Any], names: Mapping[str, Any]) -> RawSpan:
         end=_end(names, start),
         status="error" if status in ("ERROR", "2") else "ok" if status in ("OK", "1") else "unset",
         message=text_of(message),
-        events=list(_events(names.get("events"))),
+        events=list(_events(_pick(names, _EVENTS))),
         attributes=_span_attributes(value, names),
         resource=_resource(names),
     )
@@ -250,7 +253,7 @@ def _raw_span(value: Mapping[str, Any], names: Mapping[str, Any]) -> RawSpan:
 
 def _resource(names: Mapping[str, Any]) -> dict[str, Any]:
     """Return the flat resource attributes of a span or of a group of spans."""
-    value = _pick(names, ("resource", "resourceattributes"))
+    value = _pick(names, _RESOURCE)
     if isinstance(value, dict) and isinstance(value.get("attributes"), (dict, list)):
         value = value["attributes"]
     return attributes_of(value)
@@ -352,8 +355,8 @@ def _events(value: Any) -> Iterator[SpanEvent]:
     for item in value if isinstance(value, list) else []:
         if isinstance(item, dict):
             names = _plain_keys(item)
-            name = names.get("name")
-            at = _time(names, "timeunixnano", ("timestamp", "time"))
+            name = _pick(names, ("name", "eventname"))
+            at = _time(names, "timeunixnano", ("timestamp", "time", "eventtimestamp"))
             attributes = attributes_of(names.get("attributes"))
             name = name if isinstance(name, str) else ""
             yield SpanEvent(name=name, at=at, attributes=attributes)
@@ -376,9 +379,13 @@ def is_trace(value: Any) -> bool:
     spans = names.get("spans")
     if isinstance(spans, list):
         has_answer = any(snake(key) in _EVIDENCE for key in value if len(key) <= _LONGEST_KEY)
-        return not has_answer and any(
-            isinstance(span, dict) and _is_span(_plain_keys(span)) for span in spans[:20]
-        )
+        found = [_plain_keys(span) for span in spans[:20] if isinstance(span, dict)]
+        return any("spanid" in names or (not has_answer and _is_span(names)) for names in found)
+    first = next(
+        (names[key][0] for key in _LISTS if isinstance(names.get(key), list) and names[key]), None
+    )
+    if isinstance(first, dict) and (_is_span(_plain_keys(first)) or is_observed(first)):
+        return True
     inner = next((names[k] for k in ("trace", "data") if isinstance(names.get(k), dict)), None)
     if inner is not None:
         return is_trace(inner)
@@ -433,7 +440,7 @@ class Walker:
             if isinstance(item, list):
                 stack.extend((inner, enclosing) for inner in reversed(item))
                 continue
-            item = translated(item) if isinstance(item, dict) else item
+            item = translated(item, context.place) if isinstance(item, dict) else item
             names = _plain_keys(item) if isinstance(item, dict) else {}
             inside = _inside(names, enclosing)
             if not inside and names and not _is_span(names) and _is_named(item):

@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
@@ -232,23 +233,31 @@ def mapped(record: Any, mapping: Mapping[str, str]) -> Any:
     return {columns.get(key) or renamed.get(key, key): value for key, value in record.items()}
 
 
-def check_mapping(
-    record: Any, mapping: Mapping[str, str], place: str, notes: Notes | None = None
-) -> None:
-    """Raise InputError for a column of the mapping that the first record lacks.
+@dataclass(frozen=True)
+class Columns:
+    """Columns by field: those that the user `named`, and those of the task for the other fields."""
 
-    With `notes`, when the mapping is the task's and the file may be another, only input, output and
-    messages are required; a missing other column is a warning.
-    """
-    if not mapping or not isinstance(record, dict):
-        return
-    for name, column in mapping.items():
-        if column in record:
-            continue
-        problem = f"there is no column {column!r} for {name}; there are {', '.join([*record][:20])}"
-        if notes is None or name in ("input", "output", "messages"):
-            raise InputError(problem, place)
-        notes.add(problem, place)
+    named: Mapping[str, str]
+    of_task: Mapping[str, str]
+
+    def of(self, record: Any, place: str, notes: Notes) -> dict[str, str]:
+        """Return the column of each field for the records of a file, of which this is the first.
+
+        Raises InputError for a missing column, except that the file may lack columns of the task
+        for fields other than input, output and messages: that is noted.
+        """
+        mapping = {**self.of_task, **self.named}
+        if not isinstance(record, dict):
+            return mapping
+        for name, column in mapping.items():
+            if column in record:
+                continue
+            listed = ", ".join([*record][:20])
+            problem = f"there is no column {column!r} for {name}; there are {listed}"
+            if name in self.named or name in ("input", "output", "messages"):
+                raise InputError(problem, place)
+            notes.add(problem, place)
+        return mapping
 
 
 def guess_mapping(

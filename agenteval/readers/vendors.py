@@ -68,6 +68,23 @@ def _json(single: _Attributes, name: str) -> Any:
     return decoded
 
 
+def _decoded(value: Any) -> Any:
+    """Return the value of a JSON text; any other value as it is."""
+    decoded = json_or_none(value) if isinstance(value, str) else None
+    return value if decoded is None else decoded
+
+
+def usage_inside(answered: Any) -> Any:
+    """Return the tokens inside what a model answered, as OpenAI and LangChain write them."""
+    stated = first_of(answered, "usage", "usage_metadata")
+    stated = stated or first_of(first_of(answered, "llm_output"), "token_usage")
+    inner = first_of(answered, "generations")
+    while isinstance(inner, list) and inner:
+        inner = inner[0]
+    message = first_of(inner, "message")
+    return stated or first_of(first_of(message, "kwargs") or message, "usage_metadata")
+
+
 def _state(single: _Attributes, figures: Iterable[tuple[str, Any]]) -> None:
     """Add figures under names that are not there yet."""
     for name, value in figures:
@@ -86,6 +103,10 @@ def _usage(single: _Attributes, usage: Any) -> None:
 
 
 def _vercel(single: _Attributes, messages: dict[str, list[_Attributes]]) -> None:
+    for name in [name for name in single if name.startswith("ai.result.")]:  # before version 4
+        single.setdefault(name.replace("result", "response", 1), single.pop(name))
+    tools = single.pop("ai.prompt.tools", None)
+    messages["gen_ai.tool.definitions"] = list(map(_decoded, _items(tools)))
     prompt_key = next((n for n in ("ai.prompt.messages", "ai.prompt") if n in single), None)
     if prompt_key is not None:
         messages[_SENT] = to_messages(single.pop(prompt_key), "user")
@@ -93,7 +114,7 @@ def _vercel(single: _Attributes, messages: dict[str, list[_Attributes]]) -> None
     calls = _json(single, "ai.response.toolCalls")
     content: list[Any] = [{"type": "text", "text": text}] if text else []
     for call in calls if isinstance(calls, list) else ():
-        content.append({"type": "tool-call", **call} if isinstance(call, dict) else call)
+        content.append({**call, "type": "tool-call"} if isinstance(call, dict) else call)
     if content:
         messages[_ANSWERED] = to_messages({"role": "assistant", "content": content}, "assistant")
 
@@ -113,16 +134,28 @@ def _mlflow(single: _Attributes, messages: dict[str, list[_Attributes]]) -> None
     _usage(single, usage)
     _state(single, [(_COST, first_of(cost, "total_cost", "total"))])
     for name in ("mlflow.llm.model", "mlflow.spanInputs", "mlflow.spanOutputs"):
-        decoded = json_or_none(single[name]) if isinstance(single.get(name), str) else None
+        decoded = _decoded(single.get(name))
         if isinstance(decoded, str):
             single[name] = decoded
+        if decoded == "null":
+            del single[name]
     if str(single.get("mlflow.spanType")).strip('"') in ("CHAT_MODEL", "LLM"):
+        answered = _decoded(single.get("mlflow.spanOutputs"))
+        _usage(single, usage_inside(answered))
+        model = first_of(_decoded(single.get("mlflow.spanInputs")), "model")
+        _state(single, [(_MODEL, first_of(answered, "model") or model)])
         _exchange(single, messages, "mlflow.spanInputs", "mlflow.spanOutputs")
 
 
 def _langfuse(single: _Attributes, messages: dict[str, list[_Attributes]]) -> None:
     kind = "langfuse.observation."
-    _usage(single, _json(single, f"{kind}usage_details"))
+    usage = _json(single, f"{kind}usage_details")
+    if isinstance(usage, dict):  # as its viewer adds them: cached and audio tokens are keys too
+        for side in ("input", "output"):
+            counts = [n for key, n in usage.items() if key.startswith(side) and type(n) is int]
+            usage = {**usage, side: sum(counts)} if counts else usage
+        usage = {k: n for k, n in usage.items() if k not in ("input_tokens", "output_tokens")}
+    _usage(single, usage)
     _state(single, [(_COST, first_of(_json(single, f"{kind}cost_details"), "total"))])
     if str(single.get(f"{kind}type")).lower() == "generation":
         _exchange(single, messages, f"{kind}input", f"{kind}output")
@@ -153,6 +186,8 @@ def _pydantic(single: _Attributes, messages: dict[str, list[_Attributes]]) -> No
 
 
 _PYDANTIC = ("events", "all_messages_events", "pydantic_ai.all_messages")
+# Names whose values may be structured.
+PACKED = (*_PYDANTIC, "gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response")
 _UNPACK: dict[str, Callable[[_Attributes, dict[str, list[_Attributes]]], None]] = {
     **dict.fromkeys(("ai.operationId", "ai.model.id"), _vercel),
     "gcp.vertex.agent.llm_request": _adk,

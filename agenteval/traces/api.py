@@ -70,8 +70,10 @@ from agenteval.traces.score import Scoring
 from agenteval.traces.score_tables import score_tables
 from agenteval.traces.tables import FinderFindings, finding_tables, stats_tables, trace_stats
 from agenteval.traces.taxonomy import Taxonomy
+from agenteval.traces.whole import WholeTraceFinder
 
 StorePath = str | Path | Store | None
+Judge = Locator | WholeTraceFinder
 _MAX_CONCURRENCY = 8  # traces in memory
 _EXCERPTS = "only the stored excerpts were searched; give the trace files to search their full text"
 _FIELDS = {"span", "category", "impact", "description", "evidence", "confidence", "source"}
@@ -170,7 +172,7 @@ class _Location:
     """A finder over traces, into a store."""
 
     cases: list[TraceCase]
-    finder: DetectorsFinder | Locator
+    finder: DetectorsFinder | Judge
     taxonomy: Taxonomy
     limits: Limits
     options: LocateOptions
@@ -188,15 +190,15 @@ class _Location:
             except asyncio.CancelledError:
                 raise Stopped(self._report(store, None)) from None
             finally:
-                if isinstance(self.finder, Locator):
+                if isinstance(self.finder, Judge):
                     await self.finder.client.close()
             return self._report(store, result)
 
     def _experiment(self, store: Store) -> Experiment[TraceCase]:
         # rules compute: more at once would only hold more traces in memory
-        parallel = isinstance(self.finder, Locator) or self.executor.distributed
+        parallel = isinstance(self.finder, Judge) or self.executor.distributed
         concurrency = min(self.limits.concurrency, _MAX_CONCURRENCY) if parallel else 1
-        if isinstance(self.finder, Locator):
+        if isinstance(self.finder, Judge):
             client = self.finder.client
             client.cache, client.secret, client.budget = store, store.secret, self._budget(store)
         return Experiment(
@@ -223,7 +225,7 @@ class _Location:
             f"finder: {self.finder.name}",
             f"traces: {len(self.cases)}, of them to examine: {len(pending)}",
         ]
-        if isinstance(self.finder, Locator):
+        if isinstance(self.finder, Judge):
             about += withheld_line(self.cases)
             about += self.finder.size_lines([unit.content.load() for unit in pending])
         else:
@@ -275,11 +277,13 @@ class _Location:
 async def alocate(traces: Traces, **options: Unpack[LocateKeywords]) -> FindingsReport:
     """Find errors in traces with a model, or only with rules (`detectors_only`).
 
-    `mode` is one question for each area of errors, or one for all ("broad"). `context` and
-    `reply_tokens` are the limits of the model (None: the window of a well-known one, else 8,192),
-    and `budget` is the maximum number of tokens of a condensed trace. Each part is judged `repeats`
-    times. `quotes` is where quoted words must occur (see `Quotes`). `hints` adds the findings of
-    rules to the prompts, `with_reference` the gold answers in spans, which are withheld otherwise.
+    `mode` is one question for each area of errors, or one for all ("broad"), about the parts of a
+    trace, or one request with the whole trace, which takes the place of condensing, quotes, hints
+    and repeats ("whole"; a trace longer than the context fails). `context` and `reply_tokens` are
+    the limits of the model (None: the window of a well-known one, else 8,192), and `budget` is the
+    maximum number of tokens of a condensed trace. Each part is judged `repeats` times. `quotes` is
+    where quoted words must occur (see `Quotes`). `hints` adds the findings of rules to the prompts,
+    `with_reference` the gold answers in spans, which are withheld otherwise.
 
     `limit` selects the first traces, and `output` is a folder for findings. Traces already in
     `store` are not examined again; `max_unscored` is the share that may fail. With `dry_run`
@@ -292,14 +296,14 @@ async def alocate(traces: Traces, **options: Unpack[LocateKeywords]) -> Findings
     settings = read_options(LocateOptions, options, alocate)
     watch, labels = Watch(settings.notify, settings.progress), read_taxonomy(settings.taxonomy)
     limits = settings.limits or Limits()
-    finder: DetectorsFinder | Locator = DetectorsFinder(labels)
+    finder: DetectorsFinder | Judge = DetectorsFinder(labels)
     if not settings.detectors_only:
-        finder = _locator(settings, limits, labels)
+        finder = _judge(settings, limits, labels)
     cases: list[TraceCase] = []
     leaks: list[str] = []
     for run, load in read_each(traces, watch, with_gold=settings.with_reference):
         cases.append(case_of(run, load))
-        if isinstance(finder, Locator) and not settings.with_reference:
+        if isinstance(finder, Judge) and not settings.with_reference:
             leaks += leak_lines(run, make_view(run))
         if len(cases) == settings.limit:
             break
@@ -316,7 +320,7 @@ async def alocate(traces: Traces, **options: Unpack[LocateKeywords]) -> Findings
 locate = synchronous(alocate)
 
 
-def _locator(settings: LocateOptions, limits: Limits, taxonomy: Taxonomy) -> Locator:
+def _judge(settings: LocateOptions, limits: Limits, taxonomy: Taxonomy) -> Judge:
     choice = choose_model(settings.model, settings.base_url, need_key=not settings.dry_run)
     if choice.kind == "embedded":
         raise InputError(
@@ -334,6 +338,10 @@ def _locator(settings: LocateOptions, limits: Limits, taxonomy: Taxonomy) -> Loc
         quotes=settings.quotes,
     )
     client = make_client(choice, limits, None)  # the store is its cache once it is open
+    if settings.mode == "whole":
+        if settings.repeats > 1:
+            raise InputError("a whole trace is sent once; leave out --repeats", "--mode whole")
+        return WholeTraceFinder(client, taxonomy, options, settings.with_reference)
     locator = Locator(
         client,
         taxonomy,

@@ -40,6 +40,7 @@ from agenteval.traces.locator_prompt import (
     LocatorQuestion,
     PromptBuilder,
     RunningNotes,
+    repair_text,
     shown_again,
 )
 from agenteval.traces.locator_quotes import Quotes
@@ -221,9 +222,7 @@ class Locator:
             request = self._grades_request(run, condensed, findings, notes, message)
             request = replace(request, attempt=attempt)
             try:
-                answer = await ask(
-                    self.client, request, read_grades, self._prompts.repair, shown_again
-                )
+                answer = await ask(self.client, request, read_grades, repair_text, shown_again)
             except Unauthorized:
                 raise
             except Exception as error:  # noqa: BLE001  grades are missing, findings stay

@@ -36,12 +36,16 @@ _PROMPTS = {
 PROMPTS_SHA256 = content_hash([prompt.sha256 for prompt in _PROMPTS.values()])
 
 
+# One question over all kinds of errors, one for each area, or one request with the whole trace.
+FinderMode = Literal["broad", "areas", "whole"]
+
+
 @dataclass(frozen=True)
 class LocatorOptions:
     """Options for prompting a model; part of the source of every finding. Raises InputError for
     invalid values."""
 
-    mode: Literal["broad", "areas"] = "broad"  # one question over all kinds, or one for each area
+    mode: FinderMode = "broad"
     context: int = 8192  # tokens of prompt and reply together
     reply_tokens: int = 1536
     repeats: int = 1
@@ -164,7 +168,7 @@ class PromptBuilder:
         """Tokens that are left beside a request, its repair and their replies."""
         repair = (
             {"role": "assistant", "content": "x" * 3 * _SHOWN_AGAIN},
-            {"role": "user", "content": self.repair("x" * _PROBLEM)},
+            {"role": "user", "content": repair_text("x" * _PROBLEM)},
         )
         largest = replace(request, messages=(*request.messages, *repair))
         return self.options.context - self.options.reply_tokens - prompt_tokens(largest) - 1
@@ -192,26 +196,9 @@ class PromptBuilder:
             hints="\n".join(hints) if hints else None,
         )
         schema = reply_schema(question.leaves)
-        return self._request("locator", question.run_id, (question.system, user), schema, repeat)
-
-    def _request(
-        self, role: str, run_id: str, texts: tuple[str, str], schema: dict[str, Any], repeat: int
-    ) -> Request:
-        parameters: dict[str, Any] = {
-            "seed": (self.options.seed * 100_003 + repeat) % 2**31,
-            "max_tokens": self.options.reply_tokens,
-        }
-        if self.options.temperature is not None:
-            parameters["temperature"] = self.options.temperature
-        system, user = texts
-        messages = ({"role": "system", "content": system}, {"role": "user", "content": user})
-        return Request(
-            messages, schema=schema, parameters=parameters, repeat=repeat, role=role, run_id=run_id
+        return request_of(
+            self.options, "locator", question.run_id, (question.system, user), schema, repeat
         )
-
-    def repair(self, problem: str) -> str:
-        """Return the message that asks for another reply."""
-        return _PROMPTS["locator_repair"].render(problem=problem[:_PROBLEM])
 
     def grades(
         self,
@@ -237,9 +224,38 @@ class PromptBuilder:
                 ending_from=_origin(run, ending),
                 unread=unread,
             )
-            return self._request("locator:grades", run.id, (system, user), grades_schema(), 0)
+            return request_of(
+                self.options, "locator:grades", run.id, (system, user), grades_schema()
+            )
 
         return with_errors(_listed(errors, self._room(with_errors(""))))
+
+
+def request_of(
+    options: LocatorOptions,
+    role: str,
+    run_id: str,
+    texts: tuple[str, str],
+    schema: dict[str, Any] | None = None,
+    repeat: int = 0,
+) -> Request:
+    """Return the request of a system and a user message."""
+    parameters: dict[str, Any] = {
+        "seed": (options.seed * 100_003 + repeat) % 2**31,
+        "max_tokens": options.reply_tokens,
+    }
+    if options.temperature is not None:
+        parameters["temperature"] = options.temperature
+    system, user = texts
+    messages = ({"role": "system", "content": system}, {"role": "user", "content": user})
+    return Request(
+        messages, schema=schema, parameters=parameters, repeat=repeat, role=role, run_id=run_id
+    )
+
+
+def repair_text(problem: str) -> str:
+    """Return the message that asks for another reply."""
+    return _PROMPTS["locator_repair"].render(problem=problem[:_PROBLEM])
 
 
 def shown_again(text: str) -> str:

@@ -21,6 +21,7 @@ from agenteval.cli.options import (
 if TYPE_CHECKING:
     from agenteval.models.factory import Model
     from agenteval.traces.input import TaxonomyLike
+    from agenteval.traces.locator_prompt import FinderMode
     from agenteval.traces.locator_quotes import QuoteCheck
 
 
@@ -40,9 +41,11 @@ class LocateOptions(RunOptions, EndpointOptions, ExecutorOptions):
     taxonomy: TaxonomyLike = option(
         None, "--taxonomy", type=Path | None, help="Custom taxonomy of errors (JSON or YAML)."
     )
-    mode: Literal["areas", "broad"] = option(
+    mode: FinderMode = option(
         "broad",
-        help="Ask one question per area of errors, or one for all.",
+        type=Literal["areas", "broad", "whole"],
+        help="Ask one question per area of errors, or one for all; or send the whole trace in one "
+        "request.",
         rich_help_panel="Model",
     )
     context: int | None = option(
@@ -103,7 +106,7 @@ class LocateKeywords(RunKeywords, EndpointKeywords, ExecutorKeywords, total=Fals
     model: Model
     detectors_only: bool
     taxonomy: TaxonomyLike
-    mode: Literal["areas", "broad"]
+    mode: FinderMode
     context: int | None
     reply_tokens: int
     repeats: int

@@ -8,7 +8,12 @@ from collections.abc import Iterable, Sequence
 
 from agenteval.readers.assignment import assignment
 from agenteval.readers.gold import withheld_from, without_gold
-from agenteval.readers.span_usage import cost_stated, counted_once, tokens_stated
+from agenteval.readers.span_usage import (
+    cost_stated,
+    counted_once,
+    tokens_stated,
+    why_not_understood,
+)
 from agenteval.records import Message, Record, Run, Span, canonical_json
 from agenteval.records.finding import Findings
 from agenteval.records.run import SpanKind
@@ -16,6 +21,7 @@ from agenteval.records.run import SpanKind
 MAX_SPANS = 3000  # of one trace
 EXCERPT = 400  # characters of an input or output
 _MAX_NAME = 200
+_NOT_UNDERSTOOD = b"not understood 1"  # version 1 of the check
 
 
 class OutlineSpan(Record):
@@ -95,7 +101,9 @@ def outline(run: Run, *, most: int = MAX_SPANS, excerpt: int = EXCERPT) -> Outli
 def trace_key(run: Run) -> str:
     """Return the content hash (hex) of id, input, output and spans, all without gold.
 
-    A message that many spans share is hashed once, so the time is linear in the distinct text.
+    A trace of which nothing is understood has a key that no version without this check has stored
+    findings under: an earlier "clean" of it does not count. A message that many spans share is
+    hashed once, so the time is linear in the distinct text.
     """
     run = without_gold(run)
     total = hashlib.sha256(_bytes([run.id, run.input, run.output]))
@@ -107,6 +115,8 @@ def trace_key(run: Run) -> str:
                 data = _bytes(message.model_dump(mode="json"))
                 digests[id(message)] = hashlib.sha256(data).digest()
             total.update(digests[id(message)])
+    if why_not_understood(run):
+        total.update(_NOT_UNDERSTOOD)
     return total.hexdigest()
 
 

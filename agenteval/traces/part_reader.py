@@ -17,6 +17,7 @@ from agenteval.traces.locator_prompt import (
     LocatorQuestion,
     PromptBuilder,
     RunningNotes,
+    repair_text,
     shown_again,
 )
 from agenteval.traces.locator_quotes import Quotes
@@ -77,7 +78,7 @@ class PartReader:
         request = self._prompts.part(self.question, row, self.notes, self.repeat)
         request = replace(request, attempt=self._attempt)
         try:
-            answer = await ask(self._client, request, read_reply, self._prompts.repair, shown_again)
+            answer = await ask(self._client, request, read_reply, repair_text, shown_again)
         except Unauthorized:
             raise
         except Exception as error:  # noqa: BLE001  becomes the record of this part

@@ -14,6 +14,7 @@ from agenteval.cli.console import Verbosity, note, notify
 from agenteval.cli.options import keywords, option, read_columns
 from agenteval.cli.outputs import refuse_input
 from agenteval.cli.progress import following
+from agenteval.text import plural
 from agenteval.utility.options import JudgeOptions, ProposeOptions, VerifiedJudge
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def criteria(
     inputs = [folder.runs, folder.path / TASK_FILE, per_case]
     refuse_input(target, inputs, store=settings.store)
     if not settings.dry_run:
-        note(f"{settings.seeds} critics on task {folder.task.name}")
+        note(f"{plural(settings.seeds, 'critic')} on task {folder.task.name}")
     how = keywords(settings, output=target, limits=limits.limits(), notify=notify)
     if per_case is None:
         report: Report = api.propose(task, **how)

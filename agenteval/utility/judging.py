@@ -279,7 +279,8 @@ def read_judging(
     used = with_rubrics(all_runs, options.rubrics, notes)[: options.limit]
     watch.warn_list("warnings about the rubrics:", notes.lines())
     watch.note(
-        f"{len(all_runs)} runs read" + (f", the first {len(used)} used" if options.limit else "")
+        f"{plural(len(all_runs), 'run')} read"
+        + (f", the first {len(used)} used" if options.limit else "")
     )
     task = _task_of(used, options.task, runs, described=not in_python)
     views = [make_view(run, with_reference=options.with_reference) for run in used]

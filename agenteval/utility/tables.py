@@ -329,7 +329,8 @@ def proposal_title(proposals: Proposals) -> str:
     return (
         f"{proposals.model}: {proposals.criteria.task}, {proposals.mode}, "
         f"{proposals.seeds_answered} of {proposals.seeds_asked} seeds answered; "
-        f"{proposals.proposed} proposals merged to {len(proposals.criteria.criteria)} criteria "
+        f"{plural(proposals.proposed, 'proposal')} merged to "
+        f"{plural(len(proposals.criteria.criteria), 'criterion')} "
         f"at τ = {proposals.tau:g} ({proposals.embedder})"
     )
 

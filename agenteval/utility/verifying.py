@@ -273,7 +273,7 @@ async def _verified(
     probes = await probe(judging, store, evaluator, part, probing) if probing else None
     source, runs = evaluator.source, len(part.items)
     about = (
-        f"{source.model} ({source.evaluator}, seed {source.seed}): {runs} runs and "
+        f"{source.model} ({source.evaluator}, seed {source.seed}): {plural(runs, 'run')} and "
         f"{part.texts - runs} perturbed copies × {part.repeats} repeats"
     )
     return verify_report(

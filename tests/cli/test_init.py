@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,8 @@ def test_a_task_with_its_mapping_and_nobody_asked(cli: Cli, table: Path) -> None
     dry = ("--task", "shop", "--dry-run", "--model", "embedded")
     read = cli("quantify", table, "--criteria", criteria, *dry)
     assert "runs: 12 of task shop" in read.out
+    more = cli("quantify", table, "--criteria", criteria, *dry, "--map", "reference=Nr")
+    assert "runs: 12 of task shop" in more.out  # --map adds to the map of the task
 
 
 def test_to_the_first_page(cli: Cli, table: Path) -> None:
@@ -73,6 +76,12 @@ def test_to_the_first_page(cli: Cli, table: Path) -> None:
         judge = read_evaluation("shop.eval.yaml").judge
         assert judge == {"judge": "m", "base_url": server.base_url}
         assert cli("run", "shop.eval.yaml", "--only", "quantify").code == 0
+    assert cli("agree", "sample", "--n", 3, "-o", "sheet.csv").code == 0
+    with Path("sheet.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert all(row["problem"].startswith("Wo ist meine Lampe") and row["text"] for row in rows)
+    unknown = cli("show", "--run", "13")
+    assert (unknown.code, "did you mean" in unknown.err) == (2, True)
     for words in ("$ agenteval criteria", "--dry-run", "--limit 10", "report.html", "verify"):
         assert words in done.out
     assert Path("criteria/shop.json").is_file()

@@ -110,6 +110,8 @@ GRADES = ("reliability", "security", "instruction_adherence", "plan_opt")
 def locator(body: dict[str, Any], n: int) -> Any:
     """A finder of errors that marks every span which it is shown with a 500 in it."""
     text = body["messages"][-1]["content"]
+    if "the errors and the grades" in text:
+        return json.dumps({"errors": [], "scores": [{"overall": 2}]})
     if "the four grades" in text:
         grades: dict[str, Any] = {name: {"reason": "r", "score": 2} for name in GRADES}
         return json.dumps(grades | {"overall": 2})

@@ -404,6 +404,11 @@ CASES = (
             ),
             Step("plan report {data}/suite.jsonl --store s.db --json", extract.trials),
             Step("plan report --store s.db -o page.html --json", extract.plan_tables),
+            Step(
+                "plan check {data}/pddl/results.json --domain {data}/pddl/domain.pddl "
+                "--problem {data}/pddl --json",
+                extract.plan_verdicts,
+            ),
         ),
     ),
     Case(

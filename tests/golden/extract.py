@@ -482,6 +482,11 @@ def dissections(done: Done) -> Figures:
     return rows
 
 
+def plan_verdicts(done: Done) -> Figures:
+    """Of `plan check`: the rows of the table."""
+    return {str(i): row for i, row in enumerate(done.json["tables"]["plans"]["rows"])}
+
+
 def plan_tables(done: Done) -> Figures:
     """The rates of the report, and what was written."""
     tables = {key: table["rows"] for key, table in done.json["tables"].items()}

@@ -132,6 +132,7 @@ COMMANDS = (
     Command("plan react", f"plan test {PLAN} --agent react", answers.in_turn),
     Command("locator by area", f"trace locate {TRACES} --mode areas", answers.locator),
     Command("locator", f"trace locate {TRACES}", answers.locator),
+    Command("whole trace", f"trace locate {TRACES} --mode whole --context 60000", answers.locator),
     Command(
         "locator windows", f"trace locate {TRACES} --context 6600 --budget 2000", answers.locator
     ),

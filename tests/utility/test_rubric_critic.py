@@ -15,6 +15,7 @@ from agenteval import Run, Task
 from agenteval.errors import InputError, ModelError
 from agenteval.readers.rubrics import read_rubric
 from agenteval.testing import serve
+from agenteval.utility.rubric_api import propose_rubrics
 from agenteval.utility.rubric_critic import merged
 
 TASK = Task(name="sums", description="Add the numbers.")
@@ -69,10 +70,10 @@ def test_the_file_is_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
     with serve(answer, ignore=[r"[0-9a-f]{24}"]) as server:
         options: dict[str, Any] = {"model": "openai:m", "base_url": server.base_url, "seeds": 2}
-        planned = agenteval.propose_rubrics(TASK, RUNS, dry_run=True, tau=1, **options).estimate
+        planned = propose_rubrics(TASK, RUNS, dry_run=True, tau=1, **options).estimate
         assert planned is not None
         assert planned.requests[0] == 4
-        report = agenteval.propose_rubrics(TASK, RUNS, tau=1, output="rubrics.jsonl", **options)
+        report = propose_rubrics(TASK, RUNS, tau=1, output="rubrics.jsonl", **options)
     assert sum("reference" in prompt for prompt in prompts) == 2  # of the case that has one
     lines = [json.loads(line) for line in Path("rubrics.jsonl").read_text().splitlines()]
     assert [line["input"] for line in lines] == ["4 + 1?", "8 + 1?"]
@@ -93,11 +94,11 @@ def test_the_file_is_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_what_does_not_apply_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match="--bank"):
-        agenteval.propose_rubrics(TASK, RUNS, bank=True)
+        propose_rubrics(TASK, RUNS, bank=True)
     with pytest.raises(InputError, match="need a chat model"):
-        agenteval.propose_rubrics(TASK, RUNS, model="embedded")
+        propose_rubrics(TASK, RUNS, model="embedded")
     with serve(lambda *_: "no", ignore=[r"[0-9a-f]{24}"]) as server:
         options: dict[str, Any] = {"model": "openai:m", "base_url": server.base_url, "tau": 1}
         with pytest.raises(ModelError, match="nothing was written"):
-            agenteval.propose_rubrics(TASK, RUNS, output="r.jsonl", seeds=1, **options)
+            propose_rubrics(TASK, RUNS, output="r.jsonl", seeds=1, **options)
     assert not Path("r.jsonl").exists()

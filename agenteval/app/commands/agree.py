@@ -94,7 +94,10 @@ def sample(
         Path | None, typer.Option(help="Criteria file with the allowed levels.")
     ] = None,
     runs: Annotated[
-        str | None, typer.Option(help="Runs, to include their inputs and outputs in the sheet.")
+        str | None,
+        typer.Option(
+            help="Runs whose inputs and outputs the sheet shows. Default: those of the store."
+        ),
     ] = None,
     seed: options.Seed = 0,
 ) -> None:

@@ -18,7 +18,7 @@ import typer
 from agenteval.cli import arguments as options
 from agenteval.cli.console import clean, out, print_json
 from agenteval.errors import AgentevalError, InputError, ModelUnavailable, NoStoreYet
-from agenteval.text import public_url
+from agenteval.text import plural, public_url
 
 if TYPE_CHECKING:
     from agenteval.models.factory import ModelChoice
@@ -141,7 +141,9 @@ def _store(store: str | None) -> DoctorCheck:
     path = store or default_path()
     try:
         with Store(path, create=False) as opened, opened.snapshot():
-            counts = f"{len(opened.runs())} runs, {len(opened.sources())} judges"
+            counts = (
+                f"{plural(len(opened.runs()), 'run')}, {plural(len(opened.sources()), 'judge')}"
+            )
             return DoctorCheck("store", True, f"{opened.shown}: {counts}")
     except NoStoreYet:
         return DoctorCheck("store", None, f"{path} (created by the first quantify)")

@@ -15,7 +15,7 @@ from agenteval.cli.command import grouped
 from agenteval.cli.console import clean, note, notify, out, warn
 from agenteval.cli.options import read_columns
 from agenteval.errors import AgentevalError, InputError
-from agenteval.text import public_url, redacted
+from agenteval.text import plural, public_url, redacted
 
 if TYPE_CHECKING:
     from agenteval.records import Run
@@ -131,7 +131,7 @@ def _mapping(runs: Path, given: dict[str, str] | None) -> tuple[dict[str, str], 
         note(f"skipped {skipped.path}: {skipped.reason}")
     for line in result.warnings:
         warn(line)
-    out().print(f"{len(result.runs)} runs in {clean(runs)}; columns are read as:")
+    out().print(f"{plural(len(result.runs), 'run')} in {clean(runs)}; columns are read as:")
     columns = dict.fromkeys(key for record in records for key in record)
     unmapped = [key for key in columns if key not in mapping.values() and not field_of(key)]
     for field, column in [*mapping.items(), *(("", key) for key in unmapped)]:

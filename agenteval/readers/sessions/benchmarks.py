@@ -1,8 +1,8 @@
 """Sessions in the files of benchmarks and frameworks.
 
-Names: SWE-agent's and mini-swe-agent's trajectories; OpenHands' events (0.x: `action` and
-`observation`; 1.x: `kind`); Who&When (arXiv 2505.00212); AgentRx (arXiv 2602.02475); tau-bench and
-tau2-bench; the run states of the OpenAI Agents SDK in Python and JavaScript; lists of messages.
+Names: SWE-agent's and mini-swe-agent's trajectories; Who&When (arXiv 2505.00212); AgentRx (arXiv
+2602.02475); tau-bench and tau2-bench; AgentDojo; histories of browser-use; sessions of Google ADK;
+the run states of the OpenAI Agents SDK in Python and JavaScript; lists of messages.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from agenteval.readers.chat_forms import first_of
+from agenteval.readers.chat_forms import RESPONSES, first_of
 from agenteval.readers.fields import snake
-from agenteval.readers.messages import ROLES
+from agenteval.readers.messages import ROLES, constructed, role_of
 from agenteval.readers.public_logs import swe_agent
 from agenteval.readers.sessions.session import Session, SessionStep, tool_call, usage_of
 from agenteval.readers.spans import seconds
-from agenteval.records import RunFailure, Usage
+from agenteval.records import RunFailure
 
 Row = dict[str, Any]
 _CODE = re.compile(r"```[\w-]*\n(.*?)\n?```", re.DOTALL)
@@ -31,16 +31,28 @@ def speaker(row: Row) -> str:
     return str(row.get("name") or row.get("role") or "")
 
 
-def transcript(rows: list[Row], first: int = 0, key: str = "content") -> Session:
+def turns(value: Any) -> list[Any]:
+    """Return the messages of a list, those of LangChain with their type as role."""
+    rows = [constructed(row) for row in value] if isinstance(value, list) else []
+    return [{"role": role, **row} if (role := role_of(row)) else row for row in rows]
+
+
+def transcript(rows: Any) -> Session:
     """Return the session of a list of messages; unknown roles are treated as agents."""
     session = Session()
-    for number, row in enumerate(rows, start=first):
+    for number, row in enumerate(turns(rows)):
+        if row.get("type") in RESPONSES:
+            if row["type"] != "reasoning":
+                session.add(row)
+            continue
         name, role = speaker(row), str(row.get("role") or row.get("from") or "").lower()
         known_role = ROLES.get(role) or ROLES.get(name.lower())
         known_role = (
             "tool" if "terminal" in name.lower() and known_role != "assistant" else known_role
         )
-        content = {"role": known_role or "assistant", "content": row.get(key), **_calls_of(row)}
+        words, error = row.get("content"), row.get("error") if known_role == "tool" else None
+        words = error if isinstance(error, str) and not words else words
+        content = {"role": known_role or "assistant", "content": words, **_calls_of(row)}
         for step in session.add(content, at=seconds(row.get("timestamp"))):
             step.name = None if name.lower() in ROLES else name[:200] or None
             step.id = f"step-{number}" if step.role != "tool" else None
@@ -48,7 +60,7 @@ def transcript(rows: list[Row], first: int = 0, key: str = "content") -> Session
                 used = row.get("usage")
                 tokens = (first_of(used, "prompt_tokens"), first_of(used, "completion_tokens"))
                 step.usage = usage_of(*tokens, row.get("cost"))
-            step.failed = step.role == "tool" and row.get("error") is True
+            step.failed = step.failed or bool(error)
     return session
 
 
@@ -113,9 +125,71 @@ def tau2(document: Row) -> Iterator[Session]:
         session.id, session.model = str(row["id"]), str(model or "")
         session.ended = str(row.get("termination_reason") or "")
         _reward(session, first_of(row.get("reward_info"), "reward"))
+        if not rows:
+            session.failure = RunFailure(kind="error", message=session.ended or "no message")
         session.usage = usage_of(None, None, row.get("agent_cost"))
         session.metadata |= {key: row.get(key) for key in ("task_id", "trial", "seed")}
         yield session
+
+
+def agentdojo(row: Row) -> Session:
+    """Return the session of a run of AgentDojo; `utility` is whether the user's task was done."""
+    session = transcript(row["messages"])
+    names = ("pipeline_name", "suite_name", "user_task_id", "injection_task_id", "attack_type")
+    session.id = "-".join(str(row[name]) for name in names if row.get(name))
+    session.model = str(row["pipeline_name"] or "")
+    session.success = row.get("utility") if isinstance(row.get("utility"), bool) else None
+    session.metadata = {name: row.get(name) for name in (*names, "security")}
+    if row.get("error"):
+        session.failure = RunFailure(kind="error", message=str(row["error"])[:300])
+    return session
+
+
+# ---- agents in a browser, Google ADK -------------------------------------------------------------
+
+
+def browser_use(document: Row) -> Session:
+    """Return the session of a history of browser-use, which does not hold its task."""
+    session = Session(agent="browser-use")
+    for number, row in enumerate(document["history"]):
+        thought, times = row.get("model_output") or {}, row.get("metadata") or {}
+        state = thought.get("current_state") or thought
+        texts = [state.get(key) for key in ("evaluation_previous_goal", "memory", "next_goal")]
+        step = SessionStep("assistant", "\n".join(filter(None, texts)), id=f"step-{number}")
+        step.at = seconds(times.get("step_end_time"))
+        step.usage = usage_of(times.get("input_tokens"), None)
+        for i, action in enumerate(thought.get("action") or ()):
+            name, arguments = next(iter(action.items()), ("", None))
+            step.calls.append(tool_call(name, arguments, f"{number}.{i}"))
+        session.steps.append(step)
+        for i, result in enumerate(row.get("result") or ()):
+            error, text = result.get("error"), result.get("extracted_content")
+            answers = step.calls[i].id if i < len(step.calls) else None
+            session.result(answers, error or text, failed=bool(error), at=step.at)
+            if result.get("is_done"):
+                session.output, session.ended = str(text or ""), "done"
+                session.metadata["claims_success"] = result.get("success")
+    return session
+
+
+def adk_session(document: Row) -> Session:
+    """Return the session that Google ADK stores: events with contents of Gemini."""
+    name = first_of(document, "appName", "app_name")
+    session = Session(first_of(document, "id"), str(name or ""))
+    for row in document["events"]:
+        event = _plain(row)
+        for step in session.add(row.get("content") or {}, at=seconds(event.get("timestamp"))):
+            if step.role == "assistant":
+                used = event.get("usage_metadata")
+                tokens = (
+                    first_of(used, f"{side}_token_count") for side in ("prompt", "candidates")
+                )
+                step.usage, step.model = usage_of(*tokens), event.get("model_version")
+                step.name = event.get("author")
+        if event.get("error_code"):
+            why = str(event.get("error_message") or event["error_code"])
+            session.failure = RunFailure(kind="error", message=why[:300])
+    return session
 
 
 # ---- SWE-agent -----------------------------------------------------------------------------------
@@ -125,20 +199,18 @@ def swe_trajectory(row: Row) -> Session:
     """Return the session of SWE-agent or mini-swe-agent; commands in text are calls of `bash`."""
     record, info = swe_agent(row, ""), row["info"] if isinstance(row["info"], dict) else {}
     session = Session(first_of(row, "instance_id"), "", str(record["system"] or ""))
-    waiting = False
+    waiting = acted = False  # for the result of a command; of one that stands in `action`
     for message in record["messages"]:
         text = message.get("content")
         result = _CODE_RESULT.match(text) if isinstance(text, str) and waiting else None
-        if message.get("role") == "exit":
-            continue
-        role = "tool" if result else message.get("role", "user")
+        role = "tool" if result or (waiting and acted) else message.get("role", "user")
         extra = message.get("extra")
         for step in session.add(
             {**message, "role": role}, at=seconds(first_of(extra, "timestamp"))
         ):
             if step.role == "assistant":
                 _command(step, message, extra)
-                waiting = bool(step.calls)
+                waiting, acted = bool(step.calls), isinstance(message.get("action"), str)
             elif step.role == "tool":
                 code = first_of(extra, "returncode") if result is None else result[1]
                 step.failed = code not in (None, 0, "0")
@@ -163,147 +235,6 @@ def _command(step: SessionStep, message: Row, extra: Any) -> None:
         step.calls.append(tool_call("bash", {"command": command.strip()}))
     tokens = (first_of(used, "prompt_tokens"), first_of(used, "completion_tokens"))
     step.usage = usage_of(*tokens, first_of(extra, "cost"))
-
-
-# ---- OpenHands -----------------------------------------------------------------------------------
-
-_SILENT = ("change_agent_state", "recall", "null", "agent_state_changed", "condensation", "system")
-
-
-def openhands(document: Any) -> Session:
-    """Return the session of a list of events, or of a row of an evaluation with its `history`."""
-    row = document if isinstance(document, dict) else {}
-    events = (row.get("history") or row.get("events") or ()) if row else document
-    pairs = (e if isinstance(e, list) else [e] for e in events)
-    session = Session(first_of(row, "instance_id"), "OpenHands")
-    session.task = first_of(row, "instruction")
-    session.model = str(first_of(first_of(first_of(row, "metadata"), "llm_config"), "model") or "")
-    replies: dict[str, SessionStep] = {}
-    for event in (e for pair in pairs for e in pair if isinstance(e, dict)):
-        read = _event_v1 if "kind" in event else _event_v0
-        read(session, event, replies)
-    _metrics(session, row.get("metrics"))
-    patch = first_of(row.get("test_result"), "git_patch")
-    session.output = patch if isinstance(patch, str) and patch.strip() else session.output
-    if row.get("error"):
-        session.failure = RunFailure(kind="error", message=str(row["error"])[:300])
-    return session
-
-
-def _metrics(session: Session, metrics: Any) -> None:
-    """Read figures that accumulate: the last ones are those of the session."""
-    if metrics:
-        tokens = first_of(metrics, "accumulated_token_usage")
-        counts = (first_of(tokens, "prompt_tokens"), first_of(tokens, "completion_tokens"))
-        stated = usage_of(*counts, first_of(metrics, "accumulated_cost"))
-        session.usage = stated or session.usage
-
-
-def _reply(
-    session: Session, key: Any, replies: dict[str, SessionStep], event: Row, text: str
-) -> SessionStep:
-    """Return the reply of a model that an event belongs to: several calls may come of one."""
-    step = replies.get(str(key)) if key is not None else None
-    if step is None:
-        step = SessionStep("assistant", text, at=seconds(event.get("timestamp")))
-        session.steps.append(step)
-        if key is not None:
-            replies[str(key)] = step
-    return step
-
-
-def _event_v0(session: Session, event: Row, replies: dict[str, SessionStep]) -> None:
-    action, args, at = event.get("action"), event.get("args") or {}, seconds(event.get("timestamp"))
-    call = event.get("tool_call_metadata") or {}
-    _metrics(session, event.get("llm_metrics"))
-    if "observation" in event:
-        extras, kind = event.get("extras") or {}, event["observation"]
-        if kind == "agent_state_changed":
-            session.ended = str(extras.get("agent_state") or session.ended)
-        if kind not in _SILENT:
-            code = first_of(extras.get("metadata"), "exit_code")
-            failed = kind == "error" or first_of(extras, "exit_code", "error") not in (None, 0, "")
-            id = call.get("tool_call_id") or str(event.get("cause"))
-            failed = failed or code not in (None, 0, -1)
-            session.result(id, event.get("content"), failed=failed, at=at)
-    elif action == "system":
-        session.steps.append(SessionStep("system", str(args.get("content") or ""), at=at))
-    elif action == "message" and event.get("source") == "user":
-        session.steps.append(SessionStep("user", str(args.get("content") or ""), at=at))
-    elif action not in (None, *_SILENT):
-        reply = call.get("model_response") or {}
-        text = first_of(args, "content") if action == "message" else first_of(args, "thought")
-        if action == "finish":
-            text = (
-                first_of(args, "final_thought") or first_of(args.get("outputs"), "content") or text
-            )
-            session.ended = "finish"
-        step = _reply(session, reply.get("id"), replies, event, str(text or ""))
-        used = reply.get("usage")
-        counts = (first_of(used, "prompt_tokens"), first_of(used, "completion_tokens"))
-        step.usage, step.model = step.usage or usage_of(*counts), reply.get("model")
-        if action not in ("message", "finish"):
-            remaining = {
-                k: v
-                for k, v in args.items()
-                if k not in ("thought", "hidden", "confirmation_state")
-            }
-            name, id = call.get("function_name") or action, call.get("tool_call_id")
-            step.calls.append(tool_call(name, remaining, id or str(event.get("id"))))
-
-
-def _observed(session: Session, event: Row, at: float | None) -> None:
-    if event.get("tool_name") == "finish":
-        return
-    held = event.get("observation") or {}
-    value = first_of(held, "content", "output", "error")
-    value = first_of(event, "error", "rejection_reason") if value is None else value
-    failed = event["kind"] != "ObservationEvent" or held.get("is_error") is True
-    failed = failed or first_of(held, "exit_code") not in (None, 0, -1)
-    session.result(event.get("tool_call_id"), value, failed=failed, at=at)
-
-
-def _state_update(session: Session, event: Row) -> None:
-    if event.get("key") in ("execution_status", "agent_status"):
-        session.ended = str(event.get("value"))
-    of_each_use = list((first_of(event.get("value"), "usage_to_metrics") or {}).values())
-    usages: list[Usage] = []
-    for metrics in of_each_use:
-        session.usage = None
-        _metrics(session, metrics)
-        usages += [session.usage] if session.usage is not None else []
-    if of_each_use:
-        session.usage = sum(usages, Usage()) if usages else None
-
-
-def _event_v1(session: Session, event: Row, replies: dict[str, SessionStep]) -> None:
-    kind, at = event["kind"], seconds(event.get("timestamp"))
-    if kind == "SystemPromptEvent":
-        session.add({"role": "system", "content": event.get("system_prompt")}, at=at)
-    elif kind == "MessageEvent":
-        role = "assistant" if event.get("source") == "agent" else "user"
-        session.add({"role": role, "content": first_of(event.get("llm_message"), "content")}, at=at)
-    elif kind == "ActionEvent":
-        action, call = event.get("action") or {}, event.get("tool_call") or {}
-        words = Session()
-        words.add({"role": "assistant", "content": event.get("thought") or []})
-        text = next((step.text for step in words.steps), "")
-        if event.get("tool_name") == "finish":
-            text, session.ended = str(action.get("message") or text), "finish"
-        step = _reply(session, event.get("llm_response_id"), replies, event, text)
-        if event.get("tool_name") != "finish":
-            arguments = first_of(call, "arguments") or {
-                k: v for k, v in action.items() if k != "kind"
-            }
-            step.calls.append(
-                tool_call(event.get("tool_name"), arguments, event.get("tool_call_id"))
-            )
-    elif kind in ("ObservationEvent", "AgentErrorEvent", "UserRejectObservation"):
-        _observed(session, event, at)
-    elif kind == "ConversationStateUpdateEvent":
-        _state_update(session, event)
-    elif kind == "ConversationErrorEvent":
-        session.failure = RunFailure(kind="error", message=str(event.get("detail"))[:300])
 
 
 # ---- OpenAI Agents SDK ---------------------------------------------------------------------------

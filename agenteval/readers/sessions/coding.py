@@ -75,14 +75,7 @@ def _claude_message(
     blocks = [b for b in content if isinstance(b, dict)] if isinstance(content, list) else content
     if line["type"] == "user":
         hidden = line.get("isMeta") or line.get("isCompactSummary")
-        steps = session.add({"role": "user", "content": blocks}, at=at, thread=thread)
-        failed = (
-            {b.get("tool_use_id") for b in blocks if b.get("is_error")}
-            if blocks != content or isinstance(blocks, list)
-            else set()
-        )
-        for step in steps:
-            step.failed = step.role == "tool" and step.result_of in failed
+        for step in session.add({"role": "user", "content": blocks}, at=at, thread=thread):
             step.role = "system" if hidden and step.role == "user" else step.role
         return
     words = (
@@ -129,7 +122,7 @@ def _claude_result(session: Session, line: dict[str, Any]) -> None:
 # ---- Codex ---------------------------------------------------------------------------------------
 
 _CONTEXT = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<INSTRUCTIONS>")
-_FAILED = re.compile(r"Exit code: [1-9]")
+_FAILED = re.compile(r"(?:Exit code: |[\s\S]{0,200}?\bProcess exited with code )[1-9]")
 _CODEX_CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call")
 _CODEX_ITEMS = {"command_execution": "shell", "file_change": "apply_patch", "web_search": "search"}
 
@@ -331,7 +324,8 @@ def atif(document: dict[str, Any], thread: str = "") -> Session:
             added[-1].model = step.get("model_name")
         for result in first_of(step.get("observation"), "results") or ():
             facts: dict[str, Any] = {"at": at, "thread": thread}
-            session.result(result.get("source_call_id"), result.get("content"), **facts)
+            if result.get("content") is not None:  # otherwise a reference to an agent below
+                session.result(result.get("source_call_id"), result["content"], **facts)
     for number, below in enumerate(document.get("subagent_trajectories") or (), start=1):
         name = str(first_of(below.get("agent"), "name") or "agent")
         session.steps += atif(below, f"{name} {number}").steps

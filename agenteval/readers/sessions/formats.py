@@ -12,11 +12,12 @@ from itertools import chain, islice
 from typing import Any
 
 from agenteval.errors import InputError
+from agenteval.readers.chat_forms import RESPONSES
 from agenteval.readers.fields import MESSAGES, Context, has_field
 from agenteval.readers.formats import recognise
 from agenteval.readers.gold import note_withheld, withheld_from, without_gold
-from agenteval.readers.messages import is_message_list
-from agenteval.readers.sessions import benchmarks, coding
+from agenteval.readers.messages import is_event_list, is_message_list
+from agenteval.readers.sessions import benchmarks, coding, openhands
 from agenteval.readers.sessions.session import Session, SessionStep, to_run
 from agenteval.readers.source_files import described
 from agenteval.readers.strict_json import Item, Notes
@@ -141,20 +142,22 @@ def _is_run_state(value: Any) -> bool:
 
 def _is_transcript(value: Any) -> bool:
     """Whether a value is a list of messages of at least two speakers, whatever their roles are."""
+    rows = benchmarks.turns(value)
+    items = [row for row in rows if isinstance(row, dict)]
+    said = [row for row in items if row.get("type") not in RESPONSES]
     return (
-        isinstance(value, list)
-        and len(value) > 1
-        and all(isinstance(row, dict) and "content" in row for row in value)
-        and all(isinstance(row.get("role"), str) for row in value)
-        and not any(has_field(row, "output", "messages") for row in value)
-        and len({benchmarks.speaker(row) for row in value}) > 1
+        len(items) == len(rows) > 1
+        and all("content" in row and isinstance(row.get("role"), str) for row in said)
+        and not any(has_field(row, "output", "messages") for row in said)
+        and len({benchmarks.speaker(row) for row in said}) > 1
     )
 
 
 def _is_record(value: Any) -> bool:
     """Whether a value is a record of a run with its messages."""
     form = recognise(value) if isinstance(value, dict) else None
-    return form is not None and any(is_message_list(value.get(key)) for key in MESSAGES)
+    events = form is not None and is_event_list(value.get("messages"))
+    return form is not None and (events or any(is_message_list(value.get(k)) for k in MESSAGES))
 
 
 def _record(value: Any) -> Session:
@@ -175,6 +178,17 @@ def _record(value: Any) -> Session:
         reference=draft.reference,
         failure=draft.failure,
     )
+
+
+def _is_browser_use(value: Any) -> bool:
+    rows = value.get("history") if isinstance(value, dict) else None
+    return isinstance(rows, list) and bool(rows) and _has("model_output", "result")(rows[0])
+
+
+def _is_adk(value: Any) -> bool:
+    rows = value.get("events") if isinstance(value, dict) else None
+    by_app = _has("appName")(value) or _has("app_name")(value)
+    return by_app and isinstance(rows, list) and all(map(_has("author"), rows))
 
 
 def _is_swe(value: Any) -> bool:
@@ -202,8 +216,8 @@ FORMATS: tuple[SessionFormat, ...] = (
     SessionFormat("Gemini CLI prompts", _is_gemini_prompts, coding.gemini_prompts, "refused"),
     SessionFormat("Gemini CLI checkpoint", _is_contents, _contents, "task, turns, tools"),
     SessionFormat("ATIF (Harbor)", _is_atif, coding.atif, "task, turns, tools, tokens, cost"),
-    SessionFormat("OpenHands", _is_openhands, benchmarks.openhands, _ALL),
-    SessionFormat("OpenHands, lines", _is_event, benchmarks.openhands, _ALL, lines=True),
+    SessionFormat("OpenHands", _is_openhands, openhands.openhands, _ALL),
+    SessionFormat("OpenHands, lines", _is_event, openhands.openhands, _ALL, lines=True),
     SessionFormat("SWE-agent", _is_swe, benchmarks.swe_trajectory, _ALL, of_runs=False),
     SessionFormat("Who&When", _is_who_and_when, benchmarks.who_and_when, "task, turns, ending"),
     SessionFormat("AgentRx", _is_agentrx, benchmarks.agentrx, "task, turns"),
@@ -214,6 +228,24 @@ FORMATS: tuple[SessionFormat, ...] = (
         "task, turns, tools, cost",
     ),
     SessionFormat("tau2-bench", _is_simulation, benchmarks.tau2, _ALL),
+    SessionFormat(
+        "AgentDojo",
+        _has("suite_name", "pipeline_name", "messages"),
+        benchmarks.agentdojo,
+        "task, turns, tools, errors",
+    ),
+    SessionFormat(
+        "browser-use",
+        _is_browser_use,
+        benchmarks.browser_use,
+        "turns, tools, errors, tokens, ending",
+    ),
+    SessionFormat(
+        "Google ADK session",
+        _is_adk,
+        benchmarks.adk_session,
+        "task, turns, tools, errors, tokens",
+    ),
     SessionFormat(
         "OpenAI Agents SDK run state",
         _is_run_state,

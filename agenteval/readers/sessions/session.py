@@ -83,11 +83,13 @@ class Session:
             parts, words = Parts(), row.get("content")
             parts.add(words)
             calls = parts.calls + [_call(call) for call in row.get("tool_calls") or ()]
+            failed = _failed(words)
             for result in parts.results:
-                steps.append(
-                    SessionStep("tool", result.content, result_of=result.tool_call_id, **facts)
-                )
-            text = "\n".join(filter(None, parts.texts))
+                answer = SessionStep("tool", result.content, **facts)
+                answer.result_of = result.tool_call_id
+                answer.failed = answer.result_of in failed
+                steps.append(answer)
+            text = parts.text
             if text or calls or not parts.results:
                 who: Any = row["role"]
                 answers = row.get("tool_call_id") if who == "tool" else None
@@ -102,16 +104,24 @@ class Session:
         self.steps.append(SessionStep("tool", text, result_of=call, failed=failed, **facts))
 
 
+def _failed(words: Any) -> set[Any]:
+    """Return the ids of the calls whose results in a content are errors."""
+    blocks = [b for b in words if isinstance(b, dict)] if isinstance(words, list) else []
+    return {first_of(b, "tool_use_id", "id") for b in blocks if b.get("is_error")}
+
+
 def _text(value: Any) -> str:
     parts = Parts()
     for row in to_messages(value, "tool"):
         parts.add(row.get("content"))
-    return "\n".join([*filter(None, parts.texts), *(r.content for r in parts.results)])
+    return "\n".join([*filter(None, [parts.text]), *(r.content for r in parts.results)])
 
 
 def _call(value: dict[str, Any]) -> ToolCall:
-    inner = value["function"] if isinstance(value.get("function"), dict) else value
-    return tool_call(inner.get("name"), inner.get("arguments", inner.get("args")), value.get("id"))
+    function = value.get("function")
+    inner = function if isinstance(function, dict) else value
+    name = function if isinstance(function, str) else inner.get("name")
+    return tool_call(name, inner.get("arguments", inner.get("args")), value.get("id"))
 
 
 def tool_call(name: Any, arguments: Any, id: Any = None) -> ToolCall:
@@ -172,20 +182,20 @@ def to_spans(session: Session) -> tuple[Span, ...]:
         if step.role == "assistant":
             spans.append(_model_call(session, step, id, parent, (before, tuple(pending))))
             pending.clear()
-            for i, call in enumerate(step.calls, start=1):
-                calls[call.id or f"{step.thread}:{call.name}"] = len(spans)
-                spans.append(_tool(call, f"{id}.{i}", parent, step.at))
         elif step.role == "tool" and (at := _call_of(step, calls)) is not None:
             spans[at] = _answered(spans[at], step)
             pending.append(step.message())
         else:
-            if step.role != "system":
+            if step.role != "system" and (step.text or not step.calls):
                 kind: Any = step.role
                 span = Span(id=id, parent_id=parent, name=step.name or kind, kind=kind)
                 times_of = {"start": step.at, "end": step.at, "output": step.text}
                 failed = {"status": "error", "status_message": step.text} if step.failed else {}
                 spans.append(span.model_copy(update=times_of | failed))
             pending.append(step.message())
+        for i, call in enumerate(step.calls, start=1):  # of a user too, in tau2-bench
+            calls[call.id or f"{step.thread}:{call.name}"] = len(spans)
+            spans.append(_tool(call, f"{id}.{i}", parent, step.at))
         before = step.at if step.at is not None else before
     return tuple(spans)
 

@@ -58,7 +58,7 @@ def choose_targets(
     Runs whose outcome is a failure; where these are of fewer than `options.min_cases` cases, also
     runs of unknown outcome, on the criteria whose plain mean is below the middle of the scale. A
     criterion that the plain ratings put at its best level cannot rise and is not counted; the
-    ratings that are compared later play no part in the choice, so that it favours neither side.
+    ratings that are compared later play no part in the choice, so that it favors neither side.
     Deterministic by seed and the content of the runs.
     """
     targets = []

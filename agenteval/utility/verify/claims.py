@@ -144,11 +144,24 @@ def damage_lowers(graded: Sequence[Verification], options: VerifyOptions) -> Jud
         step = _more_or(needed, short, "the judge hardly notices damage; try another")
         return claim(DAMAGE_LOWERS, "not shown", reason, step)
     if not any(e.operator in _SAME_LENGTH for e in moved):
-        reason = "length alone may explain the scores: nothing of equal length was noticed"
-        return claim(DAMAGE_LOWERS, "not shown", reason, _MORE_COPIES)
+        return _length_alone(same_length, options)
     reason = f"{len(moved)} of {len(directed)} perturbations moved a score as expected"
     share = _without_interval(len(moved) / len(directed))
     return claim(DAMAGE_LOWERS, "shown", reason, "", "perturbations noticed", share)
+
+
+def _length_alone(same_length: Sequence[Effect], options: VerifyOptions) -> JudgeEvidence:
+    """Only shorter copies were noticed: what stands in the way of copies of equal length."""
+    reason = "length alone may explain the scores: "
+    operators = ", ".join(sorted(_SAME_LENGTH))
+    if not same_length:
+        reason += f"no criterion expects an effect of damage of equal length ({operators})"
+        step = 'state one in the criteria file, such as "expect": {"swap_numbers": "lower"}'
+        return claim(DAMAGE_LOWERS, "not shown", reason, step)
+    effect = max(same_length, key=lambda e: e.n)
+    why = undecidable(effect, options) or f"undecided after {effect.n} cases"
+    reason += f"no damage of equal length was noticed; {effect.operator}: {why}"
+    return claim(DAMAGE_LOWERS, "not shown", reason, "rate more runs that it changes")
 
 
 def controls_still(

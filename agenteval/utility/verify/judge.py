@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from agenteval.records.verification import JudgeEvidence, JudgeVerdict, Verification
 from agenteval.stats.correlation import first_component
 from agenteval.stats.scores import ScoreTable
+from agenteval.text import plural
 from agenteval.utility.verify.claims import (
     CONTROLS_STILL,
     DAMAGE_LOWERS,
@@ -241,9 +242,10 @@ def _warnings(
         and all(len(item.repeated) and not item.differing for item in rated)
     ):
         warnings.append(
-            "all repeats are identical: the judge is deterministic or they are copies, and "
-            "agreement shows nothing"
+            "all repeats are identical: a deterministic judge agrees with itself whatever it rates"
         )
     unchanged = {named(e): e.unchanged for v in verified for e in v.effects if e.unchanged}
-    warnings += [f"{name}: {n} copies equal their original" for name, n in unchanged.items()]
+    warnings += [
+        f"{name}: equal to the original: {plural(n, 'copy')}" for name, n in unchanged.items()
+    ]
     return warnings

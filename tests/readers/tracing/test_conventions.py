@@ -77,6 +77,19 @@ def test_a_negative_cost_is_not_counted(tmp_path: Path) -> None:
     assert outline(read(tmp_path / "t.jsonl", rows)).cost is None
 
 
+def test_a_clean_trace_of_a_version_that_did_not_check_is_examined_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, store = tmp_path / "t.jsonl", tmp_path / "s.db"
+    read(path, spans_of(("1", None, {"acme.kind": "llm"})))
+    with monkeypatch.context() as before:
+        before.setattr("agenteval.traces.evaluator.why_not_understood", lambda run: "")
+        before.setattr("agenteval.traces.outline._NOT_UNDERSTOOD", b"")
+        assert not locate(path, detectors_only=True, store=store).failures
+    (failure,) = locate(path, detectors_only=True, store=store).failures
+    assert failure.status == "unscored:unsupported"
+
+
 def test_a_trace_in_unknown_words_is_a_failure(tmp_path: Path) -> None:
     unknown = [(str(i), None, {"acme.kind": "llm", "acme.text": "x"}) for i in range(3)]
     path = tmp_path / "t.jsonl"

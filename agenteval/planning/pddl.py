@@ -1,0 +1,275 @@
+"""Verdicts on plans in PDDL: a plan is executed step by step, as the validator VAL does.
+
+Domains of STRIPS with types, constants, negative conditions and equality (PDDL 1.2, McDermott et
+al. 1998), as PlanBench (arXiv 2206.10498) uses them. Any other feature is refused by its name,
+because a verdict that leaves out a condition would be wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from agenteval.errors import InputError
+
+_TOKEN = re.compile(r"[()]|[^\s()]+")
+_COMMENT = re.compile(r";[^\n]*")
+_STEP = re.compile(r"^\s*(?:\d+(?:\.\d+)?\s*:)?\s*\(?\s*([^()\s][^()]*?)\s*\)?\s*(?:\[[^\]]*\])?$")
+_MOST_CHARS = 4 * 2**20
+_FEATURES = frozenset(
+    {":strips", ":typing", ":negative-preconditions", ":equality", ":action-costs"}
+)
+_OPERATORS = ("and", "or", "not", "imply", "forall", "exists", "when", "increase")
+_DEEPEST = 50
+
+Tree = str | list["Tree"]
+Atom = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Literal:
+    """An atom, or its negation."""
+
+    atom: Atom
+    positive: bool = True
+
+
+@dataclass(frozen=True)
+class Action:
+    """An action: parameters with their types, conditions, and effects."""
+
+    name: str
+    parameters: Mapping[str, str]
+    conditions: tuple[Literal, ...]
+    effects: tuple[Literal, ...]
+
+
+@dataclass(frozen=True)
+class PddlProblem:
+    """A problem with the actions and types of its domain; `objects` and constants by type."""
+
+    actions: Mapping[str, Action]
+    supertypes: Mapping[str, str]
+    objects: Mapping[str, str]
+    initial: frozenset[Atom]
+    goal: tuple[Literal, ...]
+
+
+@dataclass(frozen=True)
+class PlanVerdict:
+    """Whether a plan is valid; else why not, with the number of the step (None: at the end)."""
+
+    valid: bool
+    step: int | None = None
+    reason: str = ""
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+def read_problem(domain: str, problem: str) -> PddlProblem:
+    """Return the problem of two texts in PDDL.
+
+    Raises InputError with `domain` or `problem` as its place for broken text and for features other
+    than those of the module.
+    """
+    try:
+        sections = _sections(domain, "domain")
+        objects = _typed(_flat(sections, ":constants"))
+        supertypes = _typed(_flat(sections, ":types"))
+        actions = [_action(section) for section in sections if section[0] == ":action"]
+    except InputError as error:
+        raise InputError(str(error), "domain") from None
+    try:
+        sections = _sections(problem, "problem")
+        objects |= _typed(_flat(sections, ":objects"))
+        initial = _flat(sections, ":init")
+        goal = next((section for section in sections if section[0] == ":goal"), None)
+        if goal is None or len(goal) != 2:
+            raise InputError("there is no single :goal")
+        start = [fact for fact in initial if fact[:1] != ["="]]  # costs
+        return PddlProblem(
+            {action.name: action for action in actions},
+            supertypes,
+            objects,
+            frozenset(_atom(fact) for fact in start),
+            tuple(_literals(goal[1])),
+        )
+    except InputError as error:
+        raise InputError(str(error), "problem") from None
+
+
+def _sections(text: str, kind: str) -> list[list[Tree]]:
+    """Return the sections of a definition. Raises InputError."""
+    tree = _tree(text)
+    head = tree[1] if len(tree) > 1 and tree[0] == "define" else None
+    if not isinstance(head, list) or head[:1] != [kind]:
+        raise InputError(f"not a definition of a {kind}: (define ({kind} NAME) ...)")
+    sections = [section for section in tree[2:] if isinstance(section, list) and section]
+    wanted = [
+        str(name) for section in sections if section[0] == ":requirements" for name in section
+    ]
+    strange = sorted({*wanted[1:]} - _FEATURES)
+    strange += [str(s[0]) for s in sections if s[0] in (":derived", ":durative-action", ":axiom")]
+    if strange:
+        raise InputError(f"{strange[0]} is not supported, only {', '.join(sorted(_FEATURES))}")
+    return sections
+
+
+def _tree(text: str) -> list[Tree]:
+    if len(text) > _MOST_CHARS:
+        raise InputError(f"more than {_MOST_CHARS:,} characters")
+    stack: list[list[Tree]] = [[]]
+    for word in _TOKEN.findall(_COMMENT.sub("", text).lower()):
+        if word == "(":
+            stack.append([])
+            if len(stack) > _DEEPEST:
+                raise InputError(f"nested deeper than {_DEEPEST} levels")
+        elif word != ")":
+            stack[-1].append(word)
+        elif len(stack) == 1:
+            raise InputError("a closing parenthesis too many")
+        else:
+            inner = stack.pop()
+            stack[-1].append(inner)
+    if len(stack) != 1 or len(stack[0]) != 1 or isinstance(stack[0][0], str):
+        raise InputError("not one complete expression in parentheses")
+    return stack[0][0]
+
+
+def _flat(sections: list[list[Tree]], name: str) -> list[Tree]:
+    return [item for section in sections if section[0] == name for item in section[1:]]
+
+
+def _typed(items: list[Tree]) -> dict[str, str]:
+    """Return names by type: `a b - block c` is block, block and object."""
+    types: dict[str, str] = {}
+    waiting: list[str] = []
+    rest = iter(items)
+    for item in rest:
+        if not isinstance(item, str):
+            raise InputError("a list of names has parentheses (either?)")
+        if item != "-":
+            waiting.append(item)
+            continue
+        kind = next(rest, None)
+        if not isinstance(kind, str):
+            raise InputError("a type is not a name (either?)")
+        types |= dict.fromkeys(waiting, kind)
+        waiting = []
+    return types | dict.fromkeys(waiting, "object")
+
+
+def _action(section: list[Tree]) -> Action:
+    if len(section) < 2 or not isinstance(section[1], str) or len(section) % 2:
+        raise InputError("an :action has no name, or a key without a value")
+    parts = dict(zip(map(str, section[2::2]), section[3::2], strict=True))
+    parameters = parts.get(":parameters", [])
+    try:
+        return Action(
+            section[1],
+            _typed(parameters if isinstance(parameters, list) else [parameters]),
+            tuple(_literals(parts.get(":precondition", []))),
+            tuple(_literals(parts.get(":effect", []), effect=True)),
+        )
+    except InputError as error:
+        raise InputError(f"action {section[1]}: {error}") from None
+
+
+def _literals(tree: Tree, *, effect: bool = False) -> Iterator[Literal]:
+    """Yield the literals of a conjunction. Raises InputError for anything else."""
+    head = tree[0] if isinstance(tree, list) and tree else None
+    if isinstance(tree, list) and head == "and":
+        for part in tree[1:]:
+            yield from _literals(part, effect=effect)
+    elif isinstance(tree, list) and head == "not" and len(tree) == 2:
+        yield Literal(_atom(tree[1]), positive=False)
+    elif tree and not (effect and head == "increase"):  # a cost changes no fact
+        yield Literal(_atom(tree))
+
+
+def _atom(tree: Tree) -> Atom:
+    if isinstance(tree, list) and tree and tree[0] in _OPERATORS:
+        raise InputError(f"{tree[0]!r} is not supported here: {_shown(tree)}")
+    if not isinstance(tree, list) or not tree or not all(isinstance(part, str) for part in tree):
+        raise InputError(f"not an atom: {_shown(tree)}")
+    return tuple(map(str, tree))
+
+
+def _shown(tree: Tree) -> str:
+    text = tree if isinstance(tree, str) else f"({' '.join(map(_shown, tree))})"
+    return text if len(text) <= 80 else f"{text[:80]}…"
+
+
+def plan_steps(text: str) -> list[Atom]:
+    """Return the steps of a plan, one a line: `(stack a b)`, also as `0: stack a b [1]`.
+
+    Raises InputError naming the line that is not a step.
+    """
+    steps = []
+    for number, line in enumerate(_COMMENT.sub("", text).lower().splitlines(), start=1):
+        match = _STEP.fullmatch(line)
+        if line.strip() and match is None:
+            raise InputError(f"line {number} is not a step in parentheses: {line.strip()[:60]!r}")
+        if match is not None:
+            steps.append(tuple(match[1].split()))
+    return steps
+
+
+# -- execution -------------------------------------------------------------------------------------
+
+
+def verdict_of(problem: PddlProblem, steps: Sequence[Atom]) -> PlanVerdict:
+    """Execute the steps from the initial state, and return the first fault, or a valid plan.
+
+    Effects that delete an atom are applied before those that add one.
+    """
+    state = set(problem.initial)
+    for number, (name, *arguments) in enumerate(steps, start=1):
+        action = problem.actions.get(name)
+        if action is None:
+            return PlanVerdict(False, number, f"unknown action {name}")
+        if why := _unfit(problem, action, arguments):
+            return PlanVerdict(False, number, why)
+        binding = dict(zip(action.parameters, arguments, strict=True))
+        for condition in action.conditions:
+            if not _holds(bound := _bound(condition, binding), state):
+                return PlanVerdict(False, number, f"unmet: {_text(bound)}")
+        effects = [_bound(effect, binding) for effect in action.effects]
+        state -= {effect.atom for effect in effects if not effect.positive}
+        state |= {effect.atom for effect in effects if effect.positive}
+    missing = [_text(goal) for goal in problem.goal if not _holds(goal, state)]
+    return PlanVerdict(
+        not missing, None, f"goal not reached: {', '.join(missing)}" if missing else ""
+    )
+
+
+def _unfit(problem: PddlProblem, action: Action, arguments: list[str]) -> str:
+    if len(arguments) != len(action.parameters):
+        return f"{action.name} takes {len(action.parameters)} arguments, not {len(arguments)}"
+    for argument, kind in zip(arguments, action.parameters.values(), strict=True):
+        if argument not in problem.objects:
+            return f"unknown object {argument}"
+        of_type, seen = problem.objects[argument], set[str]()
+        while of_type != kind and of_type not in seen and of_type in problem.supertypes:
+            seen.add(of_type)
+            of_type = problem.supertypes[of_type]
+        if kind not in (of_type, "object"):
+            return f"{argument} is not of type {kind}"
+    return ""
+
+
+def _bound(literal: Literal, binding: Mapping[str, str]) -> Literal:
+    return Literal(tuple(binding.get(part, part) for part in literal.atom), literal.positive)
+
+
+def _holds(literal: Literal, state: set[Atom]) -> bool:
+    is_equality = literal.atom[0] == "=" and len(literal.atom) == 3
+    is_true = literal.atom[1] == literal.atom[2] if is_equality else literal.atom in state
+    return is_true == literal.positive
+
+
+def _text(literal: Literal) -> str:
+    text = f"({' '.join(literal.atom)})"
+    return text if literal.positive else f"(not {text})"
