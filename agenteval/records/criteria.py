@@ -169,7 +169,7 @@ class Criterion(Record):
 
     @property
     def na_label(self) -> str:
-        """The answer that is not a level: an item of a rubric may be one that nobody can tell."""
+        """The answer that is not a level; of an item of a rubric, that it cannot be told."""
         return "not applicable" if self.weight is None else "cannot tell"
 
     def leaves(self, prefix: str = "") -> list[tuple[str, Criterion]]:

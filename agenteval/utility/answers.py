@@ -436,7 +436,7 @@ def to_result(
 
 def combined(criterion: Criterion, values: Mapping[str, float | None]) -> float | None:
     """Return the value of a criterion from those of its parts by path, None for parts that do not
-    apply or that nobody can tell; None if there are only such parts."""
+    apply or cannot be told; None if there are only such parts."""
     if criterion.is_rubric:
         leaves = [(leaf.weight or 0.0, values[path]) for path, leaf in criterion.leaves()]
         met = [None if v is None else 1 - v if w < 0 else v for w, v in leaves]

@@ -62,7 +62,7 @@ class QuantifierOptions:
 
 @dataclass(frozen=True)
 class _Asked:
-    """What one request brought; `repaired` has the rung of the repair by leaf path."""
+    """Answers of one request; `repaired` has the rung of the repair by leaf path."""
 
     shown: tuple[str, ...]
     replies: list[Reply]

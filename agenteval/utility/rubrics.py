@@ -1,4 +1,4 @@
-"""Rubrics of runs: their file, the parts of a long one, and what is said of them."""
+"""Rubrics of runs: their file, the parts of a long one, and a line about them."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _rubric_in(value: Mapping[str, Any], place: str) -> Any:
 
 
 def _key_of(value: Any, place: str) -> tuple[str, str]:
-    """What a record is about: ("run", id) or ("input", text)."""
+    """Return the subject of a record: ("run", id) or ("input", text)."""
     if not isinstance(value, dict):
         raise InputError("not an object with a run or an input, and a rubric", place)
     keys = {snake(key): item for key, item in value.items()}
@@ -100,7 +100,7 @@ def _key_of(value: Any, place: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class JudgedRubrics:
-    """What is said of the runs with rubrics."""
+    """Counts of the runs with rubrics."""
 
     runs: int
     without: int
