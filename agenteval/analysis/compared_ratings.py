@@ -10,6 +10,7 @@ import numpy as np
 
 from agenteval.analysis.pairing import PairBy
 from agenteval.analysis.rating_sources import StoredJudge, file_table
+from agenteval.analysis.rubrics import ITEMS
 from agenteval.errors import InputError
 from agenteval.records import RUBRIC, Criterion
 from agenteval.stats.scores import ScoreTable
@@ -133,7 +134,7 @@ def compared_stores(query: RatingQuery, stores: Sequence[Store]) -> ComparedRati
             runs = _same_texts(judge, other)
         paired_with = other if pair_by == "run" else None
         tables.append(query.system_of(judge.table(criteria, runs, beside=paired_with), side))
-    first, second = (_without(table, left_out) for table in tables)
+    first, second = (_without(table, [*left_out, ITEMS]) for table in tables)
     if not len(first) or not len(second):
         why = "; ".join(f"{k}: {v}" for k, v in left_out.items()) or "there are no ratings"
         raise InputError(f"no criterion can be compared ({why})", "compare")

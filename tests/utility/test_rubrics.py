@@ -217,3 +217,40 @@ def test_verdicts_on_simulated_judges(
 
 def _no_embedder(*_: Any, **__: Any) -> Any:
     raise agenteval.errors.ModelUnavailable("not installed")
+
+
+def test_labels_of_people_on_items_are_pooled(tmp_path: Path) -> None:
+    runs = [run(f"r{n}", "5" if n % 2 else "9", SHORT, system="s") for n in range(12)]
+    agenteval.quantify(runs, judge=judge, task=TASK)
+    labels = [
+        {"run": r.id, "criterion": f"rubric/{n}", "label": label}
+        for r in runs
+        for n, label in ((1, "yes" if r.output == "5" else "no"), (2, "no"))
+    ]
+    path = tmp_path / "people.jsonl"
+    path.write_text("\n".join(map(json.dumps, labels)))
+    (pair,) = agenteval.agree(path).pairs
+    (items,) = (c for c in pair.criteria if c.criterion_id == "rubric-items")
+    assert items.n == 24
+    assert items.exact.mean == pytest.approx(18 / 24)  # 6 runs have the fault that people deny
+    path.write_text(json.dumps({"run": "r1", "criterion": "rubric/9", "label": "yes"}))
+    with pytest.raises(InputError, match="rubric/9"):
+        agenteval.agree(path)
+
+
+def test_totals_are_compared_by_case() -> None:
+    runs = [
+        run(f"{n}", output, SHORT, system=system).model_copy(
+            update={"id": f"{system}{n}", "input": f"case {n}"}
+        )
+        for n in range(8)
+        for system, output in (("x", "5"), ("y", "5 and 9"))
+    ]
+    agenteval.quantify(runs, judge=judge, task=TASK)
+    report = agenteval.compare("x", "y")
+    (row,) = report.tables[0].rows
+    assert row["criterion"] == "rubric"
+    assert (row["difference"].value, row["n"]) == (pytest.approx(-1 / 3), 8)
+    assert not any("more than once" in note for note in report.notes)
+    agenteval.page("page.html")
+    assert "Weighted total of the items" in Path("page.html").read_text()
