@@ -143,6 +143,13 @@ class VerificationData:
         """Number of originals and copies."""
         return sum(len(items) for _, items in self.variants)
 
+    @property
+    def cells(self) -> int:
+        """Number of texts × their criteria × repeats."""
+        texts = [run for _, items in self.variants for run, _ in items]
+        rubrics = sum(run.rubric is not None for run in texts)
+        return (len(texts) * len(self.criteria) + rubrics) * self.repeats
+
     def of(self, runs: Collection[str]) -> VerificationData:
         """Return the same of these run ids."""
         return replace(

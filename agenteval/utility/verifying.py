@@ -194,10 +194,13 @@ async def _estimate(
     """Return the requests that `verify` would send; without `options` there are no probes. Raises
     InputError for a cap without a price."""
     texts, originals, repeats = material.texts, len(material.items), material.repeats
+    judged = plural(len(material.criteria), "criterion")
+    if rubrics_of(material.items):
+        judged = f"{judged} and their rubrics" if material.criteria else "their rubrics"
     about = (
         f"texts: {originals} originals and {texts - originals} perturbed copies",
-        f"cells: {plural(texts, 'text')} × {plural(len(material.criteria), 'criterion')} × "
-        f"{plural(repeats, 'repeat')} = {texts * len(material.criteria) * repeats:,}",
+        f"cells: {plural(texts, 'text')} × {judged} × {plural(repeats, 'repeat')} = "
+        f"{material.cells:,}",
     )
     total = CostEstimate(command="verify", about=about, budget=judging.limits.budget())
     runs = [run for run, _ in material.items]
