@@ -43,6 +43,8 @@ BENCHMARKS: dict[str, Benchmark] = {
     ),
     "few_labels": Benchmark("quality", ("--draws", "400", "--looks", "1000")),
     "verdicts": Benchmark("quality", ("--seeds", "5", "--runs", "60")),
+    "anchor": Benchmark("quality"),
+    "verifier": Benchmark("quality"),
     "detectors": Benchmark("quality", ()),
     "flow_import": Benchmark("speed"),
     "view": Benchmark("speed"),
