@@ -49,7 +49,7 @@ def test_merging_keeps_numbers_signs_and_one_critic_apart() -> None:
     assert len(found) == 4
     (first,) = (item for item in found.values() if len(item.seeds) == 3)
     assert first.weight == 9
-    assert sorted(first.wordings) == ["Gives 36 as sum", "States 36.", "states 36"]
+    assert sorted(first.wordings) == ["Gives 36 as result", "States 36.", "states 36"]
     by_text = merged(rubrics, None, min_seeds=2)
     assert [item.wordings for item in by_text] == [("States 36.", "states 36")]
 
