@@ -1,4 +1,4 @@
-"""Looks at a frozen judge: python -m benchmarks.anchor [--years 2000] [--draws 500] [--quick].
+"""Looks at a frozen judge: python -m benchmarks.anchor [--years 2000] [--draws 200] [--quick].
 
 Simulated judges rate 60 runs on nine criteria of five levels (or three, of which nearly all runs
 get the best) five times; then 20 of the runs a week, in turn, with the defaults of `agenteval
@@ -9,7 +9,7 @@ look or from a random week on, is found within 60 answers (*target*: a drop or r
 .05 and .10 in 90%; at .15 it is shown and not judged, because no test on 60 answers with this error
 rate reaches it). Beside them, on the same draws: the betting confidence sequence
 (`stats.sequential`) of the differences from the first look on, and a t test a week at 5%, corrected
-for the criteria. Takes about 20 minutes.
+for the criteria. Takes about 10 minutes.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def main() -> int:
     """Print a line for each figure; 1 when a target is missed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--years", type=int, default=2000)
-    parser.add_argument("--draws", type=int, default=500)
+    parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--quick", action="store_true", help="50 years and 100 draws")
     options = parser.parse_args()
     years, draws = (50, 100) if options.quick else (options.years, options.draws)
@@ -194,7 +194,7 @@ def main() -> int:
                     ">= 90%" if judged else None,
                     result.within >= 0.9 if judged else None,
                 )
-    few = max(20, draws // 5)
+    few = max(20, draws // 4)
     for name, judge in judges.items():
         bets, _ = others(judge, -0.1, draws, PASS)
         wrong, tests = others(judge, 0.0, few, LOOKS)

@@ -7,11 +7,14 @@ from collections.abc import Collection, Container, Iterable, Mapping
 from itertools import chain
 from typing import Any
 
-from agenteval.analysis.rubrics import DROP_ITEM, ITEMS, item_run, items_of
+from agenteval.analysis.rubrics import DROP_ITEM, ITEMS, RatedItem, item_run, items_of
 from agenteval.records import RUBRIC, canonical_json
 from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
 from agenteval.store import Store
+from agenteval.store.browse import criteria_by_key
 from agenteval.store.rows import decode
+
+_FEW = 2_000  # runs up to which their results are looked up, not searched among all
 
 
 def run_names(items: Mapping[str, Mapping[str, Any]], keys: Iterable[str]) -> dict[str, str]:
@@ -67,20 +70,25 @@ def scores_from_store(  # noqa: PLR0913  each narrows the choice
     that it goes without is there, which `targets` gives by the key of the copy.
     Raises StoreError for a damaged store.
     """
-    items, name = store.items(), store.name_of(source_key)
     sources = [source_key] if copies_by is None else [source_key, copies_by]
-    judged = {k: c.id for source in sources for k, c in store.criteria_of(source).items()}
-    ids = {key: name for key, name in judged.items() if key in criteria}
-    rubrics = {
-        k: c for source in sources for k, c in store.criteria_of(source).items() if c.id == RUBRIC
-    }
-    newest = (
-        {k: v for source in sources for k, v in store.rubrics_of(source).items()} if rubrics else {}
-    )
+    by_key = criteria_by_key(store, criteria)
+    ids = {key: criterion.id for key, criterion in by_key.items()}
+    rubrics = {key: c for key, c in by_key.items() if c.id == RUBRIC}
+    newest: dict[str, str] = {}
+    for source in sources if rubrics else ():
+        newest |= store.rubrics_of(source)
     run_keys = set(runs)
+    originals = variants is not None and set(variants) == {ORIGINAL}
+    few = originals and len(run_keys) <= _FEW
+    items, name = store.items(keys=run_keys if few else None), store.name_of(source_key)
     names = names or run_names(items, run_keys)
     builder = TableBuilder()
-    cells = chain.from_iterable(store.cells(source) for source in sources)
+    cells = chain.from_iterable(
+        store.cells(
+            source, variant=ORIGINAL if originals else None, items=run_keys if few else None
+        )
+        for source in sources
+    )
     for run_key, variant, criterion_key, repeat, status, label, value, detail in cells:
         run = items[run_key]
         if criterion_key not in ids or (repeats is not None and repeat >= repeats):
@@ -108,15 +116,24 @@ def scores_from_store(  # noqa: PLR0913  each narrows the choice
         success = None if run["success"] is None else bool(run["success"])
         builder.add(texts, repeat=repeat, success=success, value=value)
         if criterion_key in rubrics:
+            of_copy = variant.startswith(DROP_ITEM)
+            target = (targets or {}).get(run_key, "") if of_copy else None
             evidence = decode(detail, f"the result of run {run_key[:12]}").get("evidence", {})
-            for rated in items_of(rubrics[criterion_key], status, value, evidence):
-                if variant.startswith(DROP_ITEM) and (targets or {}).get(run_key) != rated.item.id:
-                    continue
-                of_item = {
-                    "run": item_run(texts["run"], rated.item),
-                    "criterion": ITEMS,
-                    "status": rated.status,
-                    "label": None,
-                }
-                builder.add({**texts, **of_item}, repeat=repeat, success=None, value=rated.value)
+            rated = items_of(rubrics[criterion_key], status, value, evidence)
+            _add_items(builder, texts, rated, repeat, target)
     return builder.table()
+
+
+def _add_items(
+    builder: TableBuilder,
+    texts: Mapping[str, Any],
+    rated: Iterable[RatedItem],
+    repeat: int,
+    target: str | None,
+) -> None:
+    """Add the items of a rating with these `texts`; with a `target`, only the item of this id."""
+    for answer in rated:
+        if target in (None, answer.item.id):
+            names = {"run": item_run(texts["run"], answer.item), "criterion": ITEMS, "label": None}
+            row = {**texts, **names, "status": answer.status}
+            builder.add(row, repeat=repeat, success=None, value=answer.value)

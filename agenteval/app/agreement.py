@@ -9,17 +9,14 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from agenteval.analysis.agreement import Agreement, AgreeOptions
-from agenteval.analysis.agreement import agree as agreement_of
-from agenteval.analysis.agreement_tables import AuditBy, JudgeAndRater, PanelOf, agreement_tables
-from agenteval.analysis.disagreement import disagreement_table, disagreements
+from agenteval.analysis.agreement_tables import JudgeAndRater
 from agenteval.analysis.gates import Gate
-from agenteval.analysis.human_labels import LabelledQueue, independent, labelled_queue
-from agenteval.analysis.label_audit import audit as audit_labels
-from agenteval.analysis.label_audit import with_and_without
-from agenteval.analysis.label_tables import LabelledBy, Replacing, label_tables
-from agenteval.analysis.labelled_means import calibrations, labelled_means
-from agenteval.analysis.panel import RaterAgreement, agreement_among, replacing
-from agenteval.analysis.panel import panel as panel_of
+from agenteval.analysis.human_labels import LabelledQueue, labelled_queue
+from agenteval.analysis.rater_comparison import (
+    ComparisonOptions,
+    RaterComparison,
+    compare_raters,
+)
 from agenteval.analysis.rating_sources import StoredJudge, chosen_raters, file_table, raters_in
 from agenteval.analysis.ratings import with_runs
 from agenteval.analysis.rubrics import item_criteria, pooled, pooled_labels
@@ -50,17 +47,10 @@ _NO_LABELS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgreementReport(Report):
+class AgreementReport(RaterComparison, Report):
     """Agreement of every judge with every rater, of the raters among each other and of the judges
     as a panel, contradicted success labels, corrected means with calibration, and tests whether a
     judge can replace people. Parts that were not requested are empty."""
-
-    pairs: tuple[JudgeAndRater, ...]
-    raters: tuple[RaterAgreement, ...]
-    panels: tuple[PanelOf, ...]
-    audits: tuple[AuditBy, ...]
-    labelled: tuple[LabelledBy, ...] = ()
-    replacing: tuple[Replacing, ...] = ()
 
     def page(self) -> str:
         """Everything as one self-contained HTML page, with a reliability chart for each judge and
@@ -131,7 +121,6 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
             f"epsilon {settings.epsilon} must be at least 0 and less than 1", "--epsilon"
         )
     drawn = stored.sample if stored else _sample(labels, settings.sample)
-    thresholds = AgreeOptions(few=settings.min_runs, cut=settings.cut, seed=settings.seed)
     judges = (settings.judges,) if isinstance(settings.judges, str) else tuple(settings.judges)
     criteria, notes = known_criteria(settings.criteria, settings.task)
     unfinished: list[str] = []
@@ -160,62 +149,30 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
         chosen = chosen_raters(path, settings.raters, "--rater")
         people = _labels_of(path, chosen, criteria, rubrics)
     tables, people = _placed(tables, people, labels, settings.runs, notes)
-    pairs = [
-        JudgeAndRater(judge, rater, tuple(agreement_of(table, by_rater, criteria, thresholds)))
-        for judge, table in tables.items()
-        for rater, by_rater in people.items()
-    ]
-    panels = [
-        PanelOf(rater, tuple(panel_of(tables, by_rater, criteria)))
-        for rater, by_rater in people.items()
-        if len(tables) > 1
-    ]
-    audits = []
-    for judge, table in tables.items() if settings.audit else ():
-        suspects = tuple(audit_labels(table))
-        contradicted = {s.run for s in suspects if s.against}
-        audits.append(AuditBy(judge, suspects, tuple(with_and_without(table, contradicted))))
-    raters = independent(people)
-    among = agreement_among(raters, criteria, thresholds) if len(raters) > 1 else []
-    labelled = [
-        LabelledBy(
-            judge,
-            rater,
-            tuple(labelled_means(table, by_rater, criteria, drawn, random=settings.random_labels)),
-            tuple(calibrations(table, by_rater, criteria)),
-        )
-        for judge, table in tables.items()
-        for rater, by_rater in people.items()
-    ]
-    tests = [
-        Replacing(
-            judge, tuple(raters), replacing(table, raters, criteria, epsilon=settings.epsilon)
-        )
-        for judge, table in tables.items()
-        if settings.alt_test
-    ]
-    names = {c.id: c.name for c in criteria}
+    compared = compare_raters(
+        tables,
+        people,
+        criteria,
+        ComparisonOptions(
+            AgreeOptions(few=settings.min_runs, cut=settings.cut, seed=settings.seed),
+            drawn,
+            random=settings.random_labels,
+            audit=settings.audit,
+            epsilon=settings.epsilon if settings.alt_test else None,
+            confusion=settings.confusion,
+        ),
+    )
     report = AgreementReport(
         title=f"{', '.join(tables)} against labels of {', '.join(people)}"
         if people
         else f"label audit by {', '.join(tables)}",
-        tables=(
-            *agreement_tables(pairs, among, panels, audits, names, confusion=settings.confusion),
-            *label_tables(labelled, tests, names),
-            disagreement_table(
-                disagreements({**tables, **people}), names, "repeats, judges and people"
-            ),
-        ),
         notes=tuple(notes),
         unfinished=tuple(unfinished),
-        pairs=tuple(pairs),
-        raters=tuple(among),
-        panels=tuple(panels),
-        audits=tuple(audits),
-        labelled=tuple(labelled),
-        replacing=tuple(tests),
+        **vars(compared),
     )
-    return report.gated(*_gates(pairs, settings.min_runs)) if settings.gate else report
+    if not settings.gate:
+        return report
+    return report.gated(*_gates(compared.pairs, settings.min_runs))
 
 
 def _stored_labels(labels: Ratings | None, given: AgreementOptions) -> LabelledQueue | None:

@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -347,14 +347,19 @@ class Store:
             for row in connection.execute(_of_source(query, source_key, variant)):
                 yield rows.to_result(row)
 
-    def cells(self, source_key: str, *, variant: str | None = None) -> Iterator[tuple[Any, ...]]:
-        """Yield plain columns of every result of a source: item key, variant, criterion key,
-        repeat, status, label, value, detail (JSON text), ordered by the first four. Use it for
-        large tables; `rows.cell_detail` validates and reads the detail."""
+    def cells(
+        self, source_key: str, *, variant: str | None = None, items: Collection[str] | None = None
+    ) -> Iterator[tuple[Any, ...]]:
+        """Yield plain columns of every result of a source (of one variant, on these items): item
+        key, variant, criterion key, repeat, status, label, value, detail (JSON text), ordered by
+        the first four. Use it for large tables; `rows.cell_detail` validates and reads the detail.
+        """
         c = schema.results.c
         query = select(
             c.item_key, c.variant, c.criterion_key, c.repeat, c.status, c.label, c.value, c.detail
         )
+        if items is not None:
+            query = query.where(dialect_of(self.engine).among(c.item_key, items))
         with reading(self.engine) as connection:
             large = connection.execution_options(yield_per=10_000)
             for row in large.execute(_of_source(query, source_key, variant)):
@@ -421,9 +426,11 @@ class Store:
                 newest[item] = key
         return newest
 
-    def items(self, kinds: Sequence[str] = ("run", "case")) -> dict[str, dict[str, Any]]:
-        """Return the items that results are about, like `runs`. For a case, run_id is its id, task
-        is "" and system is None, because the source did the work."""
+    def items(
+        self, kinds: Sequence[str] = ("run", "case"), *, keys: Collection[str] | None = None
+    ) -> dict[str, dict[str, Any]]:
+        """Return the items that results are about (or those with these keys), like `runs`. For a
+        case, run_id is its id, task is "" and system is None, because the source did the work."""
         c = schema.items.c
         query = (
             select(
@@ -432,6 +439,8 @@ class Store:
             .where(c.kind.in_(kinds))
             .order_by(c.used, literal_column("items.rowid"))
         )
+        if keys is not None:
+            query = query.where(dialect_of(self.engine).among(c.item_key, keys))
         return {row.item_key: dict(row._mapping) for row in self._all(query)}
 
     def judged(self, source_key: str, *, variant: str | None = None) -> set[str]:
@@ -465,10 +474,14 @@ class Store:
         return {str(name): int(n) for name, n in self._all(query)}
 
     def usage(self, source_key: str) -> Usage:
-        """Return requests, tokens and cost of all calls of a source."""
-        c = schema.calls.c
+        """Return requests, tokens and cost of all calls of a source and, of several judges that
+        judge together, of its members."""
+        c, s = schema.calls.c, schema.sources.c
         sums = (func.sum(c[name]).label(name) for name in rows.USAGE)
-        (row,) = self._all(select(*sums).where(c.source_key == source_key))
+        records = self._all(select(s.record).where(s.source_key == source_key))
+        sources = [rows.valid(Source, r, f"the source {source_key[:12]}") for (r,) in records]
+        members = (m for source in sources for m in rows.members_of(source))
+        (row,) = self._all(select(*sums).where(c.source_key.in_([source_key, *members])))
         return Usage.model_validate({**row._mapping, "requests": row.requests or 0})
 
     # -- verdicts on judges ----------------------------------------------------------------------

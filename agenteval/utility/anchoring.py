@@ -88,7 +88,7 @@ async def aanchor(
     if report.estimate is not None or report.unfinished:
         return report
     scores, statuses = _scores(report, items)
-    given = {"runs": runs, "criteria": criteria, **keywords(how)}
+    given = {"runs": None if runs == "-" else runs, "criteria": criteria, **keywords(how)}
     plain = {k: str(v) if isinstance(v, Path) else v for k, v in given.items()}
     plain["base_url"] = how.base_url and public_url(how.base_url)
     settings = {k: v for k, v in plain.items() if k in files.Settings.model_fields}

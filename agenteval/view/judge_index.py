@@ -119,7 +119,7 @@ def read_index(store: Store, source_key: str) -> JudgeIndex:
         criterion = pooled_key if rated[key].id == RUBRIC else key
         reading.add(item, criterion, status, label, np.nan if value is None else value)
     reading.flush()
-    every = np.concatenate(reading.parts)
+    every, reading.parts = np.concatenate(reading.parts), []
     criteria = criteria_by_key(store, reading.columns)
     newest = {criterion.id: key for key, criterion in criteria.items()}
     keys = tuple(key for key in criteria if newest[criteria[key].id] == key)

@@ -56,7 +56,7 @@ def share(judged: Iterable[Judged], hit: Pick) -> str:
     p, count = float(hits.sum() / n), len(sizes)
     independent: float = min(n, count)
     if 0 < p < 1 and count > 1:
-        variance = count / (count - 1) * float(((hits - p * sizes) ** 2).sum()) / n**2
+        variance = float(((hits - p * sizes) ** 2).sum()) / n**2
         independent = min(n, p * (1 - p) / variance) if variance else n
     interval = clopper_pearson(p * independent, independent)
     return f"{p:.3f} [{interval[0]:.2f}, {interval[1]:.2f}] ({n} on {count})"
@@ -68,14 +68,18 @@ def clopper_pearson(hits: float, n: float) -> tuple[float, float]:
     return low, float(beta.ppf(0.975, hits + 1, n - hits)) if hits < n else 1.0
 
 
-def figures(judged: Sequence[Judged], rule: str) -> tuple[str, str, str]:
-    """Return of a rule: good judges among the trusted, trusted among the good, and among the good
-    ones without a planted fault."""
-    return (
-        share((j for j in judged if j.trusted.get(rule)), lambda j: j.truth >= GOOD),
-        share((j for j in judged if j.truth >= GOOD), lambda j: j.trusted[rule]),
-        share((j for j in judged if j.truth >= GOOD and j.faultless), lambda j: j.trusted[rule]),
-    )
+def figures(judged: Sequence[Judged], rule: str) -> dict[str, str]:
+    """Return the shares of one rule, by what they are shares of."""
+    trusted = [j for j in judged if j.trusted.get(rule)]
+    good = [j for j in judged if j.truth >= GOOD and rule in j.trusted]
+    return {
+        "good, of the trusted": share(trusted, lambda j: j.truth >= GOOD),
+        "0.7 or more, of the trusted": share(trusted, lambda j: j.truth >= 0.7),
+        "trusted, of the good": share(good, lambda j: j.trusted[rule]),
+        "trusted, of the good and faultless": share(
+            (j for j in good if j.faultless), lambda j: j.trusted[rule]
+        ),
+    }
 
 
 def precision(judged: Sequence[Judged], rule: str) -> float | None:
@@ -87,11 +91,11 @@ def precision(judged: Sequence[Judged], rule: str) -> float | None:
 def show(judged: Sequence[Judged], rules: Sequence[str], runs: int) -> None:
     """Print the figures of all rules for one number of runs."""
     table = Table(title=f"{runs} runs: share [95%] (verdicts on judges)")
-    heads = ("rule", "good, of the trusted", "trusted, of the good", "... that are faultless")
-    for head in heads:
+    shares = {rule: figures(judged, rule) for rule in rules}
+    for head in ("rule", *shares["verify"]):
         table.add_column(head)
-    for rule in rules:
-        table.add_row(rule, *figures([j for j in judged if rule in j.trusted], rule))
+    for rule, by_head in shares.items():
+        table.add_row(rule, *by_head.values())
     Console(width=180).print(table)
 
 
@@ -210,16 +214,12 @@ def main() -> int:
         part = [j for j in judged if j.runs == runs]
         show(part, rules, runs)
         for rule in rules:
-            good, power, faultless = figures(part, rule)
             least = precision(part, rule)
-            met = (
-                None if rule != "verify" or options.quick else least is not None and least >= LEAST
-            )
-            goal = f">= {LEAST}" if rule == "verify" else None
-            rows.append(Row(f"{runs} runs, {rule}: good judges, of the trusted", good, goal, met))
-            rows.append(Row(f"{runs} runs, {rule}: trusted judges, of the good", power))
-            if rule == "verify":
-                rows.append(Row(f"{runs} runs, {rule}: of the good and faultless", faultless))
+            judged_here = rule == "verify" and not options.quick
+            for what, measured in figures(part, rule).items():
+                goal = f">= {LEAST}" if rule == "verify" and what.startswith("good") else None
+                met = least is not None and least >= LEAST if goal and judged_here else None
+                rows.append(Row(f"{runs} runs, {rule}: {what}", measured, goal, met))
     show_families(judged)
     for line in recorded():
         print(line)

@@ -45,11 +45,12 @@ def sees_damage(world: World, ratings: Floats) -> bool:
     return bool((means[damaged] - means[world.run[damaged]]).mean() < 0)
 
 
-def separates(world: World, ratings: Floats) -> bool:
+def separates(world: World, ratings: Floats, least: float = 0.7) -> bool:
     """Success is told from failure: AUC of the mean score above .7."""
-    return auc(ratings[: world.runs].mean(axis=(1, 2)), world.success == 1) > 0.7
+    return auc(ratings[: world.runs].mean(axis=(1, 2)), world.success == 1) > least
 
 
+# "verify, and AUC > .85" was added when the verdicts were known, to see what the target costs.
 NAIVE: dict[str, tuple[Callable[[World, Floats], bool], ...]] = {
     "repeats agree (alpha >= .667)": (agrees,),
     "damage lowers the mean": (sees_damage,),
@@ -90,6 +91,7 @@ def judge_once(
         write_table(folder / f"{name}.csv", table)
     verdict = classify(verify_table(table, world.task.criteria, OPTIONS))
     naive = {name: all(rule(world, ratings) for rule in rules) for name, rules in NAIVE.items()}
+    clearly = separates(world, ratings, 0.85)
     return Judged(
         judge=judge.name,
         family=judge.family,
@@ -99,7 +101,11 @@ def judge_once(
         runs=runs,
         seed=seed,
         verdict=verdict,
-        trusted={"verify": verdict == TRUSTED, **naive},
+        trusted={
+            "verify": verdict == TRUSTED,
+            "verify, and AUC > .85": verdict == TRUSTED and clearly,
+            **naive,
+        },
     )
 
 
