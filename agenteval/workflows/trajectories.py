@@ -33,7 +33,7 @@ from agenteval.records import Message, ToolCall, content_hash
 from agenteval.text import did_you_mean
 from agenteval.workflows.backend import BackendDefect, StatefulBackend, call_tool, fresh_backend
 from agenteval.workflows.cases import OpenRole, SessionCase, session_case, session_cases
-from agenteval.workflows.final_state import as_json, changes_of, held, same
+from agenteval.workflows.final_state import as_json, changes_of, held, identical, same
 from agenteval.workflows.scenario import Action, Goal, Name, Profile, WorkflowTool, complaint
 from agenteval.workflows.session import SessionCall, SessionFailure, SessionLog
 from agenteval.workflows.session_end import SessionEnd
@@ -366,10 +366,12 @@ def _put_back(state: Any, before: Any, done: dict[int, Any]) -> None:
         state.clear()
         state.update(parts)
     for key, part in list(enumerate(before)) if isinstance(before, list) else before.items():
-        is_inside = id(part) not in done and state[key] is not part
-        if is_inside and isinstance(part, (dict, list)) and type(state[key]) is type(part):
-            _put_back(state[key], part, done)
-            continue
+        if id(part) not in done and isinstance(part, (dict, list)):
+            if identical(state[key], part):
+                continue
+            if type(state[key]) is type(part):
+                _put_back(state[key], part, done)
+                continue
         state[key] = done.get(id(part), part)
 
 
