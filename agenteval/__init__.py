@@ -3,6 +3,7 @@
 What users do; what asks a model or an agent has an async twin (`aquantify`, ...):
 
     propose, quantify, verify, perturb      criteria, scores, trust in a judge
+    anchor, check_anchor                    watch a judge: has it changed?
     generate_criteria, quantify_criteria    the functions of AutoGen 0.2
     CriticAgent, QuantifierAgent            agents for teams of AutoGen AgentChat
     agree, compare, sample_to_label, design questions to ratings
@@ -60,6 +61,10 @@ if TYPE_CHECKING:
     from agenteval.traces.score_api import score_findings as score_findings
     from agenteval.utility.agents import CriticAgent as CriticAgent
     from agenteval.utility.agents import QuantifierAgent as QuantifierAgent
+    from agenteval.utility.anchoring import aanchor as aanchor
+    from agenteval.utility.anchoring import acheck_anchor as acheck_anchor
+    from agenteval.utility.anchoring import anchor as anchor
+    from agenteval.utility.anchoring import check_anchor as check_anchor
     from agenteval.utility.api import apropose as apropose
     from agenteval.utility.api import aquantify as aquantify
     from agenteval.utility.api import perturb as perturb
@@ -79,6 +84,10 @@ if TYPE_CHECKING:
 
 _HOME = {
     # criteria, scores, trust in a judge
+    "aanchor": "agenteval.utility.anchoring",
+    "acheck_anchor": "agenteval.utility.anchoring",
+    "anchor": "agenteval.utility.anchoring",
+    "check_anchor": "agenteval.utility.anchoring",
     "apropose": "agenteval.utility.api",
     "aquantify": "agenteval.utility.api",
     "averify": "agenteval.utility.verifying",

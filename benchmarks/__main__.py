@@ -42,7 +42,10 @@ BENCHMARKS: dict[str, Benchmark] = {
         "scale", ("--runs", "200", "--calls", "300", "--sessions", "4", "--rounds", "1")
     ),
     "few_labels": Benchmark("quality", ("--draws", "400", "--looks", "1000")),
+    "escalation": Benchmark("quality", ("--draws", "200")),
     "verdicts": Benchmark("quality", ("--seeds", "5", "--runs", "60")),
+    "anchor": Benchmark("quality"),
+    "verifier": Benchmark("quality"),
     "detectors": Benchmark("quality", ()),
     "flow_import": Benchmark("speed"),
     "view": Benchmark("speed"),

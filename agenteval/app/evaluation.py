@@ -450,7 +450,11 @@ def _with_parameters(options: dict[str, Any], name: str) -> dict[str, Any]:
     if (tokens := options.pop("max_tokens", None)) is not None:
         parameters["max_tokens"] = None if tokens == "none" else tokens
     model = options.pop(name, None)
-    return {name: ChatModel(model, parameters=parameters) if parameters else model}
+    if not parameters:
+        return {name: model}
+    if isinstance(model, list):
+        return {name: [ChatModel(member, parameters=parameters) for member in model]}
+    return {name: ChatModel(model, parameters=parameters)}
 
 
 def _quiet(options: Mapping[str, Any]) -> dict[str, Any]:

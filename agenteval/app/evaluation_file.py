@@ -108,8 +108,10 @@ SECTIONS: dict[str, dict[str, Key]] = {
     "judge": {
         **keys_of(
             JudgeOptions,
-            names={"judge": "model"},
-            without={*_RUN, "task", "mapping", "system", "limit"},
+            without={*_RUN, "judge", "task", "mapping", "system", "limit"},
+        ),
+        "model": Key(
+            "judge", str | list[str] | None, "The judge, as for --judge; several are a panel."
         ),
         **_REQUESTS,
         "max_unscored": Key(

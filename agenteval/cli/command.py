@@ -27,6 +27,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 PANELS = (
     "Runs",
     "Model",
+    "Several judges",
     "Critic",
     "Merging",
     "Perturbations",

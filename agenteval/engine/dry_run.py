@@ -62,6 +62,7 @@ class EstimateLine:
 
     `largest` is the longest prompt (bytes) and reply (tokens) of one request, which `--max-cost`
     reserves. `exact` is False for an extrapolated sample. `where` lists models and addresses.
+    `price` is that of this party, if it is not that of the budget.
     """
 
     who: str
@@ -70,6 +71,12 @@ class EstimateLine:
     largest: tuple[int, int] = (0, 0)
     exact: bool = True
     where: set[str] = field(default_factory=set)
+    price: Price | None = None
+
+    def cost(self, price: Price | None, *, least: bool = False) -> float | None:
+        """Return the cost at most, None where unknown; with `least` that of the known tokens."""
+        amount = self.least if least else self.most
+        return amount.cost(self.price or price, known=least)
 
     def __add__(self, other: EstimateLine) -> EstimateLine:
         return replace(
@@ -89,7 +96,7 @@ class EstimateLine:
             "where": sorted(self.where),
         }
         for name, amount in (("least", self.least), ("most", self.most)):
-            cost = amount.cost(price, known=name == "least")
+            cost = self.cost(price, least=name == "least")
             shown[name] = {
                 "requests": amount.requests,
                 "prompt_tokens": amount.prompt,
@@ -168,7 +175,8 @@ class CostEstimate:
         """Money at least and at most, within the caps; None where unknown."""
         if self.budget.price is None:
             return None, None
-        least = self.least.cost(self.budget.price, known=True) or 0.0
+        price = self.budget.price
+        least = sum(line.cost(price, least=True) or 0.0 for line in self.lines)
         if self.least.requests:
             least *= min(1.0, self.requests[0] / self.least.requests)
         most, money_left = self.uncapped_cost, self.money_left
@@ -179,7 +187,10 @@ class CostEstimate:
     @property
     def uncapped_cost(self) -> float | None:
         """Money at most if no cap applied; None where unknown."""
-        return self.most.cost(self.budget.price)
+        if self.budget.price is None:
+            return None
+        costs = [line.cost(self.budget.price) for line in self.lines]
+        return None if None in costs else sum(cost for cost in costs if cost is not None)
 
     @property
     def reserved(self) -> float | None:
@@ -188,7 +199,7 @@ class CostEstimate:
         counted = [line for line in self.lines if line.most.requests]
         if self.budget.max_cost is None or price is None or not counted:
             return None
-        return max(price.cost(*line.largest) for line in counted)
+        return max((line.price or price).cost(*line.largest) for line in counted)
 
     def to_json(self) -> dict[str, Any]:
         """Return all figures as plain values; None is unknown."""

@@ -18,6 +18,7 @@ FailureStatus = Literal[
     "unscored:refusal",
     "unscored:unsupported",
     "unscored:too_long",
+    "unscored:undecided",
     "no_answer:error",
     "no_answer:timeout",
     "no_answer:cancelled",

@@ -56,6 +56,7 @@ _STATUS = {
     "unscored:refusal": ("unscored: refusal", "#f8f1a0", "xxx"),
     "unscored:unsupported": ("unscored: unsupported", "#e9cfa0", "\\\\\\"),
     "unscored:too_long": ("unscored: too long", "#fbe7c4", "+++"),
+    "unscored:undecided": ("unscored: for a person to decide", "#fdf3e0", "ooo"),
     "error:infrastructure": ("error: infrastructure", "#D55E00", ""),
     "error:timeout": ("error: timeout", "#e89a63", "///"),
     "error:budget": ("error: budget", "#f3c9ab", "..."),

@@ -86,6 +86,12 @@ def criterion_row(criterion: Criterion, used: float) -> dict[str, Any]:
     }
 
 
+def members_of(source: Source) -> list[str]:
+    """Return the keys of the judges that judge together under a source; none for other sources."""
+    members = source.parameters.get("members")
+    return [str(key) for key in members] if isinstance(members, list) else []
+
+
 def source_row(source: Source, used: float) -> dict[str, Any]:
     """Source that is a judge."""
     return {

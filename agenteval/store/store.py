@@ -447,10 +447,14 @@ class Store:
         return {str(name): int(n) for name, n in self._all(query)}
 
     def usage(self, source_key: str) -> Usage:
-        """Return requests, tokens and cost of all calls of a source."""
-        c = schema.calls.c
+        """Return requests, tokens and cost of all calls of a source and, of several judges that
+        judge together, of its members."""
+        c, s = schema.calls.c, schema.sources.c
         sums = (func.sum(c[name]).label(name) for name in rows.USAGE)
-        (row,) = self._all(select(*sums).where(c.source_key == source_key))
+        records = self._all(select(s.record).where(s.source_key == source_key))
+        sources = [rows.valid(Source, r, f"the source {source_key[:12]}") for (r,) in records]
+        members = (m for source in sources for m in rows.members_of(source))
+        (row,) = self._all(select(*sums).where(c.source_key.in_([source_key, *members])))
         return Usage.model_validate({**row._mapping, "requests": row.requests or 0})
 
     # -- verdicts on judges ----------------------------------------------------------------------

@@ -32,7 +32,7 @@ from agenteval.engine import (
     first_requests,
 )
 from agenteval.engine.dry_run import LOCAL
-from agenteval.errors import ModelError
+from agenteval.errors import InputError, ModelError
 from agenteval.files import write_atomically
 from agenteval.models.asking import MOST_REQUESTS
 from agenteval.models.factory import ModelChoice, choose_model, make_client, notes_on
@@ -48,22 +48,31 @@ from agenteval.stats.scores import ORIGINAL
 from agenteval.store import Store, default_path, is_there
 from agenteval.text import plural
 from agenteval.utility.bank import longest_entries, task_kinds
+from agenteval.utility.combined import PeopleLabels
 from agenteval.utility.consolidate import most_questions
 from agenteval.utility.criteria_file import criteria_named, save_criteria
 from agenteval.utility.critic import Critic
 from agenteval.utility.critic_reply import MOST
 from agenteval.utility.embedded import load_kinds
+from agenteval.utility.escalation import read_escalation
 from agenteval.utility.evaluator import JudgeEvaluator
 from agenteval.utility.judging import (
     Criteria,
     Judging,
+    JudgingStopped,
     Runs,
-    read_judging,
     read_run_list,
     read_task,
     warn_of_versions,
 )
-from agenteval.utility.options import JudgeKeywords, JudgeOptions, ProposeKeywords, ProposeOptions
+from agenteval.utility.options import (
+    Escalation,
+    JudgeKeywords,
+    JudgeOptions,
+    ProposeKeywords,
+    ProposeOptions,
+)
+from agenteval.utility.panels import read_judges
 from agenteval.utility.perturbed_runs import DEFAULT_OPERATORS, make_copies
 from agenteval.utility.proposals import (
     Proposals,
@@ -236,6 +245,8 @@ async def aquantify(
     max_unscored: float = 0.1,
     score_failed_runs: str | None = None,
     until: str | float | Until | None = None,
+    labels: PeopleLabels | None = None,
+    escalation: Escalation | None = None,
     **options: Unpack[JudgeKeywords],
 ) -> ScoreReport:
     """Score every run on every criterion. Results already in the store are not requested again.
@@ -266,9 +277,15 @@ async def aquantify(
     """
     rule = until if isinstance(until, Until) or until is None else Until.of(str(until))
     how = read_options(JudgeOptions, options, aquantify)
-    judging = read_judging(
-        runs, criteria, how, Watch(how.notify, how.progress), score_failed_runs=score_failed_runs
-    )
+    watch = Watch(how.notify, how.progress)
+    failed = {"score_failed_runs": score_failed_runs}
+    judging: Judging
+    if escalation is None:
+        judging = read_judges(runs, criteria, how, watch, labels=labels, **failed)
+    else:
+        judging = read_escalation(runs, criteria, how, watch, escalation, labels, **failed)
+    if escalation is not None and rule is not None:
+        raise InputError("cannot be combined with --until", "--escalate")
     if how.dry_run:
         judge, _ = judging.evaluator(None)
         return ScoreReport(
@@ -292,11 +309,16 @@ async def aquantify(
         rated = JudgeEvaluator.of(judge, judging.items, judging.criteria, judging.repeats)
         result = look = None
         try:
+            if (prepared := await judging.prepared(store)) is not judging:
+                judging, (judge, client) = prepared, prepared.evaluator(store)
+                rated = replace(rated, judge=judge)
             if rule is None:
                 result = await judging.run(rated, client, store)
             else:
                 judged = await judge_until(judging, judge, client, store, rule)
                 rated, result, look = judged.rated, judged.result, judged.look
+        except JudgingStopped as early:  # before the labels could decide anything
+            result = early.ended
         except asyncio.CancelledError:
             requests = client.usage.requests - before if client else None
             raise Stopped(_scored(judging, rated, None, store, requests)) from None
@@ -349,7 +371,8 @@ def _scored(
             criterion_keys=[c.sha256 for c in rated.criteria],
             repeats=rated.repeats,
         )
-        usage = store.usage(rated.source_key)
+        usage = judging.usage(store, rated.source_key)
+        tables = judging.tables(store, rated) if ratings else ()
     judged = sum(r.status not in INFRASTRUCTURE for r in ratings)
     far = f"{judged} of {rated.cells} cells are judged"
     unfinished: tuple[str, ...] = ()
@@ -362,7 +385,7 @@ def _scored(
     elif result.stopped:
         why = why_stopped(result, "calls not made")
         unfinished, code = (f"not complete: {far}; {why}; run the same command to continue",), 3
-    return score_report(
+    report = score_report(
         rated.source,
         rated.criteria,
         ratings,
@@ -375,6 +398,7 @@ def _scored(
         exit_code=code,
         now=requests,
     )
+    return replace(report, tables=(*report.tables, *tables))
 
 
 # -- perturb ---------------------------------------------------------------------------------------

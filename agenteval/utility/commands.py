@@ -15,7 +15,13 @@ from agenteval.cli.options import keywords, option, read_columns
 from agenteval.cli.outputs import refuse_input
 from agenteval.cli.progress import following
 from agenteval.text import plural
-from agenteval.utility.options import JudgeOptions, ProposeOptions, VerifiedJudge
+from agenteval.utility.options import (
+    SEVERAL,
+    Escalation,
+    JudgeOptions,
+    ProposeOptions,
+    VerifiedJudge,
+)
 
 
 @grouped
@@ -51,6 +57,7 @@ def quantify(
     runs: Annotated[str, typer.Argument(help="File, folder, glob in quotes, or - for stdin.")],
     judge: JudgeOptions,
     reply: options.ReplyOptions,
+    escalation: Escalation,
     criteria: options.CriteriaFile = None,
     *,
     max_unscored: Annotated[
@@ -75,6 +82,13 @@ def quantify(
             show_default=False,
         ),
     ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            help="Human labels of some of the runs, as for `agree`.",
+            rich_help_panel=SEVERAL,
+        ),
+    ] = None,
     limits: options.LimitOptions,
     output: options.OutputOptions,
 ) -> None:
@@ -88,6 +102,8 @@ def quantify(
             max_unscored=max_unscored,
             score_failed_runs=score_failed_runs,
             until=until,
+            labels=labels,
+            escalation=None if escalation.to is None else escalation,
             **keywords(judge, limits=limits.limits(), notify=notify, progress=progress),
         )
     finish(report, output)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from agenteval.agents.callable import load, source_sha256
 from agenteval.analysis.means import cases_answered_twice
-from agenteval.cli.running import Watch
+from agenteval.cli.running import Watch, why_stopped
 from agenteval.engine import CostEstimate, Experiment, ExperimentResult
 from agenteval.engine.dry_run import LOCAL
 from agenteval.engine.executor import Executor, make_executor
@@ -32,8 +32,9 @@ from agenteval.readers import degenerate, make_view, read_runs
 from agenteval.readers.fields import check_name
 from agenteval.readers.leaks import leak_lines
 from agenteval.readers.tasks import TaskFolder, find_task, recording_of
-from agenteval.records import CriteriaSet, Criterion, Run, Task, View, content_hash
+from agenteval.records import CriteriaSet, Criterion, Run, Task, Usage, View, content_hash
 from agenteval.records.run import no_answers
+from agenteval.records.table import Table
 from agenteval.store import Store, default_path, is_there
 from agenteval.store.rows import case_key
 from agenteval.text import plural
@@ -56,7 +57,11 @@ AnyJudge = Model | JudgeFunction | object  # the object is a scorer of another f
 
 
 class JudgingStopped(Exception):
-    """The judging stopped early; what was judged is stored."""
+    """The judging stopped early; what was judged is stored. `ended` says how."""
+
+    def __init__(self, ended: ExperimentResult, left: str = "calls not made") -> None:
+        super().__init__(why_stopped(ended, left))
+        self.ended = ended
 
 
 @dataclass(frozen=True)
@@ -157,17 +162,21 @@ class Judging:
         plain = QuantifierOptions(self.how.one_per_call, self.how.temperature, seed=self.seed)
         return replace(plain, **changes)
 
-    def evaluator(self, store: Store | None, **changes: Any) -> tuple[RunJudge, Client | None]:
+    def evaluator(
+        self, store: Store | None, *, spent: Usage | None = None, **changes: Any
+    ) -> tuple[RunJudge, Client | None]:
         """Return the judge, with quantifier options changed; its client is None in Python.
 
-        A cap on requests or cost counts what the store says this judge has used before.
+        A cap on requests or cost counts `spent`, by default what the store says this judge has
+        used before.
         """
         client, choice, judge = None, self.choice, self.judge
         evaluator: RunJudge
         if not isinstance(judge, Model):
             evaluator = FunctionJudge(judge, version=self.version, seed=self.seed)
             if store is not None:
-                evaluator.budget = self.limits.budget(store.usage(evaluator.source.sha256))
+                before = spent or store.usage(evaluator.source.sha256)
+                evaluator.budget = self.limits.budget(before)
         elif choice is None or choice.kind == "embedded":
             evaluator = Guarded(EmbeddedJudge(seed=self.seed))
         else:
@@ -178,7 +187,8 @@ class Judging:
             else:
                 evaluator = chat_judge(client, self.task, options)
             if store is not None:
-                client.budget = self.limits.budget(store.usage(evaluator.source.sha256))
+                before = spent or store.usage(evaluator.source.sha256)
+                client.budget = self.limits.budget(before)
         if any(criterion.judge for criterion in self.criteria):
             evaluator = WithComputed(evaluator)
         return evaluator, client
@@ -229,10 +239,32 @@ class Judging:
     ) -> ExperimentResult:
         """Judge what the store lacks, and close the client. Raises CancelledError."""
         try:
-            return await self.experiment(rated, client, store).run(self.watch.progress)
+            return await self.run_experiment(rated, client, store)
         finally:
             if client is not None:
                 await client.close()
+
+    async def run_experiment(
+        self, rated: JudgeEvaluator, client: Client | None, store: Store, *, announce: bool = True
+    ) -> ExperimentResult:
+        """Judge what the store lacks; the client stays open. Raises CancelledError."""
+        experiment = self.experiment(rated, client, store, announce=announce)
+        return await experiment.run(self.watch.progress)
+
+    async def prepared(self, store: Store) -> Judging:
+        """Return the judging with everything that labels decide; only several judges need this.
+
+        Raises JudgingStopped if judging the labelled runs stopped early.
+        """
+        return self
+
+    def usage(self, store: Store, source_key: str) -> Usage:
+        """Return what the judge, or all members of a panel, have used so far."""
+        return store.usage(source_key)
+
+    def tables(self, store: Store, rated: JudgeEvaluator) -> tuple[Table, ...]:
+        """Return further tables about the judge; only several judges have any."""
+        return ()
 
     async def estimate(
         self, total: CostEstimate, rated: JudgeEvaluator, client: Client | None, store: Store
@@ -264,7 +296,7 @@ def read_judging(
 
     The store is read only for the keys that it has for the runs. Raises InputError and StoreError.
     """
-    judge, version = _judge_of(options)
+    judge, version = judge_of(options)
     in_python = not isinstance(judge, Model)
     name = options.task.name if isinstance(options.task, Task) else options.task or ""
     all_runs = read_run_list(runs, name, watch, options.mapping)
@@ -286,7 +318,7 @@ def read_judging(
     if not options.with_reference and not in_python:
         leaks = [line for run, view in items for line in leak_lines(run, view)]
         watch.warn_list("the judge may see the reference answer or the verdict:", leaks, most=5)
-    read = _criteria_for(judge, criteria, task.name, watch)
+    read = criteria_for(judge, criteria, task.name, watch)
     check_computed(read, [run.reference for run in used])
     computed = [c.name for c in read if c.judge]
     if computed:
@@ -311,7 +343,7 @@ def read_judging(
     return judging
 
 
-def _judge_of(options: JudgeOptions) -> tuple[Model | JudgeFunction | Scorer, str | None]:
+def judge_of(options: JudgeOptions) -> tuple[Model | JudgeFunction | Scorer, str | None]:
     """Return the judge and its version. Raises InputError for what cannot judge.
 
     A scorer named as python:MODULE:NAME that cannot be described gets as its version the hash of
@@ -357,7 +389,7 @@ def _refuse_model_options(options: JudgeOptions) -> None:
             )
 
 
-def _criteria_for(
+def criteria_for(
     judge: Model | JudgeFunction | Scorer, criteria: Criteria | None, task: str, watch: Watch
 ) -> tuple[Criterion, ...]:
     """Return the criteria; a scorer without any is its own. Raises InputError."""

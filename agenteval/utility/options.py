@@ -20,26 +20,45 @@ from agenteval.cli.options import (
     to_tuple,
     with_default,
 )
+from agenteval.errors import InputError
+from agenteval.models.limits import Price
 
 if TYPE_CHECKING:
     from agenteval.models.factory import Model
     from agenteval.records import Task
     from agenteval.utility.judging import AnyJudge
 
+SEVERAL = "Several judges"
+
+
+def to_judges(judges: list[str] | None) -> str | tuple[str, ...] | None:
+    """Return the judge, several as a tuple, None without."""
+    return judges[0] if judges and len(judges) == 1 else tuple(judges) if judges else None
+
 
 @dataclass(frozen=True)
 class JudgeOptions(RunOptions, EndpointOptions, ExecutorOptions):
     """The runs to judge, and how to prompt the judge."""
 
-    judge: AnyJudge = option(
+    judge: AnyJudge | Sequence[AnyJudge] = option(
         None,
         "--model",
         "--judge",
-        type=str | None,
+        type=list[str] | None,
+        convert=to_judges,
         help="PROVIDER:MODEL, decisions:NAME, embedded, recorded, replay:FILE, autogen:FILE, or "
         "python:MODULE:NAME of a function (run, criterion) or of another framework's scorer. "
-        "Default: AGENTEVAL_MODEL, else embedded.",
+        "Repeatable: several judges are a panel. Default: AGENTEVAL_MODEL, else embedded.",
         show_default=False,
+    )
+    panel: str | None = option(
+        None,
+        "--panel-rule",
+        metavar="RULE",
+        help="Rule of a panel: mean (default), majority, veto[:K], regression or auto; the last "
+        "two need --labels.",
+        show_default=False,
+        rich_help_panel=SEVERAL,
     )
     version: str | None = python_only()  # of a judge that is a function
     task: str | Task | None = with_default(CommonOptions, "task", None)
@@ -76,7 +95,8 @@ class JudgeOptions(RunOptions, EndpointOptions, ExecutorOptions):
 class JudgeKeywords(RunKeywords, EndpointKeywords, ExecutorKeywords, total=False):
     """Keywords for `JudgeOptions`."""
 
-    judge: AnyJudge
+    judge: AnyJudge | Sequence[AnyJudge]
+    panel: str | None
     version: str | None
     task: str | Task | None
     with_reference: bool
@@ -94,6 +114,73 @@ class VerifiedJudge(JudgeOptions):
     """Like the options of `quantify`, but each text is judged twice, to measure self-agreement."""
 
     repeats: int = with_default(JudgeOptions, "repeats", 2)
+
+
+def to_price(text: str | None) -> Price | None:
+    """Return the price from IN,OUT. Raises InputError."""
+    if text is None:
+        return None
+    try:
+        prompt, completion = map(float, text.split(","))
+        return Price(prompt, completion)
+    except ValueError:
+        raise InputError(f"{text!r}: write IN,OUT, e.g. 2.5,10", "--escalate-price") from None
+
+
+@dataclass(frozen=True)
+class Escalation:
+    """To which judge undecided answers go, and when a judge may decide; see docs/panels.md.
+
+    A judge may decide from the confidence from which labels prove that it agrees with people in the
+    share `agreement`, at `confidence` for each criterion. Where nothing is proven it decides
+    nothing (`escalate`) or everything (`keep`). `price` is that of the stronger judge.
+    """
+
+    def check(self) -> None:
+        """Raise InputError for values out of range."""
+        if not 0 < self.agreement < 1:
+            raise InputError(f"{self.agreement:g} is not between 0 and 1", "--agreement")
+        if not 0.5 <= self.confidence <= 0.98:
+            raise InputError(f"{self.confidence:g} is not between 0.5 and 0.98", "--confidence")
+        if self.unproven not in ("escalate", "keep"):
+            raise InputError(f"must be escalate or keep, not {self.unproven!r}", "--unproven")
+
+    to: AnyJudge = option(
+        None,
+        "--escalate",
+        type=str | None,
+        metavar="MODEL",
+        help="Stronger judge for what the judge cannot decide with proven agreement; what neither "
+        "can decide is left to people. Needs --labels.",
+        show_default=False,
+        rich_help_panel=SEVERAL,
+    )
+    agreement: float = option(
+        0.9,
+        help="With --escalate: share of answers that must agree with people.",
+        rich_help_panel=SEVERAL,
+    )
+    confidence: float = option(
+        0.95,
+        help="With --escalate: confidence in that agreement, for each criterion.",
+        rich_help_panel=SEVERAL,
+    )
+    unproven: str = option(
+        "escalate",
+        metavar="escalate|keep",
+        help="With --escalate: what happens with all answers where labels prove nothing.",
+        rich_help_panel=SEVERAL,
+    )
+    price: Price | None = option(
+        None,
+        "--escalate-price",
+        type=str | None,
+        convert=to_price,
+        metavar="IN,OUT",
+        help="Prices of the stronger judge per million tokens. Default: those of the judge.",
+        show_default=False,
+        rich_help_panel=SEVERAL,
+    )
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from agenteval.analysis.scores import scores_from_store
-from agenteval.cli.running import why_stopped
 from agenteval.engine.judging import RunJudge
 from agenteval.records import Usage
 from agenteval.stats.scores import ORIGINAL, ScoreTable
@@ -144,4 +143,4 @@ class ProbeSession:
         self.judging.watch.note(f"probe of {name}:")
         result = await self.judging.run(rated, client, self.store)
         if result.stopped:
-            raise JudgingStopped(why_stopped(result, "probe calls not made"))
+            raise JudgingStopped(result, "probe calls not made")

@@ -176,8 +176,8 @@ class ScoreReport(Report):
 
         `min_mean`: by criterion (id or name), what the mean must reach: missed where its whole
         interval lies below, met where none of it does, else undecided. `max_unscored`: the largest
-        share of cells without a score; what a judge cannot see, and runs whose system failed, are
-        not held against it. Raises KeyError for an unknown criterion.
+        share of cells without a score; what a judge cannot see or leaves to a person, and runs
+        whose system failed, are not held against it. Raises KeyError for an unknown criterion.
         """
         report = self
         gates = [self._mean_gate(name, least) for name, least in (min_mean or {}).items()]
@@ -186,7 +186,8 @@ class ScoreReport(Report):
             code = self.exit_code if self.unfinished else exit_code(other_gates)
             report = replace(self, gates=tuple(other_gates), exit_code=code)
             counts = Counter(r.status for r in self.ratings if ":" in r.status)
-            bad = counts.total() - counts["unscored:unsupported"]
+            by_intent = counts["unscored:unsupported"] + counts["unscored:undecided"]
+            bad = counts.total() - by_intent
             failed = sum(n for status, n in counts.items() if status.startswith("no_answer:"))
             if failed < self.cells:  # where there is no answer at all, nothing was scored
                 bad -= failed

@@ -59,8 +59,7 @@ async def judge_until(
         for count in _counts(len(cases), step):
             items = tuple(item for name in list(cases)[:count] for item in cases[name])
             rated = JudgeEvaluator.of(evaluator, items, judging.criteria, judging.repeats)
-            experiment = judging.experiment(rated, client, store, announce=False)
-            result = await experiment.run(judging.watch.progress)
+            result = await judging.run_experiment(rated, client, store, announce=False)
             if result.stopped:
                 return JudgedCases(rated, result, look)
             table = scores_from_store(

@@ -11,7 +11,7 @@ from agenteval.analysis.flagged import flags_of
 from agenteval.analysis.means import lines_on_failed_runs
 from agenteval.analysis.rating_sources import chosen_raters
 from agenteval.cli.options import read_options
-from agenteval.cli.running import Watch, opened, planned, synchronous, why_stopped
+from agenteval.cli.running import Watch, opened, planned, synchronous
 from agenteval.engine import CostEstimate, RequestBounds, RequestCounter
 from agenteval.errors import InputError
 from agenteval.models.asking import MOST_REQUESTS
@@ -22,6 +22,7 @@ from agenteval.stats.scores import ScoreTable
 from agenteval.store import Store
 from agenteval.store.experiments import remark
 from agenteval.text import plural
+from agenteval.utility.combined import CombinedJudging
 from agenteval.utility.criteria_file import find_criteria, save_criteria
 from agenteval.utility.judging import (
     Criteria,
@@ -29,10 +30,10 @@ from agenteval.utility.judging import (
     JudgingStopped,
     Runs,
     read_criteria,
-    read_judging,
     warn_of_versions,
 )
 from agenteval.utility.options import JudgeKeywords, VerifiedJudge
+from agenteval.utility.panels import read_judges
 from agenteval.utility.perturbed_runs import (
     DEFAULT_OPERATORS,
     VerificationData,
@@ -100,7 +101,8 @@ async def averify(
         return _elsewhere(Path(scores), labels, how.task, criteria, thresholds, written, watch)
     if runs is None:
         raise InputError("say which runs, or give ratings with --scores", "RUNS")
-    judging = read_judging(runs, criteria, how, watch)
+    several = isinstance(how.judge, list | tuple) and len(how.judge) > 1
+    judging = read_judges(runs, criteria, how, watch, labels=labels if several else None)
     no_answer = judging.no_answer
     judging = _answered(judging, thresholds, probes=probes)
     people = _labels(labels, judging.criteria)
@@ -116,6 +118,7 @@ async def averify(
     judging.say_judge()
     try:
         with opened(how.store) as store, judging.executor:
+            judging = await judging.prepared(store)
             report = await _verified(
                 judging, store, material, thresholds, people, probing, sequential=sequential
             )
@@ -143,6 +146,8 @@ def _answered(judging: Judging, thresholds: VerifyOptions, *, probes: bool) -> J
     if thresholds.deterministic and judging.choice is not None and not judging.distributes:
         what = "needs --scores, or a judge that returns probabilities"
         raise InputError(what, "--deterministic")
+    if isinstance(judging, CombinedJudging) and probes:
+        raise InputError("probe each judge of a panel by itself", "--probes")
     if judging.recording is not None and probes:
         raise InputError("only judgements of runs and their copies are recorded", "--probes")
     if judging.distributes and judging.repeats > 1 and not thresholds.deterministic:
@@ -243,7 +248,7 @@ async def _verified(
         evaluator, client = judging.evaluator(store)
         ended = await judging.run(part.rated_by(evaluator), client, store)
         if ended.stopped:
-            raise JudgingStopped(why_stopped(ended, "calls not made"))
+            raise JudgingStopped(ended)
         key = evaluator.source.sha256
         with store.snapshot():
             table = part.ratings(store, key)

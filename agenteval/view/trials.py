@@ -29,10 +29,10 @@ from agenteval.traces.input import flags_of_outlines
 from agenteval.traces.page import trace_item
 from agenteval.view.grid import page_number, turn_links
 from agenteval.view.server import Viewer, page_path, respond
+from agenteval.workflows.page import turn_item
 from agenteval.workflows.page_sessions import session_items
-from agenteval.workflows.page_turns import turn_item
-from agenteval.workflows.stored import EVALUATORS as WORKFLOWS
-from agenteval.workflows.stored import load_sessions, load_turns
+from agenteval.workflows.results import EVALUATORS as WORKFLOWS
+from agenteval.workflows.results import load_sessions, load_turns
 
 PER_PAGE = 50
 _SPANS = 1_000  # of a trace that are drawn

@@ -30,8 +30,9 @@ from agenteval.workflows.cases import (
     session_cases,
     turn_cases,
 )
-from agenteval.workflows.experiment import WorkflowExperiment
-from agenteval.workflows.flowbench_api import chat_choice
+from agenteval.workflows.experiment import Simulators, WorkflowExperiment, check_simulators
+from agenteval.workflows.flowbench_rows import row_cases, rows_among
+from agenteval.workflows.flowbench_score import chat_choice
 from agenteval.workflows.folder import find_role, role_folders
 from agenteval.workflows.options import (
     SessionKeywords,
@@ -40,15 +41,17 @@ from agenteval.workflows.options import (
     TurnOptions,
     one_of,
 )
-from agenteval.workflows.recorded_agent import RecordedAgents, recorded_name
 from agenteval.workflows.reports import WorkflowReport, trials_report
-from agenteval.workflows.results import SessionResult, TurnResult
-from agenteval.workflows.row_cases import row_cases, rows_among
+from agenteval.workflows.results import (
+    EVALUATORS,
+    SessionResult,
+    TurnResult,
+    load_sessions,
+    load_turns,
+)
 from agenteval.workflows.run_session import SessionSettings
 from agenteval.workflows.scenario import FORMATS, RECORDED, Demand, Format
-from agenteval.workflows.simulators import Simulators, check_simulators
-from agenteval.workflows.stored import EVALUATORS, load_sessions, load_turns
-from agenteval.workflows.variants import AgentUnderTest
+from agenteval.workflows.variants import AgentUnderTest, RecordedAgents, recorded_name
 from agenteval.workflows.verdicts import Judges, Verdicts
 
 Roles = str | Path | OpenRole | Sequence[str | Path | OpenRole] | None
@@ -84,11 +87,10 @@ async def aflow_sessions(roles: Roles = None, **options: Unpack[SessionKeywords]
         _ = agent.system  # an unknown agent is reported before any file is read
     judge = chat_choice(how.judge, how.judge_url, "--judge", need_key=not how.dry_run)
     limits.budget()
-    on_model = how.simulator is not None or how.simulator_url is not None
-    mode = check_simulators(how.user, how.tools, on_model=on_model)
     simulator = chat_choice(
         how.simulator, how.simulator_url, "--simulator", need_key=not how.dry_run
     )
+    mode = check_simulators(how.user, how.tools, simulator)
     if recorded is not None and how.user != "scripted":
         problem = "recorded sessions answer the scripted user; add --user scripted"
         raise InputError(problem, "--user")
@@ -103,7 +105,7 @@ async def aflow_sessions(roles: Roles = None, **options: Unpack[SessionKeywords]
     note_idle_users(watch, Verdicts(Judges(demand=demand)).prepare(cases), len(cases))
     if recorded is not None:
         replayed = RecordedAgents.read(recorded, opened_roles)
-        served = [case for case in cases if replayed.at(case) is not None]
+        served = [case for case in cases if replayed.has(case)]
         if len(served) < len(cases):
             counted = f"{len(cases) - len(served)} of {plural(len(cases), 'user')}"
             missing = f"{replayed.name} has no session with {counted}"
@@ -114,15 +116,13 @@ async def aflow_sessions(roles: Roles = None, **options: Unpack[SessionKeywords]
     experiment = WorkflowExperiment(
         cases=cases,
         agent=agent,
-        trials=how.trials,
+        how=how,
         limits=limits,
-        retry_failed=how.retry_failed,
         judge=judge,
-        simulators=Simulators(how.user, mode, opened_roles, _session_settings(how), on_model),
-        simulator=simulator,
+        simulators=Simulators(how.user, mode, simulator, opened_roles, _session_settings(how)),
         demand=demand,
     )
-    return await _run(experiment, how, watch)
+    return await _run(experiment, watch)
 
 
 async def aflow_turns(roles: Roles = None, **options: Unpack[TurnKeywords]) -> WorkflowReport:
@@ -160,16 +160,8 @@ async def aflow_turns(roles: Roles = None, **options: Unpack[TurnKeywords]) -> W
         if not cases:
             raise InputError("no recorded turn matches these options", "ROLE")
         agent = replace(agent, formats=common_formats(agent.formats, cases))
-    experiment = WorkflowExperiment(
-        cases=cases,
-        agent=agent,
-        trials=how.trials,
-        limits=limits,
-        retry_failed=how.retry_failed,
-        judge=judge,
-        seconds=how.seconds,
-    )
-    return await _run(experiment, how, Watch(how.notify, how.progress))
+    experiment = WorkflowExperiment(cases=cases, agent=agent, how=how, limits=limits, judge=judge)
+    return await _run(experiment, Watch(how.notify, how.progress))
 
 
 flow_sessions = synchronous(aflow_sessions)
@@ -243,7 +235,8 @@ def read_roles(roles: Roles, *, backend: bool) -> list[OpenRole]:
     return list(opened_roles.values())
 
 
-async def _run(experiment: WorkflowExperiment, how: TurnOptions, watch: Watch) -> WorkflowReport:
+async def _run(experiment: WorkflowExperiment, watch: Watch) -> WorkflowReport:
+    how = experiment.how
     if how.dry_run:
         with planned(how.store) as store:
             estimate = await experiment.dry_run(store, watch)
@@ -254,7 +247,7 @@ async def _run(experiment: WorkflowExperiment, how: TurnOptions, watch: Watch) -
     experiment = replace(experiment, executor=executor)
     with opened(how.store) as store, executor:
         try:
-            result = await experiment.run(store, watch, how.judgements)
+            result = await experiment.run(store, watch)
         except asyncio.CancelledError:
             report = _stored_report(experiment, store, watch)
             line = "interrupted: finished results are stored; run the same command to continue"
@@ -267,7 +260,7 @@ async def _run(experiment: WorkflowExperiment, how: TurnOptions, watch: Watch) -
     calls = {
         case.info.id
         for case in experiment.cases
-        if isinstance(case, TurnCase) and case.turn.kind == "call"
+        if isinstance(case, TurnCase) and case.gold.action is not None
     }
     verdicts = [r.verdict for r in report.turns if r.case.id in calls]
     rates = [
@@ -282,12 +275,9 @@ def _stored_report(experiment: WorkflowExperiment, store: Store, watch: Watch) -
         "cases": [case.key for case in experiment.cases],
         "systems": [variant.sha256 for variant in experiment.variants()],
     }
-    sessions, turns = list[SessionResult](), list[TurnResult]()
     with store.snapshot():
-        if experiment.level == "session":
-            sessions = [r for r in load_sessions(store, **keys) if r.trial < experiment.trials]
-        else:
-            turns = [r for r in load_turns(store, **keys) if r.trial < experiment.trials]
+        sessions = [r for r in load_sessions(store, **keys) if r.trial < experiment.how.trials]
+        turns = [r for r in load_turns(store, **keys) if r.trial < experiment.how.trials]
     failed: Counter[str] = Counter()
     for session in sessions:
         failed.update(set(session.verdict.failures if session.verdict else ()))

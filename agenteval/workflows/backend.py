@@ -8,6 +8,7 @@ import inspect
 import json
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -130,29 +131,26 @@ class _Untitled(GenerateJsonSchema):
 def fresh_backend(make_backend: Callable[[], StatefulBackend]) -> StatefulBackend:
     """Make a backend in its first state. Raises InputError naming the file when it cannot be made
     or has no state."""
-    try:
-        where = (
-            str(make_backend.path)
-            if isinstance(make_backend, ModuleBackend)
-            else inspect.getfile(make_backend)
-        )
-    except (TypeError, OSError):  # written in no file
-        where = BACKEND_FILE
+    where = BACKEND_FILE
+    if isinstance(make_backend, ModuleBackend):
+        where = str(make_backend.path)
+    else:
+        with suppress(TypeError, OSError):  # written in no file
+            where = inspect.getfile(make_backend)
+    problem = "the backend of the role cannot be made"
     try:
         backend = make_backend()
-    except KeyboardInterrupt:
+        problem = "the state of the backend cannot be read"
+        if not hasattr(backend, "state"):
+            reason = "the backend has no `state`: set self.state, a dict, in __init__"
+            raise InputError(reason, where)
+    except (KeyboardInterrupt, InputError):
         raise
-    except BaseException as error:  # also one that calls sys.exit
+    except (
+        BaseException
+    ) as error:  # also one that calls sys.exit, and a property may raise anything
         reason = f"{type(error).__name__}: {error}"
-        raise InputError(f"the backend of the role cannot be made: {reason}", where) from error
-    try:
-        _ = backend.state
-    except AttributeError as error:
-        reason = "the backend has no `state`: set self.state, a dict, in __init__"
-        raise InputError(reason, where) from error
-    except Exception as error:  # a property may raise anything
-        reason = f"{type(error).__name__}: {error}"
-        raise InputError(f"the state of the backend cannot be read: {reason}", where) from error
+        raise InputError(f"{problem}: {reason}", where) from error
     return backend
 
 

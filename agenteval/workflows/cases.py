@@ -20,7 +20,7 @@ from agenteval.workflows.folder import read_role
 from agenteval.workflows.instructions import instructions, tools_given
 from agenteval.workflows.results import CaseInfo
 from agenteval.workflows.scenario import CROSS, Format, Profile, RecordedSession, Role, Turn
-from agenteval.workflows.turn_score import GoldTurn, gold_turns
+from agenteval.workflows.scores import GoldTurn, gold_turns
 
 Kind = Literal["all", "single", "cross"]
 
@@ -117,9 +117,9 @@ class TurnCase:
     """An agent's turn of a recorded conversation.
 
     `before` is the conversation up to it. `given` are the scenarios by which it is judged, `shown`
-    those that the agent is given in the format asked for; in place of these, a row of FlowBench has
-    its `own_prompt` and tools. `key` is the content hash (hex) of everything that the agent is
-    given, and gold.
+    those that the agent is given in the format asked for. In place of these, a row of FlowBench has
+    its `own_prompt` and tools, and its calls may be in the agent's words. `key` is the content hash
+    (hex) of everything that the agent is given, and gold.
     """
 
     info: CaseInfo
@@ -135,24 +135,6 @@ class TurnCase:
     def workflow(self) -> str:
         """The procedures as text, for judges."""
         return self.of.procedures(self.given)
-
-    @property
-    def index(self) -> int:
-        """The number of turns before it."""
-        return self.gold.turn
-
-    @property
-    def in_words(self) -> bool:
-        """Whether calls may be in the agent's words."""
-        return self.own_prompt is not None
-
-    @property
-    def turn(self) -> Turn:
-        """The gold turn: a call or a reply."""
-        action = self.gold.action
-        if action is None:
-            return Turn.model_construct(kind="reply", text=self.gold.response)
-        return Turn.model_construct(kind="call", tool=action.tool, arguments=action.arguments)
 
     def asked(self, format: Format) -> tuple[Dialogue, tuple[Tool, ...]]:
         """Return what the agent is given: instructions with the conversation so far, and tools."""
@@ -298,23 +280,20 @@ def _chosen(roles: Sequence[OpenRole], choice: Choice) -> list[_Group]:
             (CROSS, of.role.cross_profiles, of.role.cross_sessions),
         )
     ]
-    scenarios = {CROSS, *(g.name for g in groups)}
-    for name in choice.scenarios or ():
-        if name not in scenarios:
-            listed = ", ".join(sorted(scenarios))
-            raise InputError(f"no scenario {name!r}; known: {listed}", "--scenario")
-    profiles = {p.id for g in groups for p in g.profiles}
-    for name in choice.profiles or ():
-        if name not in profiles:
-            listed = ", ".join(sorted(profiles))
-            raise InputError(f"no profile {name!r}; known: {listed}", "--profile")
+    for what, names, existing in (
+        ("scenario", choice.scenarios, {CROSS, *(g.name for g in groups)}),
+        ("profile", choice.profiles, {p.id for g in groups for p in g.profiles}),
+    ):
+        for name in names or ():
+            if name not in existing:
+                listed = ", ".join(sorted(existing))
+                raise InputError(f"no {what} {name!r}; known: {listed}", f"--{what}")
+
+    def among(profiles: Sequence[Profile]) -> tuple[Profile, ...]:
+        return tuple(p for p in profiles if choice.profiles is None or p.id in choice.profiles)
+
     return [
-        replace(
-            g,
-            profiles=tuple(
-                p for p in g.profiles if choice.profiles is None or p.id in choice.profiles
-            ),
-        )
+        replace(g, profiles=among(g.profiles))
         for g in groups
         if choice.kind in ("all", "cross" if g.name == CROSS else "single")
         and (choice.scenarios is None or g.name in choice.scenarios)

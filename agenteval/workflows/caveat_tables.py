@@ -13,10 +13,9 @@ from agenteval.agents import AgentFailure
 from agenteval.analysis.system_pairs import by_system
 from agenteval.records.table import Table, column, table_of
 from agenteval.stats import Interval
+from agenteval.workflows.judges import JudgeFailure
 from agenteval.workflows.results import SessionResult, TurnResult
-from agenteval.workflows.session import Prediction, SessionFailure, SessionLog
-from agenteval.workflows.session_end import ENDS
-from agenteval.workflows.session_judge import GoalsFailure
+from agenteval.workflows.session import ENDS, Prediction, SessionFailure, SessionLog
 
 _MOST_TEXT = 80
 _SUFFIX = re.compile(r" \[[0-9a-f]{6}\]")
@@ -113,7 +112,7 @@ def losses_of_session(r: SessionResult) -> Iterator[Loss]:
     for status in r.verdict.failures if r.verdict else ():
         judge = r.verdict.judge if r.verdict else None
         message = ""
-        if isinstance(judge, GoalsFailure) and judge.status == status:
+        if isinstance(judge, JudgeFailure) and judge.status == status:
             message = judge.message
         yield Loss(r.system, f"a judge failed: {status}", message)
 

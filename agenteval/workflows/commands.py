@@ -287,7 +287,7 @@ def score(
     Of predictions: tools, parameters, nodes and replies.
     """
     from agenteval.files import read_text
-    from agenteval.workflows.flowbench_api import flow_score
+    from agenteval.workflows.flowbench_score import flow_score
 
     report = flow_score(
         files,

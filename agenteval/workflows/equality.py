@@ -10,24 +10,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from pydantic import JsonValue
 
-from agenteval.models.asking import ParsedReply
-from agenteval.models.client import Client
-from agenteval.models.reply import parse_reply
 from agenteval.records import FailureStatus, Record, Usage, canonical_json
-from agenteval.workflows.asked_judge import (
-    Form,
-    JudgeSampling,
-    ask_judge,
-    failure_of,
-    object_schema,
-    reason_of,
-    yes_or_no,
-)
+from agenteval.workflows.judges import EqualityJudge, ValueQuestion, failure_of
 from agenteval.workflows.values import filled, fold, kind, tokens
 
 Same = Literal["equal", "different", "unjudged"]
@@ -36,6 +26,11 @@ Decision = Literal["right", "wrong", "undecided"]
 Schema = Mapping[str, JsonValue]
 _ENUMERATION = re.compile(r"\benumerat\w{0,12}[^\[\]]{0,80}\[([^\[\]]{1,4000})\]", re.I)
 _SHOWN = 500
+_WORST: tuple[Same, ...] = ("different", "unjudged", "equal")
+
+# What the judge of values took since the list was set in this context. Each question is charged to
+# the context that asked it first.
+SPENT: ContextVar[list[Usage] | None] = ContextVar("SPENT", default=None)
 
 
 class Judgement(Record):
@@ -56,46 +51,24 @@ class Judgement(Record):
     message: str = ""
 
 
-def decided(judged: Sequence[Judgement]) -> Decision:
+def decided(verdicts: Sequence[Same]) -> Decision:
     """Return right when all are equal, wrong when one is different, else undecided."""
-    verdicts = {judgement.verdict for judgement in judged}
     if "different" in verdicts:
         return "wrong"
     return "undecided" if "unjudged" in verdicts else "right"
-
-
-@dataclass(frozen=True, slots=True)
-class ValueQuestion:
-    """Two texts that differ, and the parameter whose values they are."""
-
-    tool: str
-    parameter: str
-    description: str
-    gold: str
-    given: str
-
-
-class TextJudge(Protocol):
-    """Says whether two texts mean the same value."""
-
-    async def same(self, question: ValueQuestion) -> ParsedReply[tuple[bool, str]]:
-        """Whether they do, and the reason. Raises what `models.asking.ask` raises."""
-        ...
 
 
 class Equality:
     """Decides with the schemas of the tools and, where it must, a judge.
 
     `schemas` are the JSON schemas of the parameters by tool. One object serves one event loop.
-    `usage` is what the judge has used. Raises Unauthorized for a refused key; every other failure
-    of the judge is in its Judgement.
+    Raises Unauthorized for a refused key; every other failure of the judge is in its Judgement.
     """
 
     def __init__(
-        self, schemas: Mapping[str, Schema] | None = None, judge: TextJudge | None = None
+        self, schemas: Mapping[str, Schema] | None = None, judge: EqualityJudge | None = None
     ) -> None:
         self.judge = judge
-        self.usage = Usage()
         self._schemas = schemas or {}
         self._log: dict[str, Judgement | None] = {}
         self._asked: dict[str, asyncio.Task[Judgement]] = {}
@@ -105,43 +78,30 @@ class Equality:
         """Return every distinct judgement in the order of the first request."""
         return tuple(judgement for judgement in self._log.values() if judgement is not None)
 
-    def by_rule(self, tool: str, parameter: str, gold: JsonValue, given: JsonValue) -> Judgement:
-        """Return the judgement without a judge: `unjudged` by `none` where one would decide."""
-        return self._ruled(tool, parameter, gold, given)[0]
-
-    def _ruled(
-        self, tool: str, parameter: str, gold: JsonValue, given: JsonValue
-    ) -> tuple[Judgement, tuple[_Pair, ...]]:
+    def by_rule(self, tool: str, parameter: str, gold: JsonValue, given: JsonValue) -> Ruling:
+        """Return the ruling without a judge: `unjudged` by `none` where one would decide."""
         schema = _property(self._schemas.get(tool), parameter)
-        ruling = _compared(_Pair(parameter, schema, gold, given))
-        judgement = Judgement(
-            tool=tool,
-            parameter=parameter,
-            gold=gold,
-            given=given,
-            verdict=ruling.verdict,
-            by=ruling.by,
-        )
-        return judgement, ruling.open
+        return _compared(Pair(parameter, schema, gold, given))
 
     async def compare(
         self, tool: str, parameter: str, gold: JsonValue, given: JsonValue
     ) -> Judgement:
         """Decide whether `given` is the gold value of a parameter (at the top level) of a tool."""
-        key = canonical_json([tool, parameter, gold, given])
+        values = {"tool": tool, "parameter": parameter, "gold": gold, "given": given}
+        key = canonical_json([*values.values()])
         if (logged := self._log.setdefault(key, None)) is not None:
             return logged
-        judgement, open_pairs = self._ruled(tool, parameter, gold, given)
-        if judgement.verdict == "unjudged" and self.judge is not None:
-            parts = await asyncio.gather(*(self._ask(tool, pair) for pair in open_pairs))
-            worst: tuple[Same, ...] = ("different", "unjudged", "equal")
-            decisive = min(parts, key=lambda part: worst.index(part.verdict))
-            update = {"parameter": parameter, "gold": gold, "given": given}
-            judgement = decisive.model_copy(update=update)
+        ruling = self.by_rule(tool, parameter, gold, given)
+        if ruling.verdict == "unjudged" and self.judge is not None:
+            parts = await asyncio.gather(*(self._ask(tool, pair) for pair in ruling.open))
+            decisive = min(parts, key=lambda part: _WORST.index(part.verdict))
+            judgement = decisive.model_copy(update=values)
+        else:
+            judgement = Judgement(**values, verdict=ruling.verdict, by=ruling.by)
         self._log[key] = judgement
         return judgement
 
-    async def _ask(self, tool: str, pair: _Pair) -> Judgement:
+    async def _ask(self, tool: str, pair: Pair) -> Judgement:
         """Ask the judge about one pair of texts; all who ask at once wait for one answer."""
         key = canonical_json([tool, pair.path, pair.gold, pair.given])
         self._log.setdefault(key, None)
@@ -151,7 +111,7 @@ class Equality:
         self._log[key] = judgement = await asyncio.shield(self._asked[key])
         return judgement
 
-    async def _judged(self, tool: str, pair: _Pair) -> Judgement:
+    async def _judged(self, tool: str, pair: Pair) -> Judgement:
         assert self.judge is not None
         description = str(pair.schema.get("description", ""))
         question = ValueQuestion(tool, pair.path, description, str(pair.gold), str(pair.given))
@@ -165,7 +125,8 @@ class Equality:
         else:
             (equal, message), usage = answer.value, answer.usage
             verdict = "equal" if equal else "different"
-        self.usage += usage
+        if (spent := SPENT.get()) is not None:
+            spent.append(usage)
         return Judgement(
             tool=tool,
             parameter=pair.path,
@@ -178,15 +139,10 @@ class Equality:
         )
 
 
-def enumerated(schema: Schema) -> bool:
-    """Return whether a schema lists its values: by `enum`, or "Enumerated type, [a, b]"."""
-    if isinstance(schema.get("enum"), list):
-        return True
-    return bool(_ENUMERATION.search(str(schema.get("description", ""))))
-
-
 @dataclass(frozen=True, slots=True)
-class _Pair:
+class Pair:
+    """Two values at the same place, with its schema."""
+
     path: str
     schema: Schema
     gold: JsonValue
@@ -194,54 +150,57 @@ class _Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ruling:
+class Ruling:
     """The verdict by rules, and the pairs of texts that a judge would have to decide."""
 
     verdict: Same
     by: By
-    open: tuple[_Pair, ...] = ()
+    open: tuple[Pair, ...] = ()
 
 
-def _compared(pair: _Pair) -> _Ruling:
-    gold, stated = pair.gold, pair.given
-    if kind(gold) != kind(stated):
-        return _Ruling("different", "type")
-    if isinstance(gold, str) and isinstance(stated, str):
-        return _texts(pair, gold, stated)
-    if isinstance(gold, dict) and isinstance(stated, dict):
-        gold, stated = filled(gold), filled(stated)
-        if gold.keys() != stated.keys():
-            return _Ruling("different", "exact")
-        inner = [(f"{pair.path}.{k}", _property(pair.schema, k), gold[k], stated[k]) for k in gold]
-    elif isinstance(gold, list) and isinstance(stated, list):
-        if len(gold) != len(stated):
-            return _Ruling("different", "exact")
+def _compared(pair: Pair) -> Ruling:
+    gold, given = pair.gold, pair.given
+    if kind(gold) != kind(given):
+        return Ruling("different", "type")
+    if isinstance(gold, str) and isinstance(given, str):
+        return _texts(pair, gold, given)
+    if isinstance(gold, dict) and isinstance(given, dict):
+        gold, given = filled(gold), filled(given)
+        if gold.keys() != given.keys():
+            return Ruling("different", "exact")
+        inner = [
+            Pair(f"{pair.path}.{key}", _property(pair.schema, key), gold[key], given[key])
+            for key in gold
+        ]
+    elif isinstance(gold, list) and isinstance(given, list):
+        if len(gold) != len(given):
+            return Ruling("different", "exact")
         schema = _object(pair.schema.get("items"))
-        rows = enumerate(zip(gold, stated, strict=True))
-        inner = [(f"{pair.path}[{i}]", schema, a, b) for i, (a, b) in rows]
+        rows = enumerate(zip(gold, given, strict=True))
+        inner = [Pair(f"{pair.path}[{i}]", schema, a, b) for i, (a, b) in rows]
     else:
-        return _Ruling("equal" if gold == stated else "different", "exact")
-    rulings = [_compared(_Pair(*parts)) for parts in inner]
-    different = next((r for r in rulings if r.verdict == "different"), None)
-    if different is not None:
-        return _Ruling("different", different.by)
+        return Ruling("equal" if gold == given else "different", "exact")
+    rulings = [_compared(part) for part in inner]
+    if different := next((r for r in rulings if r.verdict == "different"), None):
+        return Ruling("different", different.by)
     if open_pairs := tuple(part for r in rulings for part in r.open):
-        return _Ruling("unjudged", "none", open_pairs)
-    exact = all(r.by == "exact" for r in rulings)
-    return _Ruling("equal", "exact" if exact else "normalised")
+        return Ruling("unjudged", "none", open_pairs)
+    return Ruling("equal", "exact" if all(r.by == "exact" for r in rulings) else "normalised")
 
 
-def _texts(pair: _Pair, gold: str, given: str) -> _Ruling:
+def _texts(pair: Pair, gold: str, given: str) -> Ruling:
     if gold == given:
-        return _Ruling("equal", "exact")
-    if enumerated(pair.schema):
-        return _Ruling("equal" if fold(gold) == fold(given) else "different", "enumeration")
+        return Ruling("equal", "exact")
+    # A schema lists its values by `enum`, or in words: "Enumerated type, [a, b]".
+    listed = isinstance(pair.schema.get("enum"), list)
+    if listed or _ENUMERATION.search(str(pair.schema.get("description", ""))):
+        return Ruling("equal" if fold(gold) == fold(given) else "different", "enumeration")
     words = tokens(gold)
     if words and words == tokens(given):
-        return _Ruling("equal", "normalised")
+        return Ruling("equal", "normalised")
     if not gold.strip() or not given.strip():  # a blank text is not a value in other words
-        return _Ruling("different", "normalised")
-    return _Ruling("unjudged", "none", (pair,))
+        return Ruling("different", "normalised")
+    return Ruling("unjudged", "none", (pair,))
 
 
 def _property(schema: Schema | None, key: str) -> Schema:
@@ -251,33 +210,3 @@ def _property(schema: Schema | None, key: str) -> Schema:
 
 def _object(schema: Any) -> Schema:
     return schema if isinstance(schema, dict) else {}
-
-
-SCHEMA = object_schema({"reason": {"type": "string"}, "equal": {"type": "boolean"}})
-
-
-class EqualityJudge:
-    """Asks a model, with one repair. `Equality` keeps the answers."""
-
-    def __init__(self, client: Client, options: JudgeSampling | None = None) -> None:
-        self.client = client
-        self.options = options or JudgeSampling(max_tokens=512)
-
-    async def same(self, question: ValueQuestion) -> ParsedReply[tuple[bool, str]]:
-        """Whether the two mean the same, and why. Raises what `models.asking.ask` raises."""
-        return await ask_judge(
-            self.client,
-            Form("equal", SCHEMA, read_equal),
-            self.options,
-            tool=question.tool,
-            parameter=question.parameter,
-            description=question.description,
-            gold=question.gold,
-            given=question.given,
-        )
-
-
-def read_equal(text: str) -> tuple[bool, str]:
-    """Return the verdict of a reply and its reason. Raises ReplyError when it holds none."""
-    members = parse_reply(text, lambda value: isinstance(value, dict) and "equal" in value).value
-    return yes_or_no(members["equal"], "equal"), reason_of(members, "reason")

@@ -15,19 +15,98 @@ from agenteval.agents import AgentFailure
 from agenteval.agents.spec import uncounted
 from agenteval.engine import Outcome, Requests, Unit
 from agenteval.engine.attempts import AttemptEvaluator
+from agenteval.engine.measures import (
+    UNDECIDED,
+    failed,
+    level,
+    levels,
+    not_applicable,
+    number,
+    place,
+)
 from agenteval.errors import BudgetExceeded
 from agenteval.models.dry_run import is_dry_run
-from agenteval.records import Criterion, FailureStatus, Record, Result, Usage
+from agenteval.records import Criterion, FailureStatus, Result, Usage
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.records.trial import Trial, TrialCase, TrialSystem
 from agenteval.store import Store, Trials
 from agenteval.workflows.cases import SessionCase
-from agenteval.workflows.measures import RESPONSE, SESSION, TURN, of_failure, of_session, of_turn
-from agenteval.workflows.results import Level, SessionVerdict, TurnJudged
+from agenteval.workflows.results import EVALUATORS, Level, SessionVerdict, TurnJudged
 from agenteval.workflows.session import Prediction, SessionFailure, SessionLog
-from agenteval.workflows.stored import EVALUATORS
 from agenteval.workflows.variants import AgentVariant, Case
 from agenteval.workflows.verdicts import Verdicts
+
+SUCCESS = levels("success", "Whether the session reached what the user wanted.", "no", "yes")
+PROGRESS = number("progress", "Share of the goals that were achieved.")
+CONFORMS = levels("conforms", "Whether the calls keep to the procedure's chart.", "no", "yes")
+FITNESS = number("fitness", "How far the calls can be replayed on the procedure's chart.")
+SEQUENCE = number("sequence", "F1 of the order of tool names with the gold calls.")
+SESSION: tuple[Criterion, ...] = (SUCCESS, PROGRESS, CONFORMS, FITNESS, SEQUENCE)
+
+CALL = levels("call", "Whether a due call was right: tool and all parameters.", "wrong", "right")
+TOOL = levels("tool", "Whether a due call names the right tool.", "wrong", "right")
+PARAMETERS = number(
+    "parameters", "Share of the gold parameters that a due call to the right tool states right."
+)
+RESPONSE = number("response", "A judge's grade of a due reply.", 0, 10)
+TURN: tuple[Criterion, ...] = (CALL, TOOL, PARAMETERS)
+
+
+def of_failure(trial: Trial, failure: SessionFailure | AgentFailure) -> tuple[Result, ...]:
+    """Return the results of a trial that brought no session or prediction."""
+    measures = SESSION if isinstance(failure, SessionFailure) else TURN
+    return failed(trial, measures, failure.status, failure.message)
+
+
+def of_session(trial: Trial, verdict: SessionVerdict) -> tuple[Result, ...]:
+    """Return the results of a session that was judged."""
+    status = next(iter(verdict.failures), UNDECIDED)
+    spoiled = verdict.decided_by == "simulator"
+    unknown = "a simulator made a mistake" if spoiled else "nobody could decide it"
+    success, progress = failed(trial, (SUCCESS, PROGRESS), status, unknown)
+    no_walk = "no call" if verdict.charted else "no chart"
+    return (
+        _result(trial, SUCCESS, verdict.success, success),
+        _result(trial, PROGRESS, verdict.progress, progress),
+        _result(trial, CONFORMS, verdict.conforms, not_applicable(trial, CONFORMS, no_walk)),
+        _result(trial, FITNESS, verdict.fitness, not_applicable(trial, FITNESS, no_walk)),
+        _result(trial, SEQUENCE, verdict.sequence, not_applicable(trial, SEQUENCE, "no call")),
+    )
+
+
+def _result(
+    trial: Trial, measure: Criterion, value: bool | float | None, missing: Result
+) -> Result:
+    if value is None:
+        return missing
+    return level(trial, measure, value) if isinstance(value, bool) else place(trial, measure, value)
+
+
+def of_turn(trial: Trial, judged: TurnJudged) -> tuple[Result, ...]:
+    """Return the results of a predicted turn; `response` only where a judge was asked for one."""
+    turn = judged.turn
+    grades: tuple[Result, ...] = ()
+    if (grade := judged.grade) is not None:
+        missing = failed(trial, (RESPONSE,), grade.status or UNDECIDED, grade.message)
+        grades = missing if grade.score is None else (place(trial, RESPONSE, grade.score),)
+    if not turn.gold_call:
+        return (*(not_applicable(trial, measure, "a reply was due") for measure in TURN), *grades)
+    status = next(iter(judged.failures), UNDECIDED)
+    # What is stated to a wrong tool is not credited.
+    stated = [parameter.verdict for parameter in turn.parameters if turn.name_right]
+    undecided = failed(trial, (CALL, PARAMETERS), status, "nobody has compared the texts")
+    parameters: Result = not_applicable(trial, PARAMETERS, "the gold call has none")
+    if "unjudged" in stated:
+        parameters = undecided[1]
+    elif turn.gold_parameters:
+        parameters = place(trial, PARAMETERS, stated.count("equal") / turn.gold_parameters)
+    return (
+        undecided[0] if turn.call == "undecided" else level(trial, CALL, turn.call == "right"),
+        level(trial, TOOL, turn.name_right is True),
+        parameters,
+        *grades,
+    )
+
 
 _MESSAGE = 500
 Log = SessionLog | SessionFailure | Prediction | AgentFailure
@@ -101,7 +180,7 @@ class WorkflowEvaluator(AttemptEvaluator[Case]):
         place = self.evaluator, self.system.key, unit.key, unit.repeat
         return self.bounds(unit.content, self.tables.find_done(*place) if unit.stored else None)
 
-    def failure_log(self, case: Case, message: str) -> Record:
+    def failure_log(self, case: Case, message: str) -> SessionFailure | AgentFailure:
         """Return that of a session or a turn."""
         kind = SessionFailure if self.level == "session" else AgentFailure
         return kind(status="error:infrastructure", message=message)
@@ -124,8 +203,8 @@ class WorkflowEvaluator(AttemptEvaluator[Case]):
             log = await self.attempt(unit.content, self.variant, unit.repeat)
         except BudgetExceeded as error:
             usage = error.spent if isinstance(error.spent, Usage) else Usage()
-            kind = SessionFailure if self.level == "session" else AgentFailure
-            log = kind(status="error:budget", message=str(error)[:_MESSAGE], usage=usage)
+            log = self.failure_log(unit.content, str(error)[:_MESSAGE])
+            log = log.model_copy(update={"status": "error:budget", "usage": usage})
         failure = log if isinstance(log, SessionFailure | AgentFailure) else None
         simulators = log.simulator_usage if isinstance(log, SessionLog | SessionFailure) else None
         trial = Trial(

@@ -1,4 +1,5 @@
-"""Evaluate an agent, in several formats of the procedure, on many cases into a store."""
+"""Evaluate an agent, in several formats of the procedure, on many cases into a store, with the
+simulators of the user and the tools."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from pydantic import JsonValue
 
@@ -19,6 +20,7 @@ from agenteval.engine import CostEstimate, Experiment, ExperimentResult, Request
 from agenteval.engine.dry_run import estimate
 from agenteval.engine.executor import Executor, LocalExecutor
 from agenteval.engine.experiment import announcement
+from agenteval.errors import InputError
 from agenteval.files import write_atomically
 from agenteval.models.asking import MOST_REQUESTS
 from agenteval.models.client import Client
@@ -26,16 +28,108 @@ from agenteval.models.factory import ModelChoice, make_client, make_transport
 from agenteval.models.limits import Budget, Limits
 from agenteval.records.trial import Trial
 from agenteval.store import Store, Trials
-from agenteval.workflows.cases import SessionCase, TurnCase
+from agenteval.workflows.cases import OpenRole, SessionCase, TurnCase
 from agenteval.workflows.evaluator import Attempt, WorkflowEvaluator, spent
-from agenteval.workflows.predict import predict_next
+from agenteval.workflows.options import TurnOptions, one_of
+from agenteval.workflows.reply_text import predict_next
 from agenteval.workflows.results import Level
+from agenteval.workflows.run_session import VERSION, SessionSettings, run_session
 from agenteval.workflows.scenario import Demand
-from agenteval.workflows.session import Prediction
-from agenteval.workflows.simulators import Simulators
+from agenteval.workflows.session import Prediction, SessionFailure, SessionLog
+from agenteval.workflows.simulated_tools import ToolMode, ToolModel, ToolSimulator
+from agenteval.workflows.simulated_user import ScriptedUser, UserSimulator
 from agenteval.workflows.user_model import UserOnModel
 from agenteval.workflows.variants import AgentUnderTest, AgentVariant, Case
 from agenteval.workflows.verdicts import Judges, Verdicts
+
+
+def check_simulators(user: str, tools: str, choice: ModelChoice | None) -> ToolMode:
+    """Return how tools are answered.
+
+    Raises InputError for an unknown name, and where a model is needed but none is given.
+    """
+    one_of(user, ("model", "scripted"), "--user")
+    mode: ToolMode = one_of(tools, get_args(ToolMode), "--tools")
+    if choice is None and (user == "model" or tools == "model"):
+        raise InputError(
+            "model-based users and tools need --simulator PROVIDER:MODEL or --simulator-url; "
+            "--user scripted does not",
+            "--simulator",
+        )
+    return mode
+
+
+@dataclass(frozen=True)
+class Simulators:
+    """The simulators of sessions of these roles, and everything about them that can change one.
+
+    `user` is model or scripted, `tools` is how calls are answered, and `choice` is the model of
+    both, if there is one. Raises InputError for a role without the backend required by `tools`.
+    """
+
+    user: str
+    tools: ToolMode
+    choice: ModelChoice | None
+    roles: Sequence[OpenRole]
+    settings: SessionSettings
+
+    def __post_init__(self) -> None:
+        without = [of for of in self.roles if of.backend is None]
+        if self.tools == "backend" and without:
+            folder = str(without[0].folder)
+            raise InputError("a role needs a backend.py for --tools backend", folder)
+
+    @property
+    def asks_tools(self) -> bool:
+        """Whether the model may answer calls."""
+        without = any(of.backend is None for of in self.roles)
+        return self.choice is not None and self.tools != "backend" and without
+
+    @property
+    def asked(self) -> ModelChoice | None:
+        """The model, None where it is not asked at all."""
+        return self.choice if self.user == "model" or self.asks_tools else None
+
+    @property
+    def most_calls(self) -> int:
+        """Calls of a session at most. As published, the limit is checked only between turns."""
+        settings = self.settings
+        return settings.calls + (settings.calls_per_turn - 1 if settings.published else 0)
+
+    def conditions(self) -> dict[str, JsonValue]:
+        """Return what of them can change a session."""
+        # This client only tells names; it opens no connection before it is asked.
+        client = None if self.asked is None else Client(make_transport(self.asked))
+        conditions: dict[str, JsonValue] = {
+            "loop": VERSION,
+            "limits": {k: v for k, v in self.settings.parameters.items() if k != "format"},
+            "tools": self.tools,
+            "user": self._user(client).parameters,
+        }
+        if client is not None and self.asks_tools:
+            conditions["tool_model"] = {
+                "model": client.model,
+                "endpoint": client.address,
+                "prompts": ToolModel.prompts_sha256(),
+            }
+        return conditions
+
+    async def session(
+        self, case: SessionCase, variant: AgentVariant, number: int, *, client: Client | None
+    ) -> SessionLog | SessionFailure:
+        """Run one session; repeats differ by the number of their trial."""
+        tools = ToolSimulator(
+            self.tools, backend=case.of.backend, client=client if self.asks_tools else None
+        )
+        settings = replace(self.settings, format=variant.format, repeat=number)
+        agent, user = variant.agent_for(case), self._user(client)
+        return await run_session(case.of.role, case.profile, agent, user, tools, settings)
+
+    def _user(self, client: Client | None) -> UserSimulator:
+        if self.user == "scripted":
+            return ScriptedUser()
+        assert client is not None
+        return UserOnModel(client)
 
 
 class _Opened(NamedTuple):
@@ -48,22 +142,19 @@ class _Opened(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class WorkflowExperiment:
-    """Sessions with `simulators`, or without any single turns of at most `seconds`.
+    """Sessions with `simulators`, or without any single turns.
 
-    `judge` and `simulator` are the models of judges and simulators, None for none. `demand` is what
-    success asks of the final state, None for what each role says.
+    `judge` is the model of the judges, None for none. `demand` is what success asks of the final
+    state, None for what each role says.
     """
 
     cases: Sequence[Case]
     agent: AgentUnderTest
-    trials: int
+    how: TurnOptions
     limits: Limits
-    retry_failed: bool = False
-    judge: ModelChoice | None = None
+    judge: ModelChoice | None
     simulators: Simulators | None = None
-    simulator: ModelChoice | None = None
     demand: Demand | None = None
-    seconds: float = 180.0
     executor: Executor = field(default_factory=LocalExecutor)
 
     @property
@@ -75,20 +166,14 @@ class WorkflowExperiment:
     def conditions(self) -> dict[str, JsonValue]:
         """Everything besides agent and format that can change a trial."""
         if self.simulators is None:
-            return {"seconds": self.seconds}
-        choice = self.simulator if self.simulators.asks else None
-        # This client only tells names; it opens no connection before it is asked.
-        return self.simulators.conditions(
-            None if choice is None else Client(make_transport(choice))
-        )
+            return {"seconds": self.how.seconds}
+        return self.simulators.conditions()
 
     def variants(self) -> list[AgentVariant]:
         """Return the agent in each format; nothing is opened."""
         return self.agent.variants(self.conditions)
 
-    async def run(
-        self, store: Store, watch: Watch, judgements: str | Path | None = None
-    ) -> ExperimentResult:
+    async def run(self, store: Store, watch: Watch) -> ExperimentResult:
         """Evaluate what the store lacks, one format after the other, until one is stopped.
 
         Raises what `Experiment.run` raises, among it StoreLocked while another process runs the
@@ -106,11 +191,10 @@ class WorkflowExperiment:
                         return replace(result, left_out=result.left_out + later)
                 return result
             finally:
-                if judgements is not None:
+                if (path := self.how.judgements) is not None:
                     rows = "".join(f"{row.model_dump_json()}\n" for row in verdicts.log)
-                    write_atomically(Path(judgements), rows)
-                    count = len(verdicts.log)
-                    watch.note(f"{count} decisions on values written to {judgements}")
+                    write_atomically(Path(path), rows)
+                    watch.note(f"{len(verdicts.log)} decisions on values written to {path}")
 
     async def dry_run(self, store: Store, watch: Watch) -> CostEstimate:
         """Return what `run` would ask."""
@@ -145,27 +229,23 @@ class WorkflowExperiment:
                 stack.push_async_callback(opened.close)
                 return opened
 
-            judge = client(self.judge)
-            asks = self.simulators is not None and self.simulators.asks
-            simulator = client(self.simulator if asks else None)
+            judges = Judges(demand=self.demand)
+            if (judge := client(self.judge)) is not None:
+                judges = Judges.on(judge, demand=self.demand)
+            verdicts = Verdicts(judges)
+            attempt: Attempt = partial(_turn, seconds=self.how.seconds)
+            if self.simulators is not None:
+                attempt = partial(self.simulators.session, client=client(self.simulators.asked))
             system: System | None = None
             if not dry:
                 system = await stack.enter_async_context(self.agent.opened(budget))
-
-            attempt: Attempt = partial(_turn, seconds=self.seconds)
-            if self.simulators is not None:
-                attempt = partial(self.simulators.session, client=simulator)
-            judges = Judges(demand=self.demand)
-            if judge is not None:
-                judges = Judges.on(judge, demand=self.demand)
-            verdicts = Verdicts(judges)
             experiments = [
                 Experiment(
                     WorkflowEvaluator.of(
                         self.level,
                         variant,
                         self.cases,
-                        self.trials,
+                        self.how.trials,
                         tables=Trials(store),
                         attempt=attempt,
                         verdicts=verdicts,
@@ -173,7 +253,7 @@ class WorkflowExperiment:
                     ),
                     store,
                     concurrency=self.limits.concurrency,
-                    retry_failed=self.retry_failed,
+                    retry_failed=self.how.retry_failed,
                     notify=watch.note,
                     warn=watch.warn,
                     executor=self.executor,
@@ -214,15 +294,15 @@ async def _turn(
     case: TurnCase, variant: AgentVariant, number: int, *, seconds: float
 ) -> Prediction | AgentFailure:
     dialogue, tools = case.asked(variant.format)
-    limits, agent = AgentLimits(seconds=seconds), variant.agent_for(case)
-    return await predict_next(agent, dialogue, tools, limits, in_words=case.in_words)
+    limits, agent = AgentLimits(seconds=seconds), variant.system
+    return await predict_next(agent, dialogue, tools, limits, in_words=case.own_prompt is not None)
 
 
 def _most_pairs(case: Case) -> int:
     """Return how many pairs of texts the judge of values can be asked about for one call of the
     agent: those of the due calls of one tool."""
     if isinstance(case, TurnCase):
-        return len(_texts(case.turn.arguments)) if case.turn.kind == "call" else 0
+        return len(_texts(case.gold.action.arguments)) if case.gold.action else 0
     by_tool: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
     for action in case.profile.actions:
         by_tool[action.tool.strip()] |= _texts(action.arguments)

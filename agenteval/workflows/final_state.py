@@ -76,40 +76,35 @@ class Gold:
         )
 
 
-class Difference(Record):
-    """A place where the session's state is not gold's.
-
-    `path` is a JSON pointer (RFC 6901). `gold` and `session` are JSON text of at most 200
-    characters, "absent" where there is nothing. `goal` is the index of the last goal that changes
-    this place, None for a side effect.
-    """
-
-    path: str
-    gold: str
-    session: str
-    goal: int | None = None
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.session}, gold {self.gold}"
-
-
 class StateVerdict(Record):
     """Verdict on the final state of a session.
 
     `goals` is whether each goal is achieved; a goal without requirements is. `progress` is the
     share of achieved goals. `success` requires gold's state and everything that the user had to be
-    told; with "state+reads" also all results that gold obtained. `differences` are at most 50, in
-    order of their paths; `omitted` counts the others. `unobtained` are the gold calls without a
+    told; with "state+reads" also all results that gold obtained. `differences` are the places where
+    the state is not gold's, as lines of a JSON pointer (RFC 6901) and both values: at most 50, in
+    order of their paths. `omitted` counts the others. `unobtained` are the gold calls without a
     result, `untold` the missing words.
     """
 
     success: bool
     goals: tuple[bool, ...]
     progress: float = Field(ge=0, le=1)
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[str, ...] = ()
     omitted: int = Field(default=0, ge=0)
     unobtained: tuple[Action, ...] = ()
     untold: tuple[str, ...] = ()
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The differences, missing results, and words that the user was not told, as lines."""
+        more = [f"and {self.omitted:,} more places"] if self.omitted else []
+        never = (
+            f"never obtained: {a.tool}({json.dumps(a.arguments, ensure_ascii=False)})"
+            for a in self.unobtained
+        )
+        silent = (f"never told: {words}" for words in self.untold)
+        return (*self.differences, *more, *never, *silent)
 
 
 def gold_state(
@@ -188,7 +183,7 @@ def judged(gold: Gold, log: SessionLog, demand: Demand = "state") -> StateVerdic
         for words in goal.words
         if not any(contains_tokens(words, reply) for reply in replies)
     )
-    differences = [_difference(gold, *place) for place in _differing(gold.state, state)]
+    differences = [_difference(*place) for place in _differing(gold.state, state)]
     goals = tuple(
         all(_same_at(gold.state, state, path) for path in goal.changes)
         and all(_key(done) in obtained for done in goal.told)
@@ -332,15 +327,9 @@ def _differing(left: Any, right: Any, path: Path = ()) -> Iterator[tuple[Path, A
         yield path, left, right
 
 
-def _difference(gold: Gold, path: Path, left: Any, right: Any) -> Difference:
-    touching = [
-        index
-        for index, goal in enumerate(gold.goals)
-        if any(path[: len(p)] == p or p[: len(path)] == path for p in goal.changes)
-    ]
+def _difference(path: Path, gold: Any, session: Any) -> str:
     pointer = "".join("/" + str(key).replace("~", "~0").replace("/", "~1") for key in path)
-    goal = touching[-1] if touching else None
-    return Difference(path=pointer, gold=_shown(left), session=_shown(right), goal=goal)
+    return f"{pointer}: {_shown(session)}, gold {_shown(gold)}"
 
 
 def _shown(value: Any) -> str:

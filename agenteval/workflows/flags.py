@@ -63,23 +63,17 @@ def _signs(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _of_session(log: SessionLog) -> Iterator[str]:
-    for message in log.messages:
-        if message.role in ("assistant", "tool"):
-            yield message.content
-            for requested in message.tool_calls:
-                yield requested.name
-                yield from _leaves(requested.arguments)
-    for call in log.calls:  # arguments as the judge of values gets them, also if in no message
-        yield call.tool
-        yield from _leaves(call.arguments)
+    messages = [m for m in log.messages if m.role in ("assistant", "tool")]
+    yield from (message.content for message in messages)
+    # Of the log as the judge of values gets them, also those in no message.
+    calls = [(call.name, call.arguments) for m in messages for call in m.tool_calls]
+    for tool, arguments in (*calls, *((call.tool, call.arguments) for call in log.calls)):
+        yield from _leaves([tool, arguments])
 
 
 def _of_turn(prediction: Prediction) -> Iterator[str]:
-    if prediction.form == "call":
-        yield prediction.tool
-        yield from _leaves(prediction.arguments)
-    else:
-        yield prediction.response
+    called = prediction.form == "call"
+    return _leaves([prediction.tool, prediction.arguments] if called else prediction.response)
 
 
 def _leaves(value: JsonValue) -> Iterator[str]:

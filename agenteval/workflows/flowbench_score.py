@@ -1,31 +1,122 @@
-"""The figures of FlowBench's rows: by our own counting, or as the published scripts count."""
+"""FlowBench's figures for existing predictions: by our own counting, or as its scripts count."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, Unpack
 
-from agenteval.errors import Filtered, ReplyError, TooLong, Transient
+from agenteval.analysis.gates import unscored_gate
+from agenteval.analysis.tables import spent
+from agenteval.cli.options import read_options
+from agenteval.cli.running import Watch, opened, synchronous
+from agenteval.engine import answered
+from agenteval.errors import InputError
+from agenteval.models.factory import Model, ModelChoice, choose_model, make_client
+from agenteval.models.limits import Limits
 from agenteval.records import Record, Usage, canonical_json
 from agenteval.records.table import Table, column, columns_headed, table_of
-from agenteval.stats import Interval
+from agenteval.reporting.report import Report
+from agenteval.stats import Interval, bootstrap_mean
 from agenteval.workflows import published
-from agenteval.workflows.equality import Equality, Same, TextJudge, ValueQuestion
-from agenteval.workflows.flowbench_rows import Rows, SessionRow, TurnRow
+from agenteval.workflows.equality import SPENT, Equality
+from agenteval.workflows.flags import row_flags
+from agenteval.workflows.flowbench_rows import Rows, SessionRow, TurnRow, read_rows
+from agenteval.workflows.judges import (
+    EqualityJudge,
+    GoalsVerdict,
+    JudgeFailure,
+    ReplyToGrade,
+    ResponseVerdict,
+    SessionText,
+)
+from agenteval.workflows.options import FlowScoreKeywords, FlowScoreOptions
 from agenteval.workflows.rates import Rate, Rates, Resampling, rates
 from agenteval.workflows.reply_text import read_reply
-from agenteval.workflows.response_judge import ReplyToGrade, ResponseVerdict
-from agenteval.workflows.session_judge import GoalsFailure, GoalsVerdict, SessionText, goals_table
-from agenteval.workflows.session_score import SessionCounts, score_session
-from agenteval.workflows.turn_score import TurnFailure, TurnVerdict, score_turn, turn_table
+from agenteval.workflows.scores import (
+    SessionCounts,
+    TurnFailure,
+    TurnVerdict,
+    score_session,
+    score_turn,
+    turn_table,
+)
 from agenteval.workflows.verdicts import Judges
 
 _LOST = "are undecided or failed"
 _UNREADABLE = "calls whose arguments are not a JSON object"
 _SHARES = ("precision", "recall", "f1")
 _WRONG, _RIGHT = "if all undecided calls are wrong", "if all undecided calls are correct"
+
+
+async def aflow_score(
+    files: Sequence[str | Path] | str | Path,
+    *,
+    workflow: str = "",
+    **options: Unpack[FlowScoreKeywords],
+) -> Report:
+    """Score existing predictions in the row format of FlowBench.
+
+    `level` is turn or session (None: as the first row says). `reference` counts as the published
+    scripts do. `workflow` is the procedure as text, for the judge of replies and goals. Raises
+    InputError for rows that cannot be read, Unauthorized.
+    """
+    how = read_options(FlowScoreOptions, options, aflow_score)
+    watch = Watch(how.notify)
+    choice = chat_choice(how.judge, how.judge_url)
+    paths = [files] if isinstance(files, str | Path) else files
+    rows = read_rows([Path(path) for path in paths], how.level)
+    title = f"{len(rows.turns or rows.sessions)} {rows.level} rows"
+    watch.note(f"{title} read")
+    flags = row_flags(rows)
+    notes = [flags.line] if flags.found else []
+    async with AsyncExitStack() as stack:
+        judges, client = Judges(), None
+        if choice is not None:
+            db = stack.enter_context(opened(how.store))
+            client = make_client(choice, how.limits or Limits(), db)
+            stack.push_async_callback(client.close)
+            judges = Judges.on(client, how.temperature, how.seed)
+        if client and not (
+            how.reference or workflow or all(row.workflow for row in rows.turns or rows.sessions)
+        ):
+            watch.note("replies and goals are judged only if the workflow is given: use --workflow")
+        resampling = Resampling(how.resamples, how.seed)
+        if how.reference:
+            work = score_published(rows, judges.equality)
+        elif rows.level == "turn":
+            work = score_turns(rows.turns, judges, resampling, workflow)
+        else:
+            work = score_sessions(rows.sessions, judges, resampling, workflow)
+        # On cancellation, replies under way are waited for and stored.
+        figures = await (work if client is None else answered(work, client, watch.waiting))
+    if figures.usage.requests:
+        notes.append(f"spent: {spent(figures.usage)}")
+    lost = figures.unscored
+    gate = unscored_gate(lost.total, lost.missing, how.max_unscored, lost.what)
+    data: dict[str, Any] = {**figures.data, "flagged": flags.json()}
+    return Report(title=title, tables=figures.tables, notes=tuple(notes), data=data).gated(gate)
+
+
+flow_score = synchronous(aflow_score)
+
+
+def chat_choice(
+    model: Model, base_url: str | None, option: str = "--model", *, need_key: bool = True
+) -> ModelChoice | None:
+    """Return the model meant, None without one. Raises InputError for the embedded one, which
+    cannot be asked, and as `choose_model`."""
+    if model is None and base_url is None:
+        return None
+    choice = choose_model(model, base_url, need_key=need_key)
+    if choice.kind == "embedded":
+        needs = "this needs a chat model: PROVIDER:MODEL, or an endpoint's URL"
+        raise InputError(needs, option)
+    return choice
 
 
 class Unscored(NamedTuple):
@@ -141,7 +232,7 @@ async def score_sessions(
     text are known; see `score_turns`."""
     equalities = _Equalities(judges.equality)
 
-    async def score(row: SessionRow) -> tuple[SessionCounts, GoalsVerdict | GoalsFailure | None]:
+    async def score(row: SessionRow) -> tuple[SessionCounts, GoalsVerdict | JudgeFailure | None]:
         counts = await score_session(row.id, row.gold, row.calls, equalities.of(row))
         text = row.workflow or workflow
         if judges.session is None or not row.wanted.strip() or not text:
@@ -160,7 +251,7 @@ async def score_sessions(
     ]
     tables = [_rates_table("sessions", {"tool": tool}, notes)]
     unscored = [Unscored(tool.undecided, tool.gold, f"calls {_LOST}")]
-    goals = goals_table(verdicts, [name for name, _ in judged], how) if judged else None
+    goals = goals_table(verdicts, [session for session, _ in judged], how) if judged else None
     if goals is not None:
         note = (
             "success: every goal is achieved and the judge says so; "
@@ -183,35 +274,50 @@ async def score_sessions(
     return equalities.figures(tables, data, unscored, verdicts)
 
 
-async def score_published(rows: Rows, judge: TextJudge | None) -> Figures:
+@dataclass(frozen=True)
+class GoalsTable:
+    """Success rate and mean progress over sessions with a verdict; `failures` by status.
+
+    `without_goals` counts verdicts of sessions in which the user wanted nothing: in no mean.
+    """
+
+    sessions: int
+    success: Interval
+    progress: Interval
+    failures: dict[str, int]
+    without_goals: int
+    unquoted: int
+
+
+def goals_table(
+    verdicts: Sequence[GoalsVerdict | JudgeFailure], cases: Sequence[str], how: Resampling | None
+) -> GoalsTable:
+    """Return means over sessions; intervals resample `cases`, one label per verdict."""
+    how = how or Resampling()
+    graded = [
+        (case, v)
+        for case, v in zip(cases, verdicts, strict=True)
+        if isinstance(v, GoalsVerdict) and v.total
+    ]
+    labels = [case for case, _ in graded]
+    success = [float(bool(v.success)) for _, v in graded]
+    progress = [v.achieved / v.total for _, v in graded]
+    failures: Counter[str] = Counter(v.status for v in verdicts if isinstance(v, JudgeFailure))
+    return GoalsTable(
+        sessions=len(verdicts),
+        success=bootstrap_mean(success, labels, how=how.bootstrap()),
+        progress=bootstrap_mean(progress, labels, how=how.bootstrap()),
+        failures=dict(failures),
+        without_goals=len(verdicts) - len(graded) - failures.total(),
+        unquoted=sum(v.unquoted for _, v in graded),
+    )
+
+
+async def score_published(rows: Rows, judge: EqualityJudge | None) -> Figures:
     """Return the figures as the published scripts count. Each has two values, with all questions
     to the judge that are open answered by no, and by yes. Raises InputError at the row where the
     script would stop."""
-    answers: dict[ValueQuestion, Same] = {}
-
-    async def ask(question: ValueQuestion) -> Same:
-        if question not in answers:
-            answers[question] = await _answer(question, judge)
-        return answers[question]
-
-    ends: dict[str, tuple[float | None, float | None]] = {}
-    if rows.level == "turn":
-        turns = [await published.count_turn(row, ask) for row in rows.turns]
-        ends |= (calls := published.figures("turn_call", [call for call, _ in turns]))
-        ends |= published.figures("turn_params", [parameters for _, parameters in turns])
-        low, high = map(published.f1, calls["turn_call_pre"], calls["turn_call_rec"])
-        ends["turn_call_f1"] = low, high
-    else:
-        counts = [await published.count_session(row, ask) for row in rows.sessions]
-        ends |= published.figures("session_call", counts)
-        for name, values in (
-            ("success_rate", [r.success for r in rows.sessions if r.success is not None]),
-            ("avg_progress", [r.progress for r in rows.sessions if r.progress is not None]),
-        ):
-            if values:
-                mean = sum(values) / len(values)
-                ends[f"{name} (as the rows keep it), n = {len(values)}"] = (mean, mean)
-    unanswered, total = [*answers.values()].count("unjudged"), len(rows.turns or rows.sessions)
+    figures, unanswered = await published.figures(rows, judge)
     notes = ["counted like the published scripts, including their mistakes; for comparison only"]
     heads = {"low": "value"}
     if unanswered:
@@ -219,31 +325,25 @@ async def score_published(rows: Rows, judge: TextJudge | None) -> Figures:
             f"{unanswered} questions to the judge are open; the bounds assume all no and all yes"
         )
         heads = {"low": "all no", "high": "all yes"}
-    figures = {name: {"low": low, "high": high} for name, (low, high) in ends.items()}
-    cells = [{"figure": n, **{end: figures[n][end] for end in heads}} for n in figures]
+    cells = [
+        {"figure": name, **{end: ends[end] for end in heads}} for name, ends in figures.items()
+    ]
     title, columns = f"{rows.level} level, as published", columns_headed(heads)
     table = table_of(_FigureColumn, "published", title, cells, notes=notes, more=columns)
     data = {"level": rows.level, "mode": "reference", "open": unanswered, "figures": figures}
+    total = len(rows.turns or rows.sessions)
     what = f"questions to the judge are open, for {total} rows: --model answers them"
     return Figures((table,), data, Unscored(unanswered, total, what), Usage())
-
-
-async def _answer(question: ValueQuestion, judge: TextJudge | None) -> Same:
-    if judge is None:
-        return "unjudged"
-    try:
-        equal, _ = (await judge.same(question)).value
-    except (ReplyError, Filtered, Transient, TooLong):
-        return "unjudged"
-    return "equal" if equal else "different"
 
 
 class _Equalities:
     """One Equality per toolbox, because tools with the same name differ between scenarios."""
 
-    def __init__(self, judge: TextJudge | None) -> None:
+    def __init__(self, judge: EqualityJudge | None) -> None:
         self._judge = judge
         self._by_schemas: dict[str, Equality] = {}
+        self._spent: list[Usage] = []
+        SPENT.set(self._spent)
 
     def of(self, row: TurnRow | SessionRow) -> Equality:
         new = Equality(row.schemas, self._judge)
@@ -254,11 +354,10 @@ class _Equalities:
         tables: Sequence[Table],
         data: dict[str, Any],
         unscored: Sequence[Unscored],
-        judged: Sequence[ResponseVerdict | GoalsVerdict | GoalsFailure | None],
+        judged: Sequence[ResponseVerdict | GoalsVerdict | JudgeFailure | None],
     ) -> Figures:
-        equalities = self._by_schemas.values()
-        usage = sum((x.usage for x in (*judged, *equalities) if x is not None), Usage())
-        judgements = [_json(judgement) for equality in equalities for judgement in equality.log]
+        usage = sum((verdict.usage for verdict in judged if verdict), sum(self._spent, Usage()))
+        judgements = [_json(row) for equality in self._by_schemas.values() for row in equality.log]
         data |= {"mode": "strict", "judgements": judgements, "usage": _json(usage)}
         worst = max(unscored, key=lambda u: u.missing / (u.total or 1))
         return Figures(tuple(tables), data, worst, usage)

@@ -25,8 +25,8 @@ from agenteval.workflows.scenario import (
     Scenario,
     WorkflowTool,
     schema_problem,
+    standard_schema,
 )
-from agenteval.workflows.tool_schema import standard_schema
 
 ROLE_FILE, SCENARIO_FILE = "role.yaml", "scenario.yaml"
 _PROFILES_FILE, TOOLS_FILE = "profiles.yaml", "tools.json"
@@ -150,7 +150,7 @@ def _scenario(folder: Path, role: Path, role_id: str) -> Scenario:
 
 def read_tools(path: Path) -> tuple[WorkflowTool, ...]:
     """Return the tools of a tools.json, in our form, in that of function calling or in FlowBench's
-    (see `tool_schema`). Raises InputError naming file and key."""
+    (see `scenario.standard_schema`). Raises InputError naming file and key."""
     data = _tools_in(path)
     if isinstance(data, list):
         data = [_with_schemas(tool) for tool in data]
@@ -197,19 +197,15 @@ def _profiles(folder: Path, scenario: str = "") -> tuple[Profile, ...]:
 
 
 def _sessions(folder: Path) -> tuple[RecordedSession, ...]:
-    contents = _yaml_files(folder / "sessions")
+    paths = _visible(folder / "sessions")
+    for path in paths:
+        _refuse_yml(path)
+    contents = {path: _mapping(path) for path in paths if path.suffix == ".yaml"}
     return tuple(
         _valid(RecordedSession, content, path)
         for path, content in contents.items()
         if _REPLAYED not in content
     )
-
-
-def _yaml_files(folder: Path) -> dict[Path, Mapping[str, JsonValue]]:
-    paths = _visible(folder)
-    for path in paths:
-        _refuse_yml(path)
-    return {path: _mapping(path) for path in paths if path.suffix == ".yaml"}
 
 
 def read_recorded_turns(folder: Path, role: Role, name: str) -> dict[str, tuple[RecordedTurn, ...]]:
@@ -309,40 +305,36 @@ def _problem(
 ) -> str:
     """Return one line on the first object that is wrong: its unknown keys with likely and allowed
     ones, and all that are missing; or what is wrong with the first value."""
-
-    def line(place: Sequence[int | str], text: str) -> str:
-        return f"{'.'.join(map(str, place))}: {text}" if place else text
-
     errors = error.errors()
     first = errors[0]
     place = first["loc"][:-1]
+    here = [e for e in errors if e["loc"][:-1] == place]
+    missing = [str(e["loc"][-1]) for e in here if e["type"] == "missing"]
+    unknown = [str(e["loc"][-1]) for e in here if e["type"] == "extra_forbidden"]
     if first["type"] not in ("missing", "extra_forbidden"):
-        message = first["msg"].removeprefix("Value error, ").replace("valid tuple", "valid list")
-        return line(first["loc"], message[:1].lower() + message[1:])
-    here = [(e["type"], str(e["loc"][-1])) for e in errors if e["loc"][:-1] == place]
-    missing = [key for type_, key in here if type_ == "missing"]
-    unknown = [key for type_, key in here if type_ == "extra_forbidden"]
-    if not unknown:
-        if len(missing) == 1:
-            return line((*place, missing[0]), "field required")
-        return line(place, f"fields required: {', '.join(missing)}")
-    keys = _keys(adapter.json_schema(), place)
-    allowed = [key for key in keys if place or key not in parts]
-    for part in place:
-        data = data[part]
-    likely: list[str] = []
-    for key in unknown:
-        free = [name for name in allowed if name not in data and name not in likely]
-        likely += difflib.get_close_matches(key, free, 1, _NEAR)
-    if len(unknown) == 1:
-        place, problem = (*place, unknown[0]), "unknown key"
+        place = first["loc"]
+        problem = first["msg"].removeprefix("Value error, ").replace("valid tuple", "valid list")
+        problem = problem[:1].lower() + problem[1:]
+    elif unknown:
+        keys = _keys(adapter.json_schema(), place)
+        allowed = [key for key in keys if place or key not in parts]
+        for part in place:
+            data = data[part]
+        likely: list[str] = []
+        for key in unknown:
+            free = [name for name in allowed if name not in data and name not in likely]
+            likely += difflib.get_close_matches(key, free, 1, _NEAR)
+        place = (*place, *unknown) if len(unknown) == 1 else place
+        problem = "unknown key" if len(unknown) == 1 else f"unknown keys {', '.join(unknown)}"
+        problem += f"; did you mean {', '.join(likely)}? " if likely else "; "
+        problem += f"allowed: {', '.join(allowed)}"
+        if lacking := [name for name in missing if name not in likely]:
+            problem += f"; missing: {', '.join(lacking)}"
+    elif len(missing) == 1:
+        place, problem = first["loc"], "field required"
     else:
-        problem = f"unknown keys {', '.join(unknown)}"
-    if likely:
-        problem += f"; did you mean {', '.join(likely)}?"
-    problem += f"{' ' if likely else '; '}allowed: {', '.join(allowed)}"
-    lacking = [name for name in missing if name not in likely]
-    return line(place, problem + (f"; missing: {', '.join(lacking)}" if lacking else ""))
+        problem = f"fields required: {', '.join(missing)}"
+    return f"{'.'.join(map(str, place))}: {problem}" if place else problem
 
 
 def _keys(schema: dict[str, Any], place: Sequence[int | str]) -> tuple[str, ...]:

@@ -23,9 +23,9 @@ from agenteval.workflows.api import (
 from agenteval.workflows.cases import OpenRole, SessionCase
 from agenteval.workflows.evaluator import WorkflowEvaluator
 from agenteval.workflows.reports import WorkflowReport, trials_report
+from agenteval.workflows.results import EVALUATORS, load_sessions
 from agenteval.workflows.scenario import RECORDED
 from agenteval.workflows.session import SessionFailure, SessionLog
-from agenteval.workflows.stored import EVALUATORS, load_sessions
 from agenteval.workflows.trajectories import Trajectory, case_of, read_trajectories, replayed
 from agenteval.workflows.variants import AgentVariant
 from agenteval.workflows.verdicts import Judges, Verdicts
@@ -62,9 +62,8 @@ async def aflow_import(
     if of.backend is None:
         raise InputError("a role needs a backend.py to replay calls", str(of.folder))
     paths = [files] if isinstance(files, str | Path) else files
-    recorded = read_trajectories([Path(path) for path in paths])
-    problems = recorded.problems
-    numbered = _numbered(of, recorded.trajectories, problems)
+    trajectories, problems = read_trajectories([Path(path) for path in paths])
+    numbered = _numbered(of, trajectories, problems)
     for key, (case, trajectory) in list(numbered.items()):
         try:
             verdicts.gold_of(case)

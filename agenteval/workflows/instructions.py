@@ -9,10 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from pydantic import JsonValue
-
 from agenteval.agents.protocol import Tool
-from agenteval.errors import InputError
 from agenteval.models.prompts import Prompt, load_prompt
 from agenteval.workflows.scenario import Format, Role, Scenario
 
@@ -37,11 +34,11 @@ def instructions(role: Role, scenario_ids: Sequence[str], format: Format) -> str
     It holds the background, the rules, the procedures in the format one scenario after the other,
     what the tools return (not with no_tools) and the time. The tools themselves are offered
     separately (`tools_given`); function calling does not say what a tool returns. Texts of the role
-    enter as they are. Raises InputError for no scenario, or one that the role does not have.
+    enter as they are.
     """
     shown = [
         {"title": s.title, "background": s.background, "procedure": _procedure(s, format)}
-        for s in _scenarios(role, scenario_ids)
+        for s in map(role.scenario, scenario_ids)
     ]
     tools = () if format == "no_tools" else role.tools_of(tuple(scenario_ids))
     returns = [
@@ -64,26 +61,20 @@ def tools_given(role: Role, scenario_ids: Sequence[str], format: Format) -> tupl
     """Return the tools as function calling offers them, each name once.
 
     With no_tools they have only their names and those of their parameters: no description, no type,
-    and none is required. Raises InputError as `instructions`.
+    and none is required.
     """
-    _scenarios(role, scenario_ids)
     tools = role.tools_of(tuple(scenario_ids))
     if format != "no_tools":
-        return tuple(tool.tool() for tool in tools)
-    names: list[dict[str, JsonValue]] = [{name: {} for name in tool.properties} for tool in tools]
+        return tuple(
+            Tool(name=t.name, description=t.description, parameters=t.parameters) for t in tools
+        )
     return tuple(
-        Tool(name=tool.name, parameters={"type": "object", "properties": properties})
-        for tool, properties in zip(tools, names, strict=True)
+        Tool(
+            name=t.name,
+            parameters={"type": "object", "properties": {key: {} for key in t.properties}},
+        )
+        for t in tools
     )
-
-
-def _scenarios(role: Role, scenario_ids: Sequence[str]) -> list[Scenario]:
-    by_id = {scenario.id: scenario for scenario in role.scenarios}
-    missing = [id for id in scenario_ids if id not in by_id]
-    if missing or not scenario_ids:
-        description = repr(missing[0]) if missing else "without a name"
-        raise InputError(f"{role.id} has no scenario {description}; it has {', '.join(by_id)}")
-    return [by_id[id] for id in scenario_ids]
 
 
 def _procedure(scenario: Scenario, format: Format) -> str:

@@ -26,9 +26,17 @@ from typing import NoReturn
 
 from agenteval.errors import InputError
 from agenteval.readers.strict_yaml import load_yaml
-from agenteval.workflows.chart import Chart, Edge, Node, Remark, RemarkKind, Shape, reached
+from agenteval.workflows.chart import (
+    Chart,
+    Edge,
+    Node,
+    Remark,
+    RemarkKind,
+    Shape,
+    Subgraphs,
+    reached,
+)
 from agenteval.workflows.conditions import ConditionError, split_label
-from agenteval.workflows.subgraphs import Subgraphs
 
 _IGNORED = re.compile(r"(?:[\s;]|%%\{(?:[^%]|%(?!%))*\}%%|%%[^\n]*)*")
 _FENCE = re.compile(r"^[ \t]*(```|~~~|:::)[ \t]*\{?\.?mermaid\b[^\n]*\n(.*?)^[ \t]*\1", re.M | re.S)
@@ -37,7 +45,7 @@ _FRONT_MATTER = re.compile(r"\s*---[ \t]*\n(?:.*?\n)??[ \t]*---[ \t]*(?=\n|\Z)",
 # A line that ends with a full-width colon, or the colon alone before the first word.
 _STRAY = re.compile(r"[^\n]*\uff1a[ \t]*(?=\n|(?:flowchart|graph)\b)")
 _HEAD = re.compile(
-    r"(?:flowchart(?:-elk)?|graph)(?:[ \t]+(TD|TB|LR|RL|BT|BR|[<>^v]))?[ \t]*(?=[\n;]|\Z)"
+    r"(?:flowchart(?:-elk)?|graph)(?:[ \t]+(?:TD|TB|LR|RL|BT|BR|[<>^v]))?[ \t]*(?=[\n;]|\Z)"
 )
 _BLANKS = re.compile(r"[ \t\u00a0\u3000]*")
 _END = re.compile(r"(?:%%[^\n]*)?(?:[\n;]|\Z)")
@@ -166,7 +174,7 @@ class _Parser:
         self._skipped: dict[str, list[int]] = {}  # what was skipped → its lines
 
     def chart(self) -> Chart:
-        direction = self._head()
+        self._head()
         parameters: dict[str, str] = {}
         while self._take(_IGNORED) and self._at < len(self._text):
             if self._take(_HEADING):
@@ -192,7 +200,6 @@ class _Parser:
                 message = f"`{what}` says nothing on the procedure and was skipped: lines {listed}"
                 self._remark("skipped", message, lines[0])
         return Chart(
-            direction=direction,
             nodes=tuple(self._nodes.values()),
             edges=tuple(self._edges),
             parameters=parameters,
@@ -200,21 +207,19 @@ class _Parser:
             remarks=tuple(self._remarks),
         )
 
-    def _head(self) -> str:
-        """Read what comes before the first statement and return the direction."""
+    def _head(self) -> None:
+        """Read what comes before the first statement."""
         if self._take(_FRONT_MATTER):
             self._skip("front matter", 0)
         self._take(_IGNORED)
         if self._take(_STRAY):
             self._take(_IGNORED)
-        head = self._take(_HEAD)
-        if head is None:
+        if self._take(_HEAD) is None:
             self._fail(
                 "a chart begins with `flowchart` or `graph` and one of TD, TB, LR, RL, BT, "
                 f"not with {self._shown()}"
             )
         self._end()
-        return head[1] or "TD"
 
     def _take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         match = pattern.match(self._text, self._at)

@@ -2,85 +2,73 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from pydantic import JsonValue
 
 from agenteval.agents import AgentFailure
-from agenteval.records.table import Table, shown
+from agenteval.analysis.system_pairs import by_system
+from agenteval.records.table import shown
 from agenteval.reporting.charts import share_bars
 from agenteval.reporting.page import (
     Answer,
+    Facts,
+    Foldout,
+    Fragment,
+    Lines,
     Lost,
     Page,
     PageSection,
     Plan,
     Text,
     Tile,
+    Words,
+    badge,
+    bounded,
     figures,
     foldouts,
     lost_section,
     rate_words,
     render,
+    round_robin,
     summary,
 )
-from agenteval.reporting.text import listed
+from agenteval.reporting.text import cut, listed
 from agenteval.text import plural
 from agenteval.workflows import plots
-from agenteval.workflows.flags import flow_flags
-from agenteval.workflows.page_sessions import chosen, heading, session_items
-from agenteval.workflows.page_turns import MOST_TURNS, WRONG, outcome_of, wrong_turns
-from agenteval.workflows.results import SessionResult, TurnResult
-from agenteval.workflows.session import SessionFailure
-from agenteval.workflows.session_end import ENDS
-from agenteval.workflows.tables import result_tables
+from agenteval.workflows.flags import flow_flags, flow_signs
+from agenteval.workflows.page_sessions import (
+    MOST_LISTED,
+    MOST_NAME,
+    MOST_TEXT,
+    MOST_WORDS,
+    chosen,
+    heading,
+    json_text,
+    session_items,
+    unique_id,
+)
+from agenteval.workflows.results import SessionResult, TurnJudged, TurnResult
+from agenteval.workflows.scores import TurnVerdict
+from agenteval.workflows.session import ENDS, Prediction, SessionFailure
 from agenteval.workflows.tallies import SessionTally, Tallies, TurnTally, format_pairs
+from agenteval.workflows.values import filled
 
+if TYPE_CHECKING:
+    from agenteval.workflows.reports import WorkflowReport
+
+_MOST_TURNS = 100
+WRONG = {
+    "wrong": "wrong call",
+    "missed": "no call",
+    "spurious": "call instead of a reply",
+    "unreadable": "unreadable",
+}
 _NOTABLE = 0.1  # of the sessions or calls of a system: more than that is said at the top
 _WHO = {"agent": "agent", "user": "simulated user", "tools": "simulated tools"}
-
-
-def workflows_page(
-    sessions: Sequence[SessionResult],
-    turns: Sequence[TurnResult],
-    *,
-    title: str = "Workflows",
-    most_sessions: int = 100,
-    tables: Sequence[Table] | None = None,
-    unfinished: Sequence[str] = (),
-) -> str:
-    """Return the page as HTML. The same results in the same order give the same text.
-
-    At most `most_sessions` sessions can be unfolded, failed ones first, and 100 wrong turns; the
-    page says how many there are. `tables` are those of these results, if they exist already.
-    """
-    tallies = Tallies(sessions, turns)
-    agents = sorted({r.agent for r in sessions} | {r.agent for r in turns})
-    if tables is None:
-        tables = result_tables(sessions, turns, tallies)
-    shown, decided = chosen(sessions, most_sessions)
-    wrong, wrong_in_all = wrong_turns(turns, MOST_TURNS)
-    lines = headlines(tallies) or ["There are no trials."]
-    answer = Answer("Workflows followed by", listed(agents, 5), lines)
-    items = session_items(shown)
-    sections = [
-        summary(answer, _tiles(sessions, turns), flow_flags(sessions, turns)),
-        figures(_plan(tallies)),
-        PageSection(
-            "tables", "Tables", tables or [Text("There are no deviations to count.")], _RATES
-        ),
-        foldouts("sessions", "Sessions", items, decided, "session{s} with a verdict", _SESSIONS),
-        foldouts("wrong", "Wrong turns", wrong, wrong_in_all, "wrong turn{s}", _TURNS),
-        lost_section(
-            {
-                "session{s} without a verdict": list(_lost_sessions(sessions)),
-                "turn{s} without a prediction": list(_lost_turns(turns)),
-            },
-            _LOST,
-        ),
-    ]
-    return render(Page("workflow report", title, _LEAD, sections, unfinished))
-
-
 _LEAD = (
     "Deviations are computed from the chart and the gold calls. Success is decided by an "
     "exceeded limit, otherwise by the final state, otherwise by a judge."
@@ -95,8 +83,7 @@ _SESSIONS = (
 )
 _TURNS = (
     "Systems alternate. Each entry is one turn of a recorded session, predicted from the "
-    "conversation "
-    "before it."
+    "conversation before it."
 )
 _LOST = (
     "An endpoint, an adapter or a simulator failed, so these trials say nothing about the agent. "
@@ -104,11 +91,37 @@ _LOST = (
 )
 
 
-def headlines(tallies: Tallies) -> list[str]:
-    """Return one sentence for each system and level."""
-    sessions = sorted(tallies.sessions_by(), key=lambda t: t.system)
-    turns = sorted(tallies.turns_by(), key=lambda t: t.system)
-    return [*map(_session_line, sessions), *map(_turn_line, turns)]
+def workflows_page(report: WorkflowReport, most_sessions: int) -> str:
+    """Return the page as HTML. The same results in the same order give the same text.
+
+    At most `most_sessions` sessions can be unfolded, failed ones first, and 100 wrong turns; the
+    page says how many there are.
+    """
+    sessions, turns = report.sessions, report.turns
+    tallies = Tallies(sessions, turns)
+    agents = sorted({trial.agent for trial in report.trials})
+    lines = [
+        *map(_session_line, sorted(tallies.sessions_by(), key=lambda t: t.system)),
+        *map(_turn_line, sorted(tallies.turns_by(), key=lambda t: t.system)),
+    ]
+    answer = Answer("Workflows followed by", listed(agents, 5), lines or ["There are no trials."])
+    shown, decided = chosen(sessions, most_sessions)
+    items = session_items(shown)
+    wrong, wrong_in_all = wrong_turns(turns, _MOST_TURNS)
+    tables = report.tables or [Text("There are no deviations to count.")]
+    lost = {
+        "session{s} without a verdict": list(_lost_sessions(sessions)),
+        "turn{s} without a prediction": list(_lost_turns(turns)),
+    }
+    sections = [
+        summary(answer, _tiles(sessions, turns), flow_flags(sessions, turns)),
+        figures(_plan(tallies)),
+        PageSection("tables", "Tables", tables, _RATES),
+        foldouts("sessions", "Sessions", items, decided, "session{s} with a verdict", _SESSIONS),
+        foldouts("wrong", "Wrong turns", wrong, wrong_in_all, "wrong turn{s}", _TURNS),
+        lost_section(lost, _LOST),
+    ]
+    return render(Page("workflow report", "Workflows", _LEAD, sections, report.unfinished))
 
 
 def _session_line(t: SessionTally) -> str:
@@ -255,3 +268,97 @@ def _lost_turns(turns: Sequence[TurnResult]) -> Iterator[Lost]:
         if isinstance(r.prediction, AgentFailure):
             trial = heading(r.case.id, f"trial {r.trial}")
             yield Lost(r.system, trial, r.prediction.status, r.prediction.message)
+
+
+def outcome_of(result: TurnResult) -> str:
+    """Return the word that the store has for its outcome, "" without a verdict."""
+    return "" if result.verdict is None else TurnJudged(turn=result.verdict).outcome
+
+
+def wrong_turns(results: Sequence[TurnResult], most: int) -> tuple[list[Foldout], int]:
+    """Return wrong turns to unfold, the systems taking turns, and how many are wrong in all."""
+    wrong = [
+        (r.case.task, r.verdict.turn, r.trial, r)
+        for r in results
+        if r.verdict is not None and outcome_of(r) in WRONG
+    ]
+    ordered = [r for *_, r in sorted(wrong, key=lambda row: row[:3])]
+    mixed = round_robin(rows for _, rows in sorted(by_system(ordered).items()))
+    seen: Counter[str] = Counter()
+    return [turn_item(r, seen) for r in mixed[:most]], len(mixed)
+
+
+def turn_item(result: TurnResult, seen: Counter[str]) -> Foldout:
+    """Return a turn that has a verdict: what was due, and what was predicted."""
+    verdict, prediction, outcome = result.verdict, result.prediction, outcome_of(result)
+    assert verdict is not None
+    assert isinstance(prediction, Prediction)
+    facts: list[tuple[str, Words]] = [
+        ("before it", cut(result.case.said, MOST_WORDS)),
+        ("gold", [Fragment(cut(result.case.gold, MOST_WORDS), "code")]),
+        ("predicted", [Fragment(_predicted(prediction), "code")]),
+        ("thought", cut(prediction.thought, MOST_WORDS)),
+    ]
+    lines = bounded(list(_differences(verdict, prediction, result.case.gold)), MOST_LISTED)
+    return Foldout(
+        unique_id("turn", result, seen),
+        heading(result.case.id, result.system, f"trial {result.trial}" if result.trial else ""),
+        [Facts([fact for fact in facts if fact[1]]), Lines(lines, "Differs")],
+        [badge(WRONG.get(outcome, outcome), "drop" if outcome in WRONG else "keep")],
+        kind="case",
+        signs=flow_signs(result) or (),
+    )
+
+
+def _predicted(prediction: Prediction) -> str:
+    if prediction.form == "call":
+        arguments = "" if prediction.arguments is None else json_text(prediction.arguments)
+        more = f"\nbeside it: {', '.join(prediction.further)}" if prediction.further else ""
+        call = f"{cut(prediction.tool, MOST_NAME)}({cut(arguments, MOST_TEXT)})"
+        return call + cut(more, MOST_WORDS)
+    if prediction.form == "reply":
+        return cut(prediction.response, MOST_WORDS)
+    return cut(prediction.raw, MOST_WORDS) or "(no text)"
+
+
+def _differences(verdict: TurnVerdict, prediction: Prediction, gold: str) -> Iterator[str]:
+    if verdict.form == "unreadable":
+        due = "a call" if verdict.gold_call else "a reply"
+        yield f"neither a call nor a reply could be read; expected was {due}"
+    elif not verdict.gold_call:
+        yield "a reply was expected, not a call"
+    elif verdict.form == "reply":
+        yield "a call was expected, not a reply"
+    elif verdict.name_right is False:
+        yield "another tool was expected"
+    elif verdict.arguments_unreadable:
+        yield "the arguments are not a JSON object"
+    else:
+        yield from _arguments(verdict, prediction, gold)
+    if verdict.node_right is False:
+        yield f"names the wrong node, {cut(prediction.node, MOST_NAME)}"
+
+
+def _arguments(verdict: TurnVerdict, prediction: Prediction, gold: str) -> Iterator[str]:
+    """Yield what differs between the arguments of a call and those of the gold call."""
+    for pair in verdict.parameters:
+        if pair.verdict != "equal":
+            by = " (by a judge)" if pair.by == "judge" else ""
+            by = " (undecided)" if pair.verdict == "unjudged" else by
+            name = cut(pair.parameter, MOST_NAME)
+            yield f"{name}: {_value(pair.given)}, gold {_value(pair.gold)}{by}"
+    try:  # a gold call is stored in words, `tool({…})`
+        expected = filled(json.loads(gold.partition("(")[2].removesuffix(")")))
+    except ValueError:
+        expected = {}
+    stated = filled(prediction.arguments)
+    for name, value in expected.items():
+        if name not in stated:
+            yield f"{cut(name, MOST_NAME)}: not given, gold {_value(value)}"
+    for name, value in stated.items():
+        if expected and name not in expected:
+            yield f"{cut(name, MOST_NAME)}: {_value(value)}, which is not in gold"
+
+
+def _value(value: JsonValue) -> str:
+    return cut(json.dumps(value, ensure_ascii=False), MOST_NAME)

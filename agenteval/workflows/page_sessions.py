@@ -29,10 +29,9 @@ from agenteval.reporting.text import cut
 from agenteval.text import plural
 from agenteval.workflows.conformance import Deviation
 from agenteval.workflows.flags import flow_signs
+from agenteval.workflows.judges import GoalsVerdict, GoalVerdict, JudgeFailure
 from agenteval.workflows.results import SessionResult, SessionVerdict, TurnResult
-from agenteval.workflows.session import SessionCall, SessionLog
-from agenteval.workflows.session_end import DECIDED_BY, ENDS
-from agenteval.workflows.session_judge import GoalsFailure, GoalsVerdict, GoalVerdict
+from agenteval.workflows.session import DECIDED_BY, ENDS, SessionCall, SessionLog
 
 MOST_ITEMS = 80  # messages and calls of one conversation
 MOST_WORDS = 2_000  # characters of a message
@@ -228,7 +227,7 @@ def _goal(text: str, state: bool | None, judged: GoalVerdict | None) -> Words:
 
 def _judge_note(verdict: SessionVerdict) -> str:
     judge = verdict.judge
-    if isinstance(judge, GoalsFailure):
+    if isinstance(judge, JudgeFailure):
         return f"The judge gave no verdict ({judge.status}): {cut(judge.message, MOST_TEXT)}"
     if judge is None:
         return "There was no judge."

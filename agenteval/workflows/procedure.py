@@ -128,16 +128,14 @@ def procedure(role: Role, scenarios: Sequence[str]) -> Procedure:
     `compiled`.
     """
     by_id = {s.id: s for s in role.scenarios}
-    if not scenarios:
-        raise InputError("a procedure needs at least one scenario", role.id)
+    charts: dict[str, Chart] = {}
     for id in scenarios:
         if id not in by_id:
             raise InputError(f"no scenario {id!r}; known: {', '.join(by_id)}", role.id)
         if not by_id[id].flowchart.strip():
             raise InputError(f"the scenario {id} has no chart", role.id)
-    ids = tuple(dict.fromkeys(scenarios))
-    charts = {id: parse_chart(by_id[id].flowchart, f"{role.id}/{id}") for id in ids}
-    return compiled(charts, role.tools_of(ids))
+        charts[id] = parse_chart(by_id[id].flowchart, f"{role.id}/{id}")
+    return compiled(charts, role.tools_of(tuple(charts)))
 
 
 def compiled(charts: Mapping[str, Chart], tools: Sequence[WorkflowTool]) -> Procedure:

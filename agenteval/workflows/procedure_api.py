@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from agenteval import files
+from agenteval.agents.toolbox import is_async
 from agenteval.cli.running import Notify, Watch
 from agenteval.errors import InputError
 from agenteval.records import Run
@@ -18,18 +20,164 @@ from agenteval.records.table import column, table_of
 from agenteval.reporting.report import Report
 from agenteval.text import plural
 from agenteval.workflows.align import Call
+from agenteval.workflows.backend import BACKEND_FILE, fresh_backend, load_backend
 from agenteval.workflows.causes import calls_of
-from agenteval.workflows.check import Checked, check_file, check_role
+from agenteval.workflows.chart import Chart
 from agenteval.workflows.conformance import Conformance, Deviation
 from agenteval.workflows.conformance import conform as aligned
-from agenteval.workflows.defects import Defect
-from agenteval.workflows.folder import find_role, read_role, read_text, read_tools, role_folders
-from agenteval.workflows.mermaid import parse_chart
+from agenteval.workflows.defects import (
+    Defect,
+    Severity,
+    chart_defects,
+    profile_defects,
+    session_defects,
+)
+from agenteval.workflows.folder import (
+    TOOLS_FILE,
+    find_role,
+    read_role,
+    read_text,
+    read_tools,
+    role_folders,
+    schemas_rewritten,
+)
+from agenteval.workflows.mermaid import charts_in, parse_chart
 from agenteval.workflows.procedure import Procedure, compiled, procedure
 from agenteval.workflows.scenario import Role, WorkflowTool
 from agenteval.workflows.session import SessionLog
 
 _CHARTS = (".mmd", ".mermaid", ".md", ".markdown")
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A scenario (or a chart, or the backend of a role) with its defects."""
+
+    role: str
+    scenario: str
+    defects: tuple[Defect, ...]
+    chart: Chart | None = None
+
+    def count(self, severity: Severity) -> int:
+        """Return how many defects there are of a severity."""
+        return sum(d.severity == severity for d in self.defects)
+
+
+def check_file(path: Path, tools: Path | None) -> list[Checked]:
+    """Check the chart of a file, or each chart of a Markdown file.
+
+    Without the tools.json `tools` only their shape is checked. Raises InputError for a file that
+    cannot be read; one of several charts that cannot be read is a defect.
+    """
+    defined = () if tools is None else read_tools(tools)
+    texts = charts_in(read_text(path))
+    if len(texts) == 1:
+        chart = parse_chart(texts[0], str(path))
+        return [Checked(str(path), "", chart_defects(chart, defined), chart)]
+    checked = []
+    for text in texts:
+        line = f"line {1 + len(text) - len(text.lstrip())}"
+        checked.append(_check_chart(str(path), line, text, str(path), defined))
+    return checked
+
+
+def check_role(name: str, wanted: Sequence[str] = ()) -> list[Checked]:
+    """Check the scenarios of a role by name or folder (all, or the `wanted`), its users of several
+    scenarios, and its backend. Raises InputError for what cannot be read."""
+    folder = find_role(name, "ROLE")
+    role = read_role(folder)
+    ids = tuple(s.id for s in role.scenarios)
+    for id in wanted:
+        if id not in ids:
+            problem = f"{role.id} has no scenario {id!r}; it has {', '.join(ids)}"
+            raise InputError(problem, "--scenario")
+    charts: dict[str, Chart | None] = {}
+    checked = []
+    for scenario in role.scenarios:
+        result = Checked(role.id, scenario.id, ())
+        if "flowchart" in scenario.formats:
+            where = f"{role.id}/{scenario.id}/workflow.mmd"
+            result = _check_chart(role.id, scenario.id, scenario.flowchart, where, scenario.tools)
+        charts[scenario.id] = result.chart
+        if not wanted or scenario.id in wanted:
+            tools, chart = role.tools_of((scenario.id, *ids)), {scenario.id: result.chart}
+            defects = profile_defects(scenario.profiles, tools, chart)
+            defects += session_defects(scenario.sessions, tools, chart)
+            at = folder / scenario.id if (folder / scenario.id).is_dir() else folder
+            defects = (*result.defects, *defects, *_schema_notes(at / TOOLS_FILE))
+            checked.append(Checked(role.id, scenario.id, defects, result.chart))
+    if role.cross_profiles and not wanted:
+        tools = role.tools_of(ids)
+        defects = profile_defects(role.cross_profiles, tools, charts)
+        defects += session_defects(role.cross_sessions, tools, charts)
+        checked.append(Checked(role.id, "cross", defects))
+    used = [t for s in role.scenarios if s.id in (wanted or ids) for t in s.tools]
+    conflicts = [_defect(words, "warning") for words in role.conflicts]
+    if (folder / BACKEND_FILE).exists():
+        conflicts += backend_defects(folder, used)
+    else:
+        message = f"there is no {BACKEND_FILE}: sessions need `--tools model`"
+        conflicts.append(_defect(message, "warning"))
+    backend = tuple(dict.fromkeys(conflicts))
+    return [*checked, Checked(role.id, "backend", backend)]
+
+
+def _schema_notes(path: Path) -> Iterator[Defect]:
+    if names := schemas_rewritten(path):
+        message = f"not JSON schemas, read as FlowBench writes them: {', '.join(names)}"
+        yield Defect(kind="tools", message=message, severity="note")
+
+
+def _check_chart(
+    role: str, scenario: str, text: str, where: str, tools: Sequence[WorkflowTool]
+) -> Checked:
+    try:
+        chart = parse_chart(text, where)
+    except InputError as error:
+        return Checked(role, scenario, (Defect(kind="unreadable", message=str(error)),))
+    return Checked(role, scenario, chart_defects(chart, tools), chart)
+
+
+def backend_defects(folder: Path, tools: Sequence[WorkflowTool]) -> Iterator[Defect]:
+    """Run backend.py and yield its defects: it cannot be made, its state is not JSON, a tool has
+    no method, or one with other parameters."""
+    try:
+        make_backend = load_backend(folder)
+        backend = fresh_backend(make_backend)
+        shared = fresh_backend(make_backend).state is backend.state
+    except InputError as error:
+        yield _defect(str(error))
+        return
+    if shared:
+        yield _defect("two sessions share one state: set self.state in __init__", "warning")
+    try:
+        json.dumps(backend.state, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        yield _defect(f"the state is not a JSON value ({error})")
+    for tool in tools:
+        method = getattr(backend, tool.name, None)
+        if not callable(method):
+            yield _defect(f"the backend has no method {tool.name}")
+            continue
+        if is_async(method):
+            yield _defect(f"{tool.name} is an `async def`; it answers at once")
+            continue
+        try:
+            signature = inspect.signature(method)
+        except (TypeError, ValueError):
+            yield _defect(f"the parameters of {tool.name} cannot be seen", "warning")
+            continue
+        for names in (tool.properties, tool.required):  # all parameters, then the required ones
+            try:
+                signature.bind(**dict.fromkeys(names))
+            except TypeError as error:
+                call = f"{tool.name}({', '.join(names)})"
+                yield _defect(f"the backend's method does not take the call {call}: {error}")
+                break
+
+
+def _defect(message: str, severity: Severity = "error") -> Defect:
+    return Defect(kind="backend", message=message, severity=severity)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +202,7 @@ class ConformReport(Report):
 
 
 @dataclass(frozen=True)
-class _DeviationRow:
+class _DeviationColumns:
     call: int = column("call", "count")
     cause: str = column("cause")
     tool: str = column("tool")
@@ -84,7 +232,7 @@ def conform(
     call_list = _calls(calls)
     verdict = aligned(_procedure(chart, scenarios, tools), call_list, complete=complete)
     rows = [
-        _DeviationRow(d.at + 1, d.cause, d.tool, _place(d), d.detail or None)
+        (d, {"call": d.at + 1, "place": _place(d), "detail": d.detail or None})
         for d in verdict.deviations
     ]
     word = "follow" if verdict.conforms else "do not follow"
@@ -95,7 +243,7 @@ def conform(
     )
     return ConformReport(
         title=f"{plural(len(call_list), 'call')} {word} the chart{fitness}",
-        tables=(table_of(_DeviationRow, "deviations", "Deviations", rows),),
+        tables=(table_of(_DeviationColumns, "deviations", "Deviations", rows),),
         notes=(unchecked,) if verdict.unchecked else (),
         data=verdict.model_dump(mode="json"),
         verdict=verdict,
@@ -107,7 +255,7 @@ def _place(where: Deviation | Defect) -> str | None:
 
 
 @dataclass(frozen=True)
-class _CheckedRow:
+class _CheckedColumns:
     role: str = column("role")
     scenario: str = column("scenario")
     nodes: int | None = column("nodes", "count")
@@ -123,7 +271,7 @@ class _CheckedRow:
 
 
 @dataclass(frozen=True)
-class _DefectRow:
+class _DefectColumns:
     severity: str = column("severity")
     where: str = column("where")
     line: int | None = column("line", "count")
@@ -160,46 +308,39 @@ def flow_check(
         except InputError as error:
             unread.append(str(error))
             watch.warn(f"agenteval: {error}")
+    defects, notes = list[tuple[Defect, dict[str, Any]]](), list[tuple[Defect, dict[str, Any]]]()
+    for c in checked:
+        where = "/".join(filter(None, (c.role, c.scenario)))
+        for d in c.defects:
+            cells = {"where": where, "line": d.line or None, "place": _place(d)}
+            (notes if d.severity == "note" else defects).append((d, cells))
     rows = [
-        _CheckedRow(
-            c.role,
-            c.scenario,
-            len(c.chart.nodes) if c.chart else None,
-            len(c.chart.edges) if c.chart else None,
-            c.chart.unchecked if c.chart else None,
-            c.count("error"),
-            c.count("warning"),
+        (
+            c,
+            {
+                "nodes": c.chart and len(c.chart.nodes),
+                "edges": c.chart and len(c.chart.edges),
+                "unchecked": c.chart and c.chart.unchecked,
+                "errors": c.count("error"),
+                "warnings": c.count("warning"),
+            },
         )
         for c in checked
     ]
-    defect_rows = [
-        _DefectRow(
-            d.severity,
-            "/".join(filter(None, (c.role, c.scenario))),
-            d.line or None,
-            d.kind,
-            _place(d),
-            d.message,
-        )
-        for c in checked
-        for d in c.defects
-    ]
-    defects = [row for row in defect_rows if row.severity != "note"]
-    notes = [row for row in defect_rows if row.severity == "note"]
     tables = [
-        table_of(_CheckedRow, "checked", f"{len(checked)} checked", rows),
-        table_of(_DefectRow, "defects", "Defects", defects, group="where"),
+        table_of(_CheckedColumns, "checked", f"{len(checked)} checked", rows),
+        table_of(_DefectColumns, "defects", "Defects", defects, group="where"),
     ]
     if notes:
         title = "How charts are read"
-        tables.append(table_of(_DefectRow, "notes", title, notes, group="where", detail=True))
-    cannot = unread or any(row.kind == "unreadable" for row in defects)
+        tables.append(table_of(_DefectColumns, "notes", title, notes, group="where", detail=True))
+    cannot = unread or any(d.kind == "unreadable" for d, _ in defects)
     return Report(
         title="",
         tables=tuple(tables),
         notes=tuple(watch.notes),
         data={"unreadable": unread},
-        exit_code=2 if cannot else int(any(row.errors for row in rows)),
+        exit_code=2 if cannot else int(any(c.count("error") for c in checked)),
     )
 
 

@@ -2,7 +2,7 @@
 
 The rules, mistakes included, are those of turn_metric_display.py and of session_eval in
 session_simulate.py (arXiv 2406.14884) with their missing imports repaired; everything else uses
-`turn_score` and `session_score`. Questions that the judge does not answer are undecided: each
+`scores`. Questions that the judge does not answer are undecided: each
 figure has a value with all of them wrong, and one with all of them right.
 """
 
@@ -13,11 +13,13 @@ import re
 import string
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from agenteval.errors import InputError
-from agenteval.workflows.equality import Decision, Same, ValueQuestion
-from agenteval.workflows.flowbench_rows import SessionRow, TurnRow
+from agenteval.errors import Filtered, InputError, ReplyError, TooLong, Transient
+from agenteval.workflows.equality import Decision, Same
+from agenteval.workflows.flowbench_rows import Rows, SessionRow, TurnRow
+from agenteval.workflows.judges import EqualityJudge, ValueQuestion
 from agenteval.workflows.rates import MatchCounts
 
 Judge = Callable[[ValueQuestion], Awaitable[Same]]
@@ -32,6 +34,44 @@ _CALLS = re.compile(r"(Action: [^\n]+)\n(Action Input: [\s\S]+?)(?=\n\n|\nAction
 _NAME = re.compile(r"Action: (?:functions\.)?(\w+)")
 # The script's pattern recurses as a whole, label included, so only flat braces ever match.
 _FLAT = re.compile(r"Action Input: (\{[^{}]*\})")
+
+
+async def figures(
+    rows: Rows, judge: EqualityJudge | None
+) -> tuple[dict[str, dict[str, float | None]], int]:
+    """Return the `low` and `high` of each figure, and how many questions to the judge are open.
+
+    Raises InputError at the row where the script would stop.
+    """
+    answers: dict[ValueQuestion, Same] = {}
+
+    async def ask(question: ValueQuestion) -> Same:
+        if question not in answers:
+            answers[question] = "unjudged"
+            if judge is not None:
+                with suppress(ReplyError, Filtered, Transient, TooLong):
+                    equal, _ = (await judge.same(question)).value
+                    answers[question] = "equal" if equal else "different"
+        return answers[question]
+
+    ends: dict[str, tuple[float | None, float | None]] = {}
+    if rows.level == "turn":
+        turns = [await count_turn(row, ask) for row in rows.turns]
+        calls = shares("turn_call", [call for call, _ in turns])
+        low, high = map(f1, calls["turn_call_pre"], calls["turn_call_rec"])
+        ends |= calls | shares("turn_params", [parameters for _, parameters in turns])
+        ends["turn_call_f1"] = low, high
+    else:
+        ends |= shares("session_call", [await count_session(row, ask) for row in rows.sessions])
+        for name, values in (
+            ("success_rate", [r.success for r in rows.sessions if r.success is not None]),
+            ("avg_progress", [r.progress for r in rows.sessions if r.progress is not None]),
+        ):
+            if values:
+                mean = sum(values) / len(values)
+                ends[f"{name} (as the rows keep it), n = {len(values)}"] = (mean, mean)
+    by_name = {name: {"low": low, "high": high} for name, (low, high) in ends.items()}
+    return by_name, [*answers.values()].count("unjudged")
 
 
 async def count_turn(turn: TurnRow, judge: Judge) -> tuple[MatchCounts, MatchCounts]:
@@ -91,7 +131,7 @@ async def count_session(session: SessionRow, judge: Judge) -> MatchCounts:
     return MatchCounts(decisions["right"], decisions["undecided"], len(generated), len(gold))
 
 
-def figures(name: str, counts: Sequence[MatchCounts]) -> dict[str, tuple[float, float]]:
+def shares(name: str, counts: Sequence[MatchCounts]) -> dict[str, tuple[float, float]]:
     """Return the lower and the upper value of precision and recall, by their published names. The
     script replaces a zero denominator by -1."""
     low = sum(c.right for c in counts)

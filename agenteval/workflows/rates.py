@@ -56,16 +56,6 @@ class Rates:
     recall: Rate
     f1: Rate
 
-    @property
-    def f1_low(self) -> float | None:
-        """F1 with all undecided calls wrong, or None."""
-        return self.f1.low if self.undecided else None
-
-    @property
-    def f1_high(self) -> float | None:
-        """F1 with all undecided calls correct, or None."""
-        return self.f1.high if self.undecided else None
-
 
 @dataclass(frozen=True, slots=True)
 class MatchCounts:

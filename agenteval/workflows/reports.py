@@ -67,13 +67,7 @@ class WorkflowReport(Report):
         """Return the results as one HTML page with at most `most_sessions` sessions to unfold."""
         from agenteval.workflows.page import workflows_page
 
-        return workflows_page(
-            self.sessions,
-            self.turns,
-            most_sessions=most_sessions,
-            tables=self.tables,
-            unfinished=self.unfinished,
-        )
+        return workflows_page(self, most_sessions)
 
 
 def trials_report(

@@ -26,11 +26,11 @@ from agenteval.workflows.instructions import instructions, tools_given
 from agenteval.workflows.scenario import Format, Profile, Role
 from agenteval.workflows.session import (
     SessionCall,
+    SessionEnd,
     SessionFailure,
     SessionLog,
     SimulatorMistake,
 )
-from agenteval.workflows.session_end import SessionEnd
 from agenteval.workflows.simulated_tools import ToolSimulator
 from agenteval.workflows.simulated_user import DONE, UserContext, UserSimulator
 
@@ -76,10 +76,9 @@ class SessionSettings:
             )
 
     @classmethod
-    def flowbench(cls, format: Format = "flowchart", *, seed: int = 0) -> SessionSettings:
+    def flowbench(cls) -> SessionSettings:
         """Return those of the published code: 40 messages, 10 calls, 5 calls in one turn."""
-        limits = {"turns": 40, "calls": 10, "calls_per_turn": 5, "messages": 40}
-        return cls(format, **limits, seed=seed, published=True)
+        return cls(turns=40, calls=10, calls_per_turn=5, messages=40, published=True)
 
     def turn_limit(self, profile: Profile) -> int:
         """Return how many replies the agent may give this user."""

@@ -1,6 +1,9 @@
 """The nouns of workflow evaluation: roles, scenarios, tools, user profiles, recorded sessions.
 
-`folder` reads them from the folder of a role; docs/workflows.md describes its files.
+`folder` reads them from the folder of a role; docs/workflows.md describes its files. Schemas of
+tools may be written as FlowBench (arXiv 2406.14884) writes them: types by their names in Python
+(`list`), `required: true` beside the type of a parameter, and parameters by name, without an object
+around them.
 """
 
 from __future__ import annotations
@@ -18,7 +21,6 @@ from pydantic import (
     model_validator,
 )
 
-from agenteval.agents.protocol import Tool
 from agenteval.records import Record, canonical_json, content_hash
 
 Name = r"^[A-Za-z][A-Za-z0-9_]{0,63}$"
@@ -45,10 +47,6 @@ class WorkflowTool(Record):
     parameters: dict[str, JsonValue]
     returns: dict[str, JsonValue] = Field(default_factory=dict)
     effect: Literal["read", "write"] | None = None
-
-    def tool(self) -> Tool:
-        """Return the tool as agents are given it."""
-        return Tool(name=self.name, description=self.description, parameters=self.parameters)
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -256,10 +254,6 @@ class Role(Record):
         of the role, so that the agent must choose (arXiv 2406.14884, section 3.1)."""
         return scenarios if len(scenarios) == 1 else tuple(s.id for s in self.scenarios)
 
-    def charted(self, scenarios: tuple[str, ...]) -> bool:
-        """Return whether each of these scenarios has a chart."""
-        return all("flowchart" in self.scenario(s).formats for s in scenarios)
-
     def tools_of(self, scenarios: tuple[str, ...]) -> tuple[WorkflowTool, ...]:
         """Return the tools of these scenarios in their order. Of two tools of one name that of the
         first scenario counts."""
@@ -287,3 +281,40 @@ class Role(Record):
     def sha256(self) -> str:
         """Content hash (hex) of all that can change a session."""
         return content_hash(self.model_dump(mode="json", exclude={"success"}))
+
+
+_TYPES = {"list": "array", "dict": "object", "str": "string", "int": "integer"}
+_TYPES |= {"float": "number", "bool": "boolean"}
+
+
+def standard_schema(written: JsonValue) -> JsonValue:
+    """Return the JSON schema that a schema of FlowBench's form means, or what was given if it is
+    one, or if none can be made of it."""
+    if not isinstance(written, dict) or schema_problem(written) is None:
+        return written
+    by_name = "properties" not in written and not isinstance(written.get("type"), str)
+    if by_name and all(isinstance(value, dict) for value in written.values()):
+        written = {"type": "object", "properties": written}
+    schema = json_types(written)
+    return schema if schema_problem(schema) is None else written
+
+
+def json_types(written: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema with the types of JSON schema and one list of the required properties."""
+    schema = dict(written)
+    if isinstance(kind := schema.get("type"), str):
+        schema["type"] = _TYPES.get(kind.lower(), kind.lower())
+    if isinstance(items := schema.get("items"), dict):
+        schema["items"] = json_types(items)
+    if not isinstance(properties := schema.get("properties"), dict):
+        return schema
+    required = list(schema["required"]) if isinstance(schema.get("required"), list) else []
+    schema["properties"] = {}
+    for name, value in properties.items():
+        about = json_types(value) if isinstance(value, dict) else value
+        is_flag = isinstance(about, dict) and not isinstance(about.get("required"), list)
+        if is_flag and about.pop("required", None) is True and name not in required:
+            required.append(name)
+        schema["properties"][name] = about
+    schema.pop("required", None)
+    return {**schema, "required": required} if required else schema

@@ -7,6 +7,7 @@ import copy
 import json
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import JsonValue
@@ -33,6 +34,7 @@ _EARLIER = 20  # requests that are shown
 _MAX_TOKENS = 1000
 
 
+@dataclass(frozen=True)
 class ToolSimulator:
     """Answers the calls in all sessions of a role.
 
@@ -42,17 +44,9 @@ class ToolSimulator:
     invented.
     """
 
-    def __init__(
-        self,
-        mode: ToolMode = "auto",
-        *,
-        backend: Callable[[], StatefulBackend] | None = None,
-        client: Client | None = None,
-    ) -> None:
-        stateful = backend is not None and mode in ("auto", "backend")
-        self._backend = backend if stateful else None
-        self._client = None if stateful else client
-        self._recorded = not stateful and mode in ("auto", "recorded")
+    mode: ToolMode = "auto"
+    backend: Callable[[], StatefulBackend] | None = field(default=None, kw_only=True)
+    client: Client | None = field(default=None, kw_only=True)
 
     def open(self, role: Role, profile: Profile, *, seed: int = 0, repeat: int = 0) -> ToolSession:
         """Return the tools of one session, in their first state.
@@ -61,8 +55,8 @@ class ToolSimulator:
         """
         tools = {tool.name: tool for tool in role.tools_of(role.given(profile.scenarios))}
         session = ToolSession(tools)
-        if self._backend is not None:
-            session.machine = fresh_backend(self._backend)
+        if self.backend is not None and self.mode in ("auto", "backend"):
+            session.machine = fresh_backend(self.backend)
             for name in tools:
                 method = getattr(session.machine, name, None)
                 if not callable(method):
@@ -70,10 +64,11 @@ class ToolSimulator:
                 if is_async(method):
                     problem = f"the backend's {name} is an `async def`; it has to answer at once"
                     raise InputError(problem)
-        if self._recorded:
+            return session
+        if self.mode in ("auto", "recorded"):
             session.recorded = RecordedResults(role, profile, tools)
-        if self._client is not None:
-            session.model = ToolModel(self._client, role, seed, repeat)
+        if self.client is not None:
+            session.model = ToolModel(self.client, role, seed, repeat)
         return session
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from agenteval.analysis.system_pairs import Pair
-from agenteval.records import Usage
 from agenteval.records.table import (
     Cell,
     Column,
@@ -31,7 +30,7 @@ from agenteval.workflows.caveat_tables import (
 )
 from agenteval.workflows.conformance import CAUSES
 from agenteval.workflows.results import SessionResult, TurnResult
-from agenteval.workflows.session_end import ENDS
+from agenteval.workflows.session import ENDS
 from agenteval.workflows.tallies import GROUPS, SessionTally, Tallies, TurnTally, format_pairs
 
 _SESSIONS = "success success_low success_high progress sessions tasks without_verdict"
@@ -84,7 +83,7 @@ class _CallStatuses:
 
 
 @dataclass(frozen=True, slots=True)
-class _Power(_AgentColumns):
+class _PowerColumns(_AgentColumns):
     k: int = column("k", "count")
     rate: Interval = column("pass^k [95%]", "number", "all of k succeed")
     tasks: int = column("tasks", "count")
@@ -99,7 +98,7 @@ class _JudgeAgreement(_AgentColumns):
 
 
 @dataclass(frozen=True, slots=True)
-class _EffortRow(_AgentColumns):
+class _EffortColumns(_AgentColumns):
     requests_agent: int = column("requests,\nagent", "count")
     tokens_agent: int | None = column("tokens,\nagent", "count")
     requests_simulators: int = column("requests,\nsimu-\nlators", "count")
@@ -121,13 +120,10 @@ class _TurnCalls(_AgentColumns):
 
 
 def result_tables(
-    sessions: Sequence[SessionResult], turns: Sequence[TurnResult], tallies: Tallies | None = None
+    sessions: Sequence[SessionResult], turns: Sequence[TurnResult]
 ) -> tuple[Table, ...]:
-    """Return all tables that have a row, the rates of each agent and format first.
-
-    `tallies` are those of these results, if they exist already.
-    """
-    tallies = tallies or Tallies(sessions, turns)
+    """Return all tables that have a row, the rates of each agent and format first."""
+    tallies = Tallies(sessions, turns)
     tables: list[Table] = []
     if sessions:
         tables += _session_tables(tallies)
@@ -192,16 +188,12 @@ def _session_tables(all_tallies: Tallies) -> Iterator[Table]:
             )
     yield _formats(format_pairs(sessions), "sessions", "share of successes")
     yield _causes([t for t in tallies if t.causes])
+    repeated = [(p, t) for t in tallies if len(t.powers) > 1 for p in t.powers]
     yield table_of(
-        _Power,
+        _PowerColumns,
         "powers",
         "Repeated sessions",
-        [
-            _Power(t.agent, t.format, p.k, p.rate, p.rate.n, p.left_out)
-            for t in tallies
-            if len(t.powers) > 1
-            for p in t.powers
-        ],
+        [(p, {"agent": t.agent, "format": t.format, "tasks": p.rate.n}) for p, t in repeated],
         notes=[
             "Unbiased: mean over tasks of C(successes, k) / C(sessions, k). Intervals treat tasks "
             "as units."
@@ -215,9 +207,9 @@ def _session_tables(all_tallies: Tallies) -> Iterator[Table]:
     ]
     title = "Judge's success against the final state"
     yield table_of(_JudgeAgreement, "judge", title, agreements, group="agent", detail=True)
-    efforts = [effort for t in tallies if any(astuple(effort := _effort(t))[2:])]
+    efforts = [(t, effort) for t in tallies if any((effort := _effort(t)).values())]
     title = "Cost of the sessions"
-    yield table_of(_EffortRow, "effort", title, efforts, group="agent", detail=True)
+    yield table_of(_EffortColumns, "effort", title, efforts, group="agent", detail=True)
 
 
 def _turn_tables(all_tallies: Tallies) -> Iterator[Table]:
@@ -351,24 +343,14 @@ def _causes(tallies: Sequence[SessionTally]) -> Table:
     )
 
 
-def _effort(t: SessionTally) -> _EffortRow:
+def _effort(t: SessionTally) -> dict[str, Cell]:
     """Return what each party took; the sum is unknown where either kind of token is."""
-
-    def tokens(usage: Usage) -> int | None:
+    cells: dict[str, Cell] = {"cost": t.usage.cost}
+    for party, usage in (("agent", t.usage), ("simulators", t.simulated), ("judges", t.judging)):
         prompt, reply = usage.prompt_tokens, usage.completion_tokens
-        return None if prompt is None or reply is None else prompt + reply
-
-    return _EffortRow(
-        agent=t.agent,
-        format=t.format,
-        requests_agent=t.usage.requests,
-        tokens_agent=tokens(t.usage),
-        requests_simulators=t.simulated.requests,
-        tokens_simulators=tokens(t.simulated),
-        requests_judges=t.judging.requests,
-        tokens_judges=tokens(t.judging),
-        cost=t.usage.cost,
-    )
+        cells[f"requests_{party}"] = usage.requests
+        cells[f"tokens_{party}"] = None if prompt is None or reply is None else prompt + reply
+    return cells
 
 
 @dataclass(frozen=True)

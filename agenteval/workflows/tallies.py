@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -31,12 +31,11 @@ from agenteval.stats.bounded import bounded_interval
 from agenteval.stats.paired import PairedTest
 from agenteval.stats.vectors import Floats
 from agenteval.workflows.conformance import CAUSES
+from agenteval.workflows.judges import GoalsVerdict
 from agenteval.workflows.rates import MatchCounts, Rates, pass_powers, rates
 from agenteval.workflows.results import CaseInfo, SessionResult, SessionVerdict, TurnResult
-from agenteval.workflows.session import SessionFailure, SessionLog
-from agenteval.workflows.session_end import SessionEnd
-from agenteval.workflows.session_judge import GoalsVerdict
-from agenteval.workflows.turn_score import TurnFailure, TurnTable, TurnVerdict, turn_table
+from agenteval.workflows.scores import TurnFailure, TurnTable, TurnVerdict, turn_table
+from agenteval.workflows.session import SessionEnd, SessionFailure, SessionLog
 
 _MOST_K = 8
 _Result = TypeVar("_Result", SessionResult, TurnResult)
@@ -48,12 +47,35 @@ GROUPS: dict[str, Callable[[CaseInfo], str]] = {
     "scenario": lambda case: f"{case.role}/{'+'.join(case.scenarios)}",
     "task": lambda case: "cross" if case.cross else "single",
 }
-_F1_LOW = "if all undecided calls are wrong"
-_F1_HIGH = "if all undecided calls are correct"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionTally:
+class _Tally:
+    """The trials of one system, or of one group of its cases."""
+
+    group: str = column("group")
+    system: str = column("system")
+    agent: str = column("agent")
+    format: str = column("format", hint="format of the procedure")
+    f1: Interval = column("tool F1\n[95%]", "number")
+    f1_low: float | None = column("F1\nlow", "number", "if all undecided calls are wrong")
+    f1_high: float | None = column("F1\nhigh", "number", "if all undecided calls are correct")
+
+
+def _common(results: Sequence[SessionResult] | Sequence[TurnResult], tool: Rates) -> dict[str, Any]:
+    """Return the fields that all tallies have, but for the group."""
+    return {
+        "system": results[0].system,
+        "agent": results[0].agent,
+        "format": results[0].format,
+        "f1": tool.f1.known,
+        "f1_low": tool.f1.low if tool.undecided else None,
+        "f1_high": tool.f1.high if tool.undecided else None,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionTally(_Tally):
     """The sessions of one system, or of one group of its cases; its columns are those of tables.
 
     `success`, `progress`, `conforms`, `fitness` and `order` are over trials with a verdict that
@@ -65,10 +87,6 @@ class SessionTally:
     of judge and final state.
     """
 
-    group: str = column("group")
-    system: str = column("system")
-    agent: str = column("agent")
-    format: str = column("format", hint="format of the procedure")
     success: Interval = column(
         "success\n[95%]",
         "number",
@@ -100,9 +118,6 @@ class SessionTally:
     )
     precision: Interval = column("tool P\n[95%]", "number", "calls that match gold calls")
     recall: Interval = column("tool R\n[95%]", "number", "matched gold calls")
-    f1: Interval = column("tool F1\n[95%]", "number")
-    f1_low: float | None = column("F1\nlow", "number", _F1_LOW)
-    f1_high: float | None = column("F1\nhigh", "number", _F1_HIGH)
     right: int = column("right", "count")
     made: int = column("made", "count")
     gold: int = column("gold", "count", "calls due")
@@ -154,10 +169,8 @@ def session_tally(results: Sequence[SessionResult], group: str = "") -> SessionT
     low = float(np.mean([yes / n for yes, _, n in tasks]))
     high = float(np.mean([(yes + n - decided) / n for yes, decided, n in tasks]))
     return SessionTally(
-        system=results[0].system,
+        **_common(results, tool),
         group=group,
-        agent=results[0].agent,
-        format=results[0].format,
         success=success,
         success_low=low if without else None,
         success_high=high if without else None,
@@ -171,9 +184,6 @@ def session_tally(results: Sequence[SessionResult], group: str = "") -> SessionT
         order=_mean([(task, v.sequence) for task, v in valid]),
         precision=tool.precision.known,
         recall=tool.recall.known,
-        f1=tool.f1.known,
-        f1_low=tool.f1_low,
-        f1_high=tool.f1_high,
         right=tool.right,
         made=tool.predicted,
         gold=tool.gold,
@@ -196,17 +206,10 @@ def session_tally(results: Sequence[SessionResult], group: str = "") -> SessionT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TurnTally:
+class TurnTally(_Tally):
     """The predicted turns of one system, or of one group of its cases: see `TurnTable`."""
 
-    group: str = column("group")
-    system: str = column("system")
-    agent: str = column("agent")
-    format: str = column("format", hint="format of the procedure")
     recall: Interval = column("right of due\ncalls [95%]", "number", "tool and parameters")
-    f1: Interval = column("tool F1\n[95%]", "number")
-    f1_low: float | None = column("F1\nlow", "number", _F1_LOW)
-    f1_high: float | None = column("F1\nhigh", "number", _F1_HIGH)
     turns: int = column("turns", "count", "with a prediction")
     unreadable: int = column("unread-\nable", "count", "neither a call nor a reply")
     undecided: int = column("un-\ndecided", "count", "calls that need a judge")
@@ -245,14 +248,9 @@ def turn_tally(results: Sequence[TurnResult], group: str = "") -> TurnTally:
     table = turn_table(verdicts, grades if any(r.grade for r in results) else None)
     response = table.response
     return TurnTally(
-        system=results[0].system,
+        **_common(results, table.tool),
         group=group,
-        agent=results[0].agent,
-        format=results[0].format,
         recall=table.tool.recall.known,
-        f1=table.tool.f1.known,
-        f1_low=table.tool.f1_low,
-        f1_high=table.tool.f1_high,
         turns=table.turns,
         unreadable=table.unreadable,
         undecided=table.tool.undecided,

@@ -16,7 +16,7 @@ import marshal
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import takewhile, zip_longest
 from pathlib import Path
 from typing import Any, cast
@@ -35,8 +35,7 @@ from agenteval.workflows.backend import BackendDefect, StatefulBackend, call_too
 from agenteval.workflows.cases import OpenRole, SessionCase, session_case, session_cases
 from agenteval.workflows.final_state import as_json, changes_of, held, identical, same
 from agenteval.workflows.scenario import Action, Goal, Name, Profile, WorkflowTool, complaint
-from agenteval.workflows.session import SessionCall, SessionFailure, SessionLog
-from agenteval.workflows.session_end import SessionEnd
+from agenteval.workflows.session import SessionCall, SessionEnd, SessionFailure, SessionLog
 
 _MOST_TRIALS = 10_000
 _REPLY = "respond"  # of tau-bench: a reply to the user among the actions
@@ -62,31 +61,24 @@ class Trajectory:
     error: str = ""
 
 
-@dataclass(slots=True)
-class TrajectoryFiles:
-    """Trajectories in the order of the files, and a line on each record that is not one."""
+def read_trajectories(paths: Sequence[Path]) -> tuple[list[Trajectory], list[str]]:
+    """Return the trajectories in the order of the files, and a line on each record that is not one.
 
-    trajectories: list[Trajectory] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-
-
-def read_trajectories(paths: Sequence[Path]) -> TrajectoryFiles:
-    """Return the trajectories of all files. Raises InputError for a file that cannot be read, or is
-    not JSON."""
-    files = TrajectoryFiles()
+    Raises InputError for a file that cannot be read, or is not JSON.
+    """
+    trajectories, problems = list[Trajectory](), list[str]()
     for path in paths:
         for place, value in _records(path):
             try:
-                files.trajectories.append(_trajectory(value, place))
+                trajectories.append(_trajectory(value, place))
             except InputError as error:
-                files.problems.append(str(error))
+                problems.append(str(error))
     # A session that failed may not say what was wanted; other trials of its task do.
-    goals = {t.task: t.goal for t in files.trajectories if t.task and t.goal is not None}
-    files.trajectories = [
+    goals = {t.task: t.goal for t in trajectories if t.task and t.goal is not None}
+    return [
         replace(t, goal=goals.get(t.task)) if t.error and t.goal is None else t
-        for t in files.trajectories
-    ]
-    return files
+        for t in trajectories
+    ], problems
 
 
 def _records(path: Path) -> Iterator[tuple[str, Any]]:

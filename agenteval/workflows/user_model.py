@@ -14,9 +14,10 @@ from agenteval.models.client import Client
 from agenteval.models.prompts import load_prompt
 from agenteval.models.wire import NONCE, Request, printable
 from agenteval.records import Usage, content_hash
-from agenteval.workflows.plain_words import ANYTHING_ELSE, ASKS
 from agenteval.workflows.session import SimulatorMistake
 from agenteval.workflows.simulated_user import (
+    ANYTHING_ELSE,
+    ASKS,
     DONE,
     DONE_MARK,
     UserContext,

@@ -10,44 +10,35 @@ subsequence.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from agenteval.errors import AgentevalError
-from agenteval.models.asking import ParsedReply
 from agenteval.models.client import Client
 from agenteval.records import FailureStatus, Usage, canonical_json, content_hash
 from agenteval.records.score import INFRASTRUCTURE
-from agenteval.workflows.asked_judge import JudgeSampling, prompts_sha256
 from agenteval.workflows.cases import SessionCase, TurnCase
 from agenteval.workflows.causes import calls_of, causes, primary
 from agenteval.workflows.conformance import Conformance, conform
-from agenteval.workflows.equality import (
-    Equality,
-    EqualityJudge,
-    Judgement,
-    TextJudge,
-    ValueQuestion,
-)
+from agenteval.workflows.equality import SPENT, Equality, Judgement
 from agenteval.workflows.final_state import Gold, StateVerdict, gold_state, judged
-from agenteval.workflows.procedure import Procedure, procedure
-from agenteval.workflows.response_judge import ReplyToGrade, ResponseJudge, ResponseVerdict
-from agenteval.workflows.results import SessionVerdict, TurnJudged
-from agenteval.workflows.scenario import Demand
-from agenteval.workflows.session import Prediction, SessionLog
-from agenteval.workflows.session_end import ENDS, DecidedBy
-from agenteval.workflows.session_judge import (
-    GoalsFailure,
+from agenteval.workflows.judges import (
+    EqualityJudge,
     GoalsVerdict,
+    JudgeFailure,
+    ModelJudge,
+    ReplyToGrade,
+    ResponseJudge,
+    ResponseVerdict,
     SessionJudge,
     SessionText,
     dialogue_text,
 )
-from agenteval.workflows.session_score import score_session
-from agenteval.workflows.turn_score import score_turn
+from agenteval.workflows.procedure import Procedure, procedure
+from agenteval.workflows.results import SessionVerdict, TurnJudged
+from agenteval.workflows.scenario import Demand
+from agenteval.workflows.scores import score_session, score_turn
+from agenteval.workflows.session import ENDS, DecidedBy, Prediction, SessionLog
 
 VERSION = 6  # of the rules of a verdict
 
@@ -59,7 +50,7 @@ class Judges:
 
     name: str | None = None
     demand: Demand | None = None
-    equality: TextJudge | None = None
+    equality: EqualityJudge | None = None
     session: SessionJudge | None = None
     response: ResponseJudge | None = None
 
@@ -75,9 +66,9 @@ class Judges:
         return cls(
             f"{client.address} {client.model}",
             demand,
-            EqualityJudge(client, JudgeSampling(temperature, 512, seed)),
-            SessionJudge(client, JudgeSampling(temperature, 2048, seed)),
-            ResponseJudge(client, JudgeSampling(temperature, 1024, seed)),
+            EqualityJudge(client, temperature, seed),
+            SessionJudge(client, temperature, seed),
+            ResponseJudge(client, temperature, seed),
         )
 
     def demand_of(self, case: SessionCase | TurnCase) -> Demand:
@@ -90,44 +81,17 @@ class Judges:
         A verdict for which the infrastructure failed a judge has another key, so that it is made
         again by the next run.
         """
-        judges = {
-            "equal": self.equality,
-            "session_judge": self.session,
-            "response": self.response,
-        }
+        judges: tuple[ModelJudge | None, ...] = (self.equality, self.session, self.response)
         key = content_hash(
             {
                 "version": VERSION,
                 "judge": self.name,
-                "prompts": {n: prompts_sha256(n) for n, j in judges.items() if j is not None},
+                "prompts": {j.name: j.prompts_sha256() for j in judges if j is not None},
                 "demand": self.demand_of(case),
             }
         )
         broken = any(status in INFRASTRUCTURE for status in failures)
         return content_hash([key, "a judge failed"]) if broken else key
-
-
-# What the judge of values took for the verdict that is being made in this context.
-_value_usage: ContextVar[list[Usage]] = ContextVar("value_usage")
-
-
-@dataclass(frozen=True, slots=True)
-class _MeteredJudge:
-    """Charges each question about two values to the verdict that asked it first.
-
-    `Equality` asks in a task of its own, which inherits the context of that verdict.
-    """
-
-    judge: TextJudge
-
-    async def same(self, question: ValueQuestion) -> ParsedReply[tuple[bool, str]]:
-        try:
-            reply = await self.judge.same(question)
-        except AgentevalError as error:
-            _value_usage.get().append(error.spent or Usage())
-            raise
-        _value_usage.get().append(reply.usage)
-        return reply
 
 
 @dataclass(slots=True)
@@ -165,17 +129,17 @@ class Verdicts:
         """
         profile, walk, calls = case.profile, self._procedure(case), calls_of(log)
         equality, usage = self._equality(case), list[Usage]()
-        _value_usage.set(usage)
+        SPENT.set(usage)
         counts = await score_session(case.info.id, profile.actions, calls, equality)
         gold, demand = self.gold_of(case), self.judges.demand_of(case)
         state = None if gold is None else judged(gold, log, demand)
-        goals: GoalsVerdict | GoalsFailure | None = None
+        goals: GoalsVerdict | JudgeFailure | None = None
         if self.judges.session is not None:
             texts = tuple(goal.text for goal in profile.goals)
             session = SessionText(dialogue_text(log.messages), case.workflow, texts)
             goals = await self.judges.session.judge(session)
         failures = _failed_on(equality, log) if counts.unjudged else []
-        failures += [goals.status] if isinstance(goals, GoalsFailure) else []
+        failures += [goals.status] if isinstance(goals, JudgeFailure) else []
         success, decided_by = _success(log, state, goals)
         deviations = causes(walk, profile, log)
         # As in `causes`: what is missing at the end is seen against gold.
@@ -188,7 +152,7 @@ class Verdicts:
             progress=None if decided_by == "simulator" else progress,
             state_success=state.success if state else None,
             state_goals=state.goals if state else (),
-            differences=_differences(state) if state else (),
+            differences=state.reasons if state else (),
             judge=goals,
             right=counts.right,
             gold=counts.gold,
@@ -213,13 +177,13 @@ class Verdicts:
         Raises Unauthorized from a judge.
         """
         usage: list[Usage] = []
-        _value_usage.set(usage)
+        SPENT.set(usage)
         verdict = await score_turn(case.gold, prediction, self._equality(case))
         grade: ResponseVerdict | None = None
         response = self.judges.response
-        if response is not None and case.turn.kind == "reply" and prediction.form == "reply":
+        if response is not None and case.gold.action is None and prediction.form == "reply":
             before = dialogue_text(case.before)
-            reply = ReplyToGrade(prediction.response, case.turn.text, case.workflow, before)
+            reply = ReplyToGrade(prediction.response, case.gold.response, case.workflow, before)
             grade = await response.grade(reply)
         failures = [
             parameter.status for parameter in verdict.parameters if parameter.status is not None
@@ -252,14 +216,15 @@ class Verdicts:
         key = canonical_json([role.sha256, *scope])
         if key not in self._equal:
             schemas: dict[str, Any] = {tool.name: tool.parameters for tool in role.tools_of(scope)}
-            self._equal[key] = Equality(schemas, None if judge is None else _MeteredJudge(judge))
+            self._equal[key] = Equality(schemas, judge)
         return self._equal[key]
 
     def _procedure(self, case: SessionCase) -> Procedure | None:
         """Return the chart of the case's scenarios, None where one has none."""
         role, scenarios = case.of.role, case.given
         if (role.sha256, scenarios) not in self._procedures:
-            walk = procedure(role, scenarios) if role.charted(scenarios) else None
+            charted = all(role.scenario(id).flowchart.strip() for id in scenarios)
+            walk = procedure(role, scenarios) if charted else None
             self._procedures[role.sha256, scenarios] = walk
         return self._procedures[role.sha256, scenarios]
 
@@ -281,7 +246,7 @@ def _failed_on(equality: Equality, log: SessionLog) -> list[FailureStatus]:
 
 
 def _success(
-    log: SessionLog, state: StateVerdict | None, judge: GoalsVerdict | GoalsFailure | None
+    log: SessionLog, state: StateVerdict | None, judge: GoalsVerdict | JudgeFailure | None
 ) -> tuple[bool | None, DecidedBy | None]:
     # However the session ended: keeping only its successes would raise the rate.
     if log.invalidated_by:
@@ -293,18 +258,6 @@ def _success(
     if isinstance(judge, GoalsVerdict) and judge.success is not None:
         return judge.success, "judge"
     return None, None
-
-
-def _differences(state: StateVerdict) -> tuple[str, ...]:
-    """Return a description of state differences, missing results, and words that the user was not
-    told."""
-    more = (f"and {state.omitted:,} more places",) if state.omitted else ()
-    never = (
-        f"never obtained: {a.tool}({json.dumps(a.arguments, ensure_ascii=False)})"
-        for a in state.unobtained
-    )
-    silent = (f"never told: {words}" for words in state.untold)
-    return (*map(str, state.differences), *more, *never, *silent)
 
 
 def order_f1(predicted: Sequence[str], gold: Sequence[str]) -> float | None:

@@ -61,7 +61,7 @@ IMPORTS = (
     "agenteval.traces.api",
     "agenteval.traces.annotations",
     "agenteval.traces.detectors",
-    "agenteval.workflows.recorded_agent",
+    "agenteval.workflows.variants",
     "agenteval.traces.evaluator",
     "agenteval.workflows.evaluator",
     "agenteval.readers.tasks",

@@ -12,10 +12,15 @@ from agenteval.traces.condense import condense
 from agenteval.traces.locator import Locator
 from agenteval.traces.locator_prompt import LocatorOptions
 from agenteval.traces.taxonomy import Leaf, Taxonomy
-from agenteval.workflows.equality import EqualityJudge, ValueQuestion
-from agenteval.workflows.response_judge import ReplyToGrade, ResponseJudge
+from agenteval.workflows.judges import (
+    EqualityJudge,
+    ReplyToGrade,
+    ResponseJudge,
+    SessionJudge,
+    SessionText,
+    ValueQuestion,
+)
 from agenteval.workflows.scenario import Goal, Profile, Role, Scenario, WorkflowTool
-from agenteval.workflows.session_judge import SessionJudge, SessionText
 from agenteval.workflows.simulated_tools import ToolModel
 from agenteval.workflows.simulated_user import UserContext
 from agenteval.workflows.user_model import UserOnModel

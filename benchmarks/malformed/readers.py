@@ -24,11 +24,9 @@ from agenteval.traces.locator_reply import CheckedFinding, check, read_grades
 from agenteval.traces.locator_reply import read_reply as read_findings
 from agenteval.traces.taxonomy import Leaf, Taxonomy
 from agenteval.utility.critic_reply import read_criteria
-from agenteval.workflows.equality import read_equal
+from agenteval.workflows.judges import OffScale, SessionText, read_equal, read_goals, read_score
 from agenteval.workflows.reply_text import read_reply as read_turn
-from agenteval.workflows.response_judge import OffScale, read_score
 from agenteval.workflows.scenario import Role, WorkflowTool
-from agenteval.workflows.session_judge import SessionText, read_goals
 from agenteval.workflows.simulated_tools import ToolModel
 from benchmarks.malformed.corpus import FOLDER, lines, text_of
 

@@ -16,7 +16,7 @@ import pytest
 
 from agenteval.records.trial import Trial, TrialCase, TrialSystem
 from agenteval.store import Store, Trials
-from agenteval.workflows.session_judge import SessionText, read_goals
+from agenteval.workflows.judges import SessionText, read_goals
 from benchmarks.crash import __main__ as crash
 from benchmarks.crash import agents, checks
 from benchmarks.crash import watch as watching

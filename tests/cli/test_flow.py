@@ -12,9 +12,8 @@ import pytest
 from agenteval.readers import read_runs
 from agenteval.store import Store, Trials
 from agenteval.testing.thread import serve
-from agenteval.workflows.results import SessionVerdict
+from agenteval.workflows.results import EVALUATORS, SessionVerdict
 from agenteval.workflows.simulated_user import ScriptedUser
-from agenteval.workflows.stored import EVALUATORS
 from tests.cli.conftest import Cli, Result
 
 DESK = Path(__file__).parents[1] / "workflows" / "library_desk"

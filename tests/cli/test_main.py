@@ -77,7 +77,7 @@ def test_control_characters_in_a_message_are_shown_and_not_obeyed(cli: Cli, tmp_
     assert "red" in result.err
 
 
-@pytest.mark.parametrize("group", ["", "plan", "trace", "flow", "store", "agree"])
+@pytest.mark.parametrize("group", ["", "plan", "trace", "flow", "store", "agree", "anchor"])
 def test_no_line_of_a_list_of_commands_is_cut_at_80_columns(
     cli: Cli, group: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,12 +10,12 @@ from agenteval.planning.oracle import Verdict
 from agenteval.records import Failure, Finding, Findings, Grade, Result
 from agenteval.records.trial import Trial
 from agenteval.traces import evaluator as traces
-from agenteval.workflows import measures as workflows
+from agenteval.workflows import evaluator as workflows
 from agenteval.workflows.equality import Judgement, Same
-from agenteval.workflows.response_judge import ResponseVerdict
+from agenteval.workflows.judges import ResponseVerdict
 from agenteval.workflows.results import SessionVerdict, TurnJudged
+from agenteval.workflows.scores import TurnVerdict
 from agenteval.workflows.session import SessionFailure
-from agenteval.workflows.turn_score import TurnVerdict
 
 TRIAL = Trial(
     evaluator="planning",

@@ -664,7 +664,7 @@ def workflow_tables(done: Done) -> Figures:
     """The rates of the report, which its JSON lacks: made from the store as the report does."""
     from agenteval.store import Store
     from agenteval.workflows import tallies
-    from agenteval.workflows.stored import load_sessions, load_turns
+    from agenteval.workflows.results import load_sessions, load_turns
 
     with Store(done.option("--store"), create=False) as store:
         sessions, turns = list(load_sessions(store)), list(load_turns(store))

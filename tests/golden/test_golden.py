@@ -22,6 +22,7 @@ from tests.golden.freeze import differences, frozen, run
 
 TEXTS = {"texts", "results"}  # of `show --run`: a run and what was said of it, in full
 NOT_FROZEN = {
+    "anchor": "each look has another seed; `tests/cli/test_anchor.py` runs it",
     "demo": "`tests/cli/test_recorded.py` runs it",
     "label": "`tests/view/test_offline.py` runs what it calls",
     "view": "serves until it is interrupted; `tests/view` asks for its pages",

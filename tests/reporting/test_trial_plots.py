@@ -22,9 +22,9 @@ from agenteval.workflows.results import (
     SessionVerdict,
     TurnResult,
 )
+from agenteval.workflows.scores import TurnVerdict
 from agenteval.workflows.session import Prediction, SessionLog
 from agenteval.workflows.tallies import Tallies
-from agenteval.workflows.turn_score import TurnVerdict
 
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
 NOTHING = Interval(None, None, None, None, 0, None, "none", "no values")

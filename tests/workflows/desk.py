@@ -15,9 +15,9 @@ from agenteval.testing.scripted import ScriptedTransport
 from agenteval.workflows.backend import load_backend
 from agenteval.workflows.cases import OpenRole
 from agenteval.workflows.folder import read_role
-from agenteval.workflows.recorded_agent import RecordedAgents
 from agenteval.workflows.scenario import Profile, Role, WorkflowTool
 from agenteval.workflows.simulated_user import UserContext
+from agenteval.workflows.variants import RecordedAgents
 
 FOLDER = Path(__file__).parent / "library_desk"
 ROLE: Role = read_role(FOLDER)

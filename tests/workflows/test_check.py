@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 import agenteval
 from agenteval.errors import InputError
 from agenteval.workflows.chart import Chart, Edge, Node
-from agenteval.workflows.check import backend_defects, check_role
 from agenteval.workflows.defects import Defect, chart_defects, profile_defects, session_defects
 from agenteval.workflows.folder import role_folders
 from agenteval.workflows.mermaid import parse_chart
-from agenteval.workflows.procedure_api import flow_check
+from agenteval.workflows.procedure_api import backend_defects, check_role, flow_check
 from agenteval.workflows.scenario import Action, Goal, Profile, RecordedSession, Turn, WorkflowTool
 from tests.workflows.boats import BOOK, CHART, CHECK, TOOLS, replaced, tool
 

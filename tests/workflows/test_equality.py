@@ -17,7 +17,8 @@ from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply, Request
 from agenteval.records import Usage
 from agenteval.testing.scripted import ScriptedTransport
-from agenteval.workflows.equality import Equality, EqualityJudge, Judgement, ValueQuestion
+from agenteval.workflows.equality import SPENT, Equality, Judgement
+from agenteval.workflows.judges import EqualityJudge, ValueQuestion
 from agenteval.workflows.values import equal_by_rule, filled, tokens
 
 SCHEMAS: dict[str, Any] = {
@@ -142,12 +143,13 @@ def test_case_and_blanks_never_change_the_tokens(text: str) -> None:
 
 async def test_the_judge_decides_and_is_told_what_it_is_about() -> None:
     asked, transport = judge(lambda request: saying(True))
-    equality = Equality(SCHEMAS, asked)
+    equality, spent = Equality(SCHEMAS, asked), list[Usage]()
+    SPENT.set(spent)
     found = await equality.compare("book", "city", "the Big Apple", "New York")
     assert (found.verdict, found.by, found.message) == ("equal", "judge", "so it is")
     text = str(transport.requests[0].messages[1]["content"])
     assert all(part in text for part in ("book", "Where to go.", "the Big Apple", "New York"))
-    assert equality.usage.requests == 1
+    assert [usage.requests for usage in spent] == [1]
     assert equality.log == (found,)
     assert Judgement.model_validate_json(found.model_dump_json()) == found
 
@@ -195,7 +197,8 @@ class Gate:
 
 async def test_questions_in_flight_are_shared_and_survive_a_waiter() -> None:
     gate = Gate()
-    equality = Equality(judge=gate)
+    equality, spent = Equality(judge=gate), list[Usage]()
+    SPENT.set(spent)
     waiting = [asyncio.create_task(equality.compare("t", "p", "a", "b")) for _ in range(50)]
     while not gate.asked:
         await asyncio.sleep(0)
@@ -205,7 +208,7 @@ async def test_questions_in_flight_are_shared_and_survive_a_waiter() -> None:
     found = await asyncio.gather(*waiting[1:])
     assert {one.verdict for one in found} == {"equal"}
     assert len(gate.asked) == 1
-    assert equality.usage.requests == 1
+    assert [usage.requests for usage in spent] == [1]
 
 
 @pytest.mark.parametrize(
@@ -248,11 +251,3 @@ async def test_a_list_is_as_its_parts(words: set[str], verdict: str) -> None:
     found = await equality.compare("t", "p", ["a", "b", "c"], ["A", "bb", "cc"])
     assert (found.verdict, found.by) == (verdict, "judge")
     assert {one.parameter for one in equality.log} == {"p", "p[1]", "p[2]"}
-
-
-async def test_a_repair_is_asked_for_once() -> None:
-    replies = iter(["what?", saying(True)])
-    asked, transport = judge(lambda request: next(replies))
-    found = await Equality(judge=asked).compare("t", "p", "a", "b")
-    assert found.verdict == "equal"
-    assert len(transport.requests) == 2

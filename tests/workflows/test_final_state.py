@@ -117,15 +117,10 @@ def test_sessions(
     found = judge(profile, *calls)
     assert (found.success, "".join("-+"[goal] for goal in found.goals)) == (success, goals)
     assert found.progress == goals.count("+") / len(goals)
-    assert difference is None or difference == "".join(map(str, found.differences))
+    assert difference is None or difference == "".join(found.differences)
 
 
-def test_the_goal_of_a_difference() -> None:
-    assert judge(JAN, bring("Emma")).differences[0].goal == 1
-    assert (
-        judge(HANA, find("Dune"), lend("Dune", "R-20"), lend("Ulysses", "R-20")).differences[0].goal
-        is None
-    )
+def test_a_result_that_was_not_obtained() -> None:
     assert [a.tool for a in judge(HANA, lend("Dune", "R-20")).unobtained] == ["find_book"]
 
 
@@ -227,31 +222,8 @@ def test_differences_are_bounded_and_escaped() -> None:
     assert found is not None
     assert len(found.differences) == 50
     assert found.omitted == 12  # one in the list, the long text, 60 more entries
-    first = found.differences[0]
-    assert (first.path, first.gold, first.session) == ("/a~1b~0/1", "2", "absent")
-    assert all(len(d.gold) <= 200 for d in found.differences)
-
-
-@pytest.mark.parametrize(
-    ("left", "right", "equal"),
-    [
-        (1, 1.0, True),
-        (1, True, False),
-        (0, False, False),
-        (None, False, False),
-        ([1, 2], [2, 1], False),
-        ([], {}, False),
-        ({"a": 1}, {"a": 1, "b": None}, False),
-        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True),
-        ("1", 1, False),
-        ("7pm", "7 pm", True),
-        ("anna berg", "Anna Berg", True),
-        ("Anna", "Ann", False),
-    ],
-)
-def test_equality_of_json(left: Any, right: Any, equal: bool) -> None:
-    assert same(left, right) is equal
-    assert same([{"x": left}], [{"x": right}]) is equal
+    assert found.differences[0] == "/a~1b~0/1: absent, gold 2"
+    assert max(map(len, found.differences)) == len("/long: absent, gold ") + 200
 
 
 JSON = st.recursive(

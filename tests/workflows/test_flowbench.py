@@ -20,12 +20,21 @@ from agenteval.models.wire import Request
 from agenteval.records import Usage
 from agenteval.testing.scripted import ScriptedTransport
 from agenteval.workflows.equality import Same, ValueQuestion
-from agenteval.workflows.flowbench_api import flow_score
-from agenteval.workflows.flowbench_rows import Rows, SessionRow, TurnRow, read_rows, toolbox
-from agenteval.workflows.flowbench_score import score_published, score_sessions, score_turns
-from agenteval.workflows.published import count_session, count_turn, f1, figures, predicted_input
+from agenteval.workflows.flowbench_rows import (
+    Rows,
+    SessionRow,
+    TurnRow,
+    read_rows,
+    row_cases,
+)
+from agenteval.workflows.flowbench_score import (
+    flow_score,
+    score_published,
+    score_sessions,
+    score_turns,
+)
+from agenteval.workflows.published import count_session, count_turn, predicted_input, shares
 from agenteval.workflows.rates import MatchCounts, Resampling
-from agenteval.workflows.row_cases import row_cases
 from agenteval.workflows.verdicts import Judges
 from tests.golden.files import published
 
@@ -129,16 +138,6 @@ def test_the_layout_of_flowswitch(tmp_path: Path) -> None:
     assert json.loads(found.action_input) == {"title": "Dune"}
 
 
-def test_session_rows(tmp_path: Path) -> None:
-    rows = read(tmp_path, session_row(success_gpt="1", progress_gpt=0.5))
-    assert rows.level == "session"
-    (found,) = rows.sessions
-    assert [(a.tool, a.arguments) for a in found.gold] == [("lend", {"title": "Dune"})]
-    assert [(c.tool, c.arguments) for c in found.calls] == [("lend", {"title": "Dune"})]
-    assert (found.success, found.progress, found.wanted) == (True, 0.5, "Borrow Dune.")
-    assert "lend" in found.schemas
-
-
 def test_only_the_agents_messages_hold_its_calls(tmp_path: Path) -> None:
     row = session_row(
         gen_dialog_list=[
@@ -150,13 +149,6 @@ def test_only_the_agents_messages_hold_its_calls(tmp_path: Path) -> None:
         (found,) = read(tmp_path, with_text).sessions
         assert [c.arguments for c in found.calls] == [{"title": "Dune"}]
         assert "Action: lend" in found.dialogue
-
-
-def test_the_toolbox_of_a_prompt() -> None:
-    found = toolbox(PROMPT)
-    assert list(found) == ["lend"]
-    assert found["lend"]["properties"] == PARAMETERS
-    assert toolbox("no tools") == {}
 
 
 @pytest.mark.parametrize(
@@ -401,8 +393,8 @@ async def test_recorded_turns(tmp_path: Path, case: dict[str, Any]) -> None:
             await count_turn(rows[0], judge)
         return
     counts = [await count_turn(row, judge) for row in rows]
-    found = figures("turn_call", [call for call, _ in counts])
-    found |= figures("turn_params", [parameters for _, parameters in counts])
+    found = shares("turn_call", [call for call, _ in counts])
+    found |= shares("turn_params", [parameters for _, parameters in counts])
     assert {name: [round(end, 6) for end in ends] for name, ends in found.items()} == {
         name: [value, value] for name, value in expected.items()
     }
@@ -574,14 +566,6 @@ async def test_rules_of_sessions(
 ) -> None:
     row = session_of(tmp_path, gold, made)
     assert await count_session(row, CountingJudge("none")) == MatchCounts(*expected)
-
-
-def test_figures_pool_their_counts() -> None:
-    counts = [MatchCounts(2, 0, 1, 2), MatchCounts(0, 1, 2, 1)]
-    assert figures("x", counts) == {"x_pre": (2 / 3, 1.0), "x_rec": (2 / 3, 1.0)}
-    assert [str(end) for ends in figures("x", []).values() for end in ends] == ["-0.0"] * 4
-    assert f1(0.5, 2 / 3) == pytest.approx(0.571429, abs=1e-6)
-    assert (f1(-0.0, -0.0), f1(0.5, 0.0)) == (None, 0.0)
 
 
 # -- rows as cases for an agent ---------------------------------------------------------------

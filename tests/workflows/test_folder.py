@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agenteval.errors import InputError
 from agenteval.workflows.backend import backend_sha256, fresh_backend, load_backend
 from agenteval.workflows.folder import find_role, read_role, role_folders
+from agenteval.workflows.procedure_api import check_role
+from agenteval.workflows.scenario import standard_schema
 
 DESK = Path(__file__).parent / "library_desk"
 
@@ -54,12 +56,6 @@ def test_the_desk() -> None:
     assert lend.profiles[1].facts["title"] == ["Emma", "Ulysses"]
     assert role.cross_profiles[0].scenarios == ("return_book", "lend_book")
     assert [t.kind for t in lend.sessions[0].turns].count("call") == 2
-
-
-def test_dates_stay_text(desk: Path) -> None:
-    change(desk / "lend_book/sessions/hana.yaml", 'due: "2031-04-09"', "due: 2031-04-09")
-    results = [t.result for t in read_role(desk).scenario("lend_book").sessions[0].turns]
-    assert {"lent": True, "due": "2031-04-09"} in results
 
 
 def test_the_hash_tells_contents_apart(desk: Path) -> None:
@@ -281,12 +277,6 @@ def test_hostile_files(desk: Path, file: str, added: str, told: str) -> None:
     assert told in refused(desk)
 
 
-def test_what_is_no_file_is_not_waited_for(desk: Path) -> None:
-    (desk / "lend_book/workflow.txt").unlink()
-    os.mkfifo(desk / "lend_book/workflow.txt")
-    assert "workflow.txt: this is no file" in refused(desk)
-
-
 def test_hidden_files_and_nested_folders_are_left_alone(desk: Path) -> None:
     whole = read_role(DESK).sha256
     shutil.copytree(desk / "lend_book", desk / ".lend_book")
@@ -341,3 +331,57 @@ def test_a_backend_may_use_dataclasses(desk: Path) -> None:
         encoding="utf-8",
     )
     assert load_backend(desk)().book.title == "Dune"  # type: ignore[attr-defined]
+
+
+def schema(properties: dict[str, Any], *required: str) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        **({"required": list(required)} if required else {}),
+    }
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (schema({"a": {"type": "list"}}), schema({"a": {"type": "array"}})),
+        (
+            {"a": {"type": "str", "required": True}, "type": {"type": "int", "required": False}},
+            schema({"a": {"type": "string"}, "type": {"type": "integer"}}, "a"),
+        ),
+        (
+            schema({"a": {"type": "List", "items": {"type": "dict", "properties": {}}}}, "a"),
+            schema({"a": {"type": "array", "items": {"type": "object", "properties": {}}}}, "a"),
+        ),
+        (
+            schema({"a": schema({"b": {"type": "float", "required": True}})}),
+            schema({"a": schema({"b": {"type": "number"}}, "b")}),
+        ),
+        # What is a schema, or cannot become one, stays as it is.
+        (
+            schema({"list": {"enum": ["list"]}}, "list"),
+            schema({"list": {"enum": ["list"]}}, "list"),
+        ),
+        (schema({"a": {"type": "date"}}), schema({"a": {"type": "date"}})),
+        ({"type": "array"}, {"type": "array"}),
+        ({}, {"type": "object", "properties": {}}),
+    ],
+)
+def test_schemas(written: dict[str, Any], read: dict[str, Any]) -> None:
+    before = json.dumps(written)
+    assert standard_schema(written) == read
+    assert json.dumps(written) == before
+
+
+def test_a_published_role(tmp_path: Path) -> None:
+    """A tool of Python's types, pseudo-code that is not Python, no backend."""
+    (tmp_path / "workflow.code").write_text("function Book:\n IF free THEN\n  CALL check_room")
+    tool = {"name": "check_room", "parameters": {"kinds": {"type": "list", "required": True}}}
+    (tmp_path / "tools.json").write_text(json.dumps([tool, {**tool, "name": "pay"}]))
+    (scenario,) = read_role(tmp_path).scenarios
+    assert scenario.tools[0].required == ("kinds",)
+    assert scenario.tools[0].properties == {"kinds": {"type": "array"}}
+    defects = [d for checked in check_role(str(tmp_path)) for d in checked.defects]
+    assert [(d.kind, d.severity) for d in defects] == [("tools", "note"), ("backend", "warning")]
+    assert "check_room, pay" in defects[0].message
+    assert "--tools model" in defects[1].message

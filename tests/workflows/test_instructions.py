@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -45,15 +44,6 @@ def test_the_knowledge_of_each_format(role: Role, format: Format) -> None:
     assert "{{" not in told
     assert "return_book" not in told
     assert (role.scenario("lend_book").flowchart.strip() in told) == ("flowchart" in SHOWN[format])
-
-
-def test_tools_stand_once_and_what_they_return_in_words(role: Role) -> None:
-    told = instructions(role, ["return_book"], "none")
-    tool = role.scenario("return_book").tools[0]
-    assert told.count(tool.name) == 1
-    assert tool.description not in told
-    returns = told.partition("What the tools return (JSON schemas)\n\n- return_book: ")[2]
-    assert json.loads(returns.splitlines()[0]) == tool.returns
 
 
 def test_tools_by_name_only(role: Role) -> None:

@@ -11,8 +11,10 @@ from agenteval.agents import AgentFailure
 from agenteval.records import Message, ToolCall
 from agenteval.workflows.conformance import Deviation
 from agenteval.workflows.equality import Judgement
-from agenteval.workflows.page import workflows_page
+from agenteval.workflows.judges import GoalsVerdict, GoalVerdict, JudgeFailure
+from agenteval.workflows.reports import trials_report
 from agenteval.workflows.results import CaseInfo, SessionResult, SessionVerdict, TurnResult
+from agenteval.workflows.scores import TurnVerdict
 from agenteval.workflows.session import (
     Prediction,
     SessionCall,
@@ -20,8 +22,6 @@ from agenteval.workflows.session import (
     SessionLog,
     SimulatorMistake,
 )
-from agenteval.workflows.session_judge import GoalsFailure, GoalsVerdict, GoalVerdict
-from agenteval.workflows.turn_score import TurnVerdict
 from tests.reporting.making import Seen, assert_harmless
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\u200b\x1b[31m$x$&amp;"
@@ -153,9 +153,13 @@ WRONG = turn(
 )
 
 
-def words_of(sessions, turns=(), **options):
+def workflows_page(sessions, turns, most_sessions=100):
+    return trials_report(sessions, turns, ()).page(most_sessions)
+
+
+def words_of(sessions, turns=()):
     """The words of the page, in their order."""
-    return Seen(workflows_page(sessions, turns, **options)).words.replace("\u00a0", " ")
+    return Seen(workflows_page(sessions, turns)).words.replace("\u00a0", " ")
 
 
 def assert_in_order(words, *expected):
@@ -169,7 +173,7 @@ def assert_in_order(words, *expected):
 def test_the_head_says_what_was_found() -> None:
     """3 of 4 users succeed: 30 to 95% by Wilson; one failure, one that nobody could decide."""
     four = [session(i > 0, f"r/s/u{i}") for i in range(4)]
-    page = workflows_page([*four, LOST, session(None, "r/s/eve")], [WRONG], title="May")
+    page = workflows_page([*four, LOST, session(None, "r/s/eve")], [WRONG])
     words = Seen(page).words.replace("\u00a0", " ")
     assert "a · text succeeds in 75% (95% interval 30 to 95%) of 4 sessions" in words
     assert "most common cause of failure: wrong order (1 of 1)" in words
@@ -260,7 +264,7 @@ def test_a_session_shows_goals_walk_state_mistakes_and_who_decided() -> None:
         "call 3: tool use book: room: 7, gold 1 (node B)",
     ):
         assert expected in words
-    failure = GoalsFailure(status="unscored:parse", message="no JSON")
+    failure = JudgeFailure(status="unscored:parse", message="no JSON")
     undecided = words_of([session(verdict_=verdict(None, judge=failure))])
     assert "The judge gave no verdict (unscored:parse): no JSON" in undecided
     assert "There is no final state to compare." in undecided
@@ -361,7 +365,6 @@ def test_hostile_words_stay_words() -> None:
             TurnResult(info, *names, 0, calls, WRONG.verdict),
             TurnResult(turn_info, *names, 1, failure, None),
         ],
-        title=HOSTILE,
     )
     assert_harmless(page)
 

@@ -16,15 +16,15 @@ from agenteval.agents.openai_chat import openai_chat
 from agenteval.agents.react import react
 from agenteval.errors import Transient
 from agenteval.testing import serve
-from agenteval.workflows.cases import history, open_role, turn_cases
+from agenteval.workflows.cases import open_role, turn_cases
 from agenteval.workflows.instructions import instructions
-from agenteval.workflows.predict import predict_next
+from agenteval.workflows.reply_text import predict_next
 from agenteval.workflows.session import Prediction
 from agenteval.workflows.templated import template_agent
 from tests.agents.conftest import call, calls, instant
 
 DESK = open_role(Path(__file__).parent / "library_desk", backend=False)
-ROLE, CASES = DESK.role, {case.index: case for case in turn_cases([DESK])}
+ROLE, CASES = DESK.role, {case.gold.turn: case for case in turn_cases([DESK])}
 (SESSION,) = ROLE.scenario("lend_book").sessions
 MODELS = {"openai": openai_chat, "autogen": autogen, "react": react, "template": template_agent}
 FIRST_CALL = 3  # the turn of find_book
@@ -80,17 +80,6 @@ async def test_calls_made_at_once(model: str) -> None:
     )
     found, _ = await ask(model, reply)
     assert (found.tool, found.further) == ("find_book", ("lend_book", "fly"))
-
-
-async def test_text_beside_a_call_is_its_thought() -> None:
-    text = "I stand at current_node=LB001 and look it up."
-    found, _ = await ask("openai", calls(call("find_book", '{"title": "Dune"}'), text=text))
-    assert (found.form, found.thought, found.node) == ("call", text, "LB001")
-
-
-async def test_calls_after_the_first_in_a_text() -> None:
-    found, _ = await ask("template", f"{ACTION}\nAction: lend_book\nAction Input: {{}}")
-    assert (found.tool, found.further) == ("find_book", ("lend_book",))
 
 
 @pytest.mark.parametrize(
@@ -199,8 +188,3 @@ async def test_an_endpoint_that_fails_is_no_prediction() -> None:
 
     found = await predict(1, system_of(reply), "text")
     assert isinstance(found, AgentFailure)
-
-
-def test_history_keeps_letters_as_they_are() -> None:
-    turn = SESSION.turns[3].model_copy(update={"result": {"shelf": "Ä1"}})
-    assert history([turn])[1].content == '{"shelf": "Ä1"}'

@@ -86,13 +86,6 @@ def test_actions_without_an_input() -> None:
         assert (found.form, found.response) == ("reply", "Hi")
 
 
-def test_calls_beside_the_first_are_named() -> None:
-    found = read_reply(
-        'Thought: t\nAction: a\nAction Input: {"x": 1}\nAction: b\nAction Input: {}\nAction: c'
-    )
-    assert (found.tool, found.arguments, found.further) == ("a", {"x": 1}, ("b", "c"))
-
-
 @pytest.mark.parametrize(
     "text",
     [

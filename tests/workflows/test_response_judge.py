@@ -11,7 +11,7 @@ from agenteval.errors import ReplyError, TooLong, Transient
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply
 from agenteval.testing.scripted import ScriptedTransport
-from agenteval.workflows.response_judge import (
+from agenteval.workflows.judges import (
     ReplyToGrade,
     ResponseJudge,
     ResponseVerdict,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -23,7 +23,14 @@ from agenteval.models.wire import Reply
 from agenteval.records import ToolCall, Usage
 from agenteval.workflows.cases import OpenRole, session_cases
 from agenteval.workflows.run_session import SessionSettings, run_session
-from agenteval.workflows.session import SessionFailure, SessionLog
+from agenteval.workflows.session import (
+    DECIDED_BY,
+    ENDS,
+    DecidedBy,
+    SessionEnd,
+    SessionFailure,
+    SessionLog,
+)
 from agenteval.workflows.simulated_tools import ToolSimulator
 from agenteval.workflows.simulated_user import (
     ScriptedUser,
@@ -397,3 +404,9 @@ async def test_the_published_loop_ends_with_the_turn_of_the_tenth_call() -> None
     loops = await log(calling(9), SessionSettings.flowbench())
     assert (loops.ended, len(loops.calls), loops.turns) == ("calls", 10, 0)
     assert (await log(lambda *_: "", SessionSettings.flowbench())).ended == "agent"
+
+
+def test_every_end_has_its_words_and_a_column_of_its_own() -> None:
+    assert ENDS.keys() == set(get_args(SessionEnd))
+    assert len({end.column for end in ENDS.values()}) == len(ENDS)
+    assert DECIDED_BY.keys() == {*get_args(DecidedBy), None}

@@ -229,9 +229,3 @@ def test_the_profiles_own_session_comes_first() -> None:
     recorded = RecordedResults(made, PROFILES["hana"], TOOLS)
     assert recorded.answer("find_book", {"title": "Dune"}) == FOUND
     assert recorded.answer("find_book", {"title": "Emma"}) == other
-
-
-def test_results_that_the_tool_may_not_return_are_left_out() -> None:
-    made = role(session("s", "hana", call("no", title="Dune"), call(FOUND, title="Dune")))
-    recorded = RecordedResults(made, PROFILES["hana"], TOOLS)
-    assert recorded.answer("find_book", {"title": "Dune"}) == FOUND

@@ -17,9 +17,10 @@ from agenteval.agents import AgentFailure
 from agenteval.records import Usage
 from agenteval.records.table import Table, shown
 from agenteval.workflows.equality import Judgement
+from agenteval.workflows.judges import GoalsVerdict, JudgeFailure, ResponseVerdict
 from agenteval.workflows.rates import pass_powers
-from agenteval.workflows.response_judge import ResponseVerdict
 from agenteval.workflows.results import CaseInfo, SessionResult, SessionVerdict, TurnResult
+from agenteval.workflows.scores import TurnVerdict
 from agenteval.workflows.session import (
     Prediction,
     SessionCall,
@@ -27,10 +28,8 @@ from agenteval.workflows.session import (
     SessionLog,
     SimulatorMistake,
 )
-from agenteval.workflows.session_judge import GoalsFailure, GoalsVerdict
 from agenteval.workflows.tables import result_tables
 from agenteval.workflows.tallies import Tallies, format_pairs, share
-from agenteval.workflows.turn_score import TurnVerdict
 
 Z = 1.959963984540054
 LOST = SessionFailure(status="error:infrastructure", message="no answer", usage=Usage(requests=1))
@@ -218,7 +217,7 @@ def test_formats_of_other_agents_and_undecided_calls_are_not_paired() -> None:
 
 def test_what_has_no_verdict_is_counted_and_named() -> None:
     mistake = SimulatorMistake(who="user", kind="off_goal", turn=0)
-    judge = GoalsFailure(status="unscored:parse", message="no JSON")
+    judge = JudgeFailure(status="unscored:parse", message="no JSON")
     long = "KeyError: 'patron'\n  in serve " + "x" * 100
     found = tables(
         [

@@ -56,15 +56,6 @@ def seen(log: Any) -> list[tuple[int, str, str]]:
     return [(e.turn, e.name, e.status) for e in log.events]
 
 
-async def test_a_reply() -> None:
-    log, bodies = await turn(script(ASK))
-    assert isinstance(log, AgentLog)
-    assert (log.output, log.events) == ("Which title?", ())
-    assert [m.content for m in log.messages] == [ASK]
-    assert "tools" not in bodies[0]
-    assert bodies[0]["messages"][1:] == [{"role": "user", "content": "Dune?"}]
-
-
 async def test_a_call_then_a_reply() -> None:
     log, bodies = await turn(script(FIND, ASK))
     assert isinstance(log, AgentLog)

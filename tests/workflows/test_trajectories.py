@@ -14,7 +14,7 @@ from agenteval.errors import InputError
 from agenteval.workflows.cases import open_role
 from agenteval.workflows.final_state import as_json, changes_of, restored
 from agenteval.workflows.session import SessionFailure, SessionLog
-from agenteval.workflows.trajectories import TrajectoryFiles, case_of, read_trajectories, replayed
+from agenteval.workflows.trajectories import Trajectory, case_of, read_trajectories, replayed
 
 SHED = Path(__file__).parents[2] / "docs/tool_shed"
 ROLE = open_role(SHED)
@@ -42,14 +42,14 @@ def record(*messages: Any, **more: Any) -> dict[str, Any]:
     return {"task_id": 7, "trial": 0, "info": {"task": task}, "traj": list(messages), **more}
 
 
-def read(tmp_path: Path, value: Any, name: str = "a.json") -> TrajectoryFiles:
+def read(tmp_path: Path, value: Any, name: str = "a.json") -> tuple[list[Trajectory], list[str]]:
     path = tmp_path / name
     path.write_text(json.dumps(value), encoding="utf-8")
     return read_trajectories([path])
 
 
 def replay(tmp_path: Path, *messages: Any, **more: Any) -> SessionLog | SessionFailure:
-    (one,) = read(tmp_path, record(HELLO, *messages, **more)).trajectories
+    (one,) = read(tmp_path, record(HELLO, *messages, **more))[0]
     return replayed(case_of(ROLE, one), one)
 
 
@@ -131,7 +131,7 @@ def test_a_call_that_the_backend_refuses_half_way_leaves_the_state(tmp_path: Pat
         encoding="utf-8",
     )
     calls = [call("book", {"order": name}, name) for name in ("B9", "B1")]
-    (one,) = read(tmp_path, record(HELLO, *calls)).trajectories
+    (one,) = read(tmp_path, record(HELLO, *calls))[0]
     log = replayed(case_of(open_role(role), one), one)
     assert isinstance(log, SessionLog)
     assert [c.status for c in log.calls] == ["bad_arguments", "ok"]
@@ -146,7 +146,7 @@ def test_results_of_tau2_bench(tmp_path: Path) -> None:
     messages = [HELLO, {"role": "assistant", "content": None, "tool_calls": [asked]}, found, BYE]
     run = {"id": "s", "task_id": "7", "trial": 2, "reward_info": {"reward": 1.0}}
     run |= {"messages": messages, "termination_reason": "user_stop"}
-    (one,) = read(tmp_path, {"tasks": [task], "simulations": [run]}).trajectories
+    (one,) = read(tmp_path, {"tasks": [task], "simulations": [run]})[0]
     assert (one.task, one.trial, one.reward) == ("7", 2, 1.0)
     assert one.goal is not None
     assert [(a.tool, a.arguments) for a in one.goal.actions] == [("find_member", {"member": "M1"})]
@@ -168,11 +168,11 @@ def test_a_session_of_another_tool_names_the_commands_that_read_it(tmp_path: Pat
 
 def test_a_session_that_never_was_has_the_goal_of_its_task(tmp_path: Path) -> None:
     crashed = {"task_id": 7, "trial": 1, "info": {"error": "boom"}, "traj": []}
-    _, lost = read(tmp_path, [record(HELLO), crashed]).trajectories
+    _, lost = read(tmp_path, [record(HELLO), crashed])[0]
     failure = replayed(case_of(ROLE, lost), lost)
     assert isinstance(failure, SessionFailure)
     assert failure.message == "boom"
-    (alone,) = read(tmp_path, [crashed]).trajectories
+    (alone,) = read(tmp_path, [crashed])[0]
     with pytest.raises(InputError, match="boom"):
         case_of(ROLE, alone)
 
@@ -226,13 +226,13 @@ def test_calls_that_are_written_as_text(tmp_path: Path) -> None:
     ],
 )
 def test_a_session_that_was_cut_off(tmp_path: Path, info: Any, last: Any, ended: str) -> None:
-    (one,) = read(tmp_path, record(FIND, last, info={"task": {"actions": []}, **info})).trajectories
+    (one,) = read(tmp_path, record(FIND, last, info={"task": {"actions": []}, **info}))[0]
     assert one.ended == ended
 
 
 def test_a_recording_of_an_error_is_no_session(tmp_path: Path) -> None:
     more = {"info": {"error": "Timeout", "task": {"actions": []}}, "reward": 0.0}
-    (one,) = read(tmp_path, record(**more)).trajectories
+    (one,) = read(tmp_path, record(**more))[0]
     failure = replayed(case_of(ROLE, one), one)
     assert isinstance(failure, SessionFailure)
     assert (failure.status, failure.message) == ("unscored:missing", "Timeout")
@@ -255,9 +255,9 @@ def test_a_recording_of_an_error_is_no_session(tmp_path: Path) -> None:
 def test_a_record_that_is_none_is_named_and_the_rest_goes_on(
     tmp_path: Path, value: Any, told: str
 ) -> None:
-    reading = read(tmp_path, [value, record(HELLO)])
-    assert [one.place for one in reading.trajectories] == [f"{tmp_path / 'a.json'}[1]"]
-    (problem,) = reading.problems
+    trajectories, problems = read(tmp_path, [value, record(HELLO)])
+    assert [one.place for one in trajectories] == [f"{tmp_path / 'a.json'}[1]"]
+    (problem,) = problems
     assert problem.startswith(f"{tmp_path / 'a.json'}[0]: ")
     assert told in problem
 
@@ -265,15 +265,15 @@ def test_a_record_that_is_none_is_named_and_the_rest_goes_on(
 def test_whose_session_it_was(tmp_path: Path) -> None:
     (one,) = read(
         tmp_path, {"id": "x y", "actions": [{"name": "respond", "kwargs": {}}], "messages": [HELLO]}
-    ).trajectories
+    )[0]
     case = case_of(ROLE, one)
     assert case.profile.actions == ()
     assert case.recorded
     wrong = {"messages": [HELLO], "actions": [{"name": "sell", "arguments": {}}]}
-    (one,) = read(tmp_path, wrong).trajectories
+    (one,) = read(tmp_path, wrong)[0]
     with pytest.raises(InputError, match="what was wanted calls 'sell', which is not a tool"):
         case_of(ROLE, one)
-    (one,) = read(tmp_path, [HELLO]).trajectories  # bare messages
+    (one,) = read(tmp_path, [HELLO])[0]  # bare messages
     with pytest.raises(
         InputError, match=r"it does not name a task \(`task_id`\), and it has no `actions`"
     ):
@@ -313,7 +313,7 @@ def test_a_refused_call_leaves_the_state_as_a_deep_copy_of_it_would(
     )
     calls = [("add", {"n": 2}), ("share", {}), ("add", {"n": 9}), ("add", {"n": 3})]
     messages = [call(name, arguments, str(i)) for i, (name, arguments) in enumerate(calls)]
-    (one,) = read(tmp_path, record(HELLO, *messages)).trajectories
+    (one,) = read(tmp_path, record(HELLO, *messages))[0]
     log = replayed(case_of(open_role(tmp_path), one), one)
     assert isinstance(log, SessionLog)
     assert [c.status for c in log.calls] == ["ok", "ok", "bad_arguments", "ok"]

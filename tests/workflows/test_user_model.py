@@ -20,14 +20,6 @@ from tests.workflows.desk import PROFILES, client, heard, replies
 ASKED = ("Hi, a book please.", "What is your reader's number?")
 
 
-async def test_it_says_what_the_model_says() -> None:
-    model, asked = client(replies(" It's R-20. "))
-    said = await UserOnModel(model).speak(heard("hana", *ASKED))
-    assert (said.text, said.done, said.mistakes) == ("It's R-20.", False, ())
-    assert said.usage.requests == 1
-    assert asked[0].role == "user"
-
-
 async def test_the_marker_ends_it_and_is_not_said() -> None:
     model, _ = client(replies("Thanks, bye! [Done]", "[DONE].", "[DONE]"))
     user = UserOnModel(model)

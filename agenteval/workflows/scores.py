@@ -1,10 +1,13 @@
-"""One predicted turn against the recorded one, and the figures of many (strict mode).
+"""The calls of sessions and of single turns against gold, and the figures of many turns.
 
-Tool and parameter precision, recall and F1, node accuracy and response score of arXiv 2406.14884,
-with these rules: names are compared as they are; JSON may span several lines; an empty value ("",
-[], {}, null) states nothing on either side; parameters are credited only when the tool is right
-(and separately whatever the tool); 0/0 is undefined; what only a judge could decide is undecided
-until one has.
+The rules: names are compared as they are; JSON may span several lines; an empty value ("", [], {},
+null) states nothing on either side; further parameters are free; what only a judge could decide is
+undecided until one has.
+
+Calls of a session are matched one to one, as many as can be (`values.assigned`), whatever their
+order: no call counts twice and precision stays within 1. Of a turn come tool and parameter
+precision, recall and F1, node accuracy and response score of arXiv 2406.14884: parameters are
+credited only when the tool is right (and separately whatever the tool), and 0/0 is undefined.
 """
 
 from __future__ import annotations
@@ -19,12 +22,80 @@ from pydantic import Field
 
 from agenteval.records import FailureStatus, Record
 from agenteval.stats import Interval, bootstrap_mean
+from agenteval.workflows.align import Call
 from agenteval.workflows.equality import Decision, Equality, Judgement, decided
+from agenteval.workflows.judges import ResponseVerdict
 from agenteval.workflows.rates import MatchCounts, Rates, Resampling, rates
-from agenteval.workflows.response_judge import ResponseVerdict
 from agenteval.workflows.scenario import Action, RecordedSession
 from agenteval.workflows.session import Prediction
-from agenteval.workflows.values import filled
+from agenteval.workflows.values import assigned, filled
+
+
+class SessionCounts(Record):
+    """Counts of correct calls in a session.
+
+    Calls are matched twice if values need a judge: with all of these counted as different, and as
+    equal. `right` is the lower number, and `unjudged` the difference to the higher one. `pairs` are
+    indices (gold, call) matched with decided values. `arguments_unreadable` counts calls whose
+    arguments were not a JSON object.
+    """
+
+    session: str
+    right: int = Field(ge=0)
+    unjudged: int = Field(default=0, ge=0)
+    generated: int = Field(ge=0)
+    gold: int = Field(ge=0)
+    pairs: tuple[tuple[int, int], ...] = ()
+    arguments_unreadable: int = Field(default=0, ge=0)
+
+    @property
+    def matches(self) -> MatchCounts:
+        """The counts that rates are made of."""
+        return MatchCounts(self.right, self.unjudged, self.generated, self.gold)
+
+
+async def score_session(
+    session: str, gold: Sequence[Action], calls: Sequence[Call], equality: Equality
+) -> SessionCounts:
+    """Return the counts of one session.
+
+    The judge is asked only where pairs that differ by no rule could add to those that are sure.
+    Raises what `Equality.compare` raises.
+    """
+    decisions = [[_by_rule(action, call, equality) for call in calls] for action in gold]
+    sure, possible = _matched(decisions, "right"), _matched(decisions, "right", "undecided")
+    for action, row in zip(gold, decisions, strict=True):
+        expected = filled(action.arguments)
+        for j, call in enumerate(calls):  # what is sure is logged too
+            if row[j] == "right" or (row[j] == "undecided" and len(possible) > len(sure)):
+                stated = filled(call.arguments)
+                judged = [
+                    await equality.compare(action.tool, k, expected[k], stated[k]) for k in expected
+                ]
+                row[j] = decided([judgement.verdict for judgement in judged])
+    sure, possible = _matched(decisions, "right"), _matched(decisions, "right", "undecided")
+    return SessionCounts(
+        session=session,
+        right=len(sure),
+        unjudged=len(possible) - len(sure),
+        generated=len(calls),
+        gold=len(gold),
+        pairs=tuple(sure),
+        arguments_unreadable=sum(call.unreadable for call in calls),
+    )
+
+
+def _matched(decisions: Sequence[Sequence[Decision]], *taken: Decision) -> list[tuple[int, int]]:
+    return assigned([[int(decision in taken) for decision in row] for row in decisions])
+
+
+def _by_rule(gold: Action, call: Call, equality: Equality) -> Decision:
+    expected, stated = filled(gold.arguments), filled(call.arguments)
+    if gold.tool.strip() != call.tool.strip() or call.unreadable or expected.keys() - stated.keys():
+        return "wrong"
+    return decided(
+        [equality.by_rule(gold.tool, k, expected[k], stated[k]).verdict for k in expected]
+    )
 
 
 class GoldTurn(Record):
@@ -118,7 +189,7 @@ async def score_turn(gold: GoldTurn, prediction: Prediction, equality: Equality)
             name_right = prediction.tool.strip() == tool.strip()
             complete = name_right and readable and len(judged) == len(expected)
             verdict |= {
-                "call": decided(judged) if complete else "wrong",
+                "call": decided([j.verdict for j in judged]) if complete else "wrong",
                 "name_right": name_right,
                 "given_parameters": len(stated),
                 "parameters": tuple(judged),

@@ -1,0 +1,486 @@
+"""Escalation: a judge decides where labels prove that it may, then a stronger one, then people.
+
+Trust or Escalate (arXiv 2407.18370). For each criterion the confidence from which an answer counts
+is proven by `stats.selective`: first for the judge, then for the stronger judge on what the first
+one does not decide, each at half the error probability, so that both hold together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from agenteval.analysis.human_labels import QueuePlan, chosen_queue
+from agenteval.analysis.rating_sources import StoredJudge
+from agenteval.cli.running import Watch
+from agenteval.engine import CostEstimate, ExperimentResult, Outcome
+from agenteval.engine.judging import JudgeUnit, RunJudge, cell_key
+from agenteval.errors import InputError
+from agenteval.records import CallRecord, Criterion, Failure, Result, Score, Source, Usage
+from agenteval.records.table import Table, column, table_of
+from agenteval.stats.scores import ORIGINAL
+from agenteval.stats.selective import ProvenThreshold, cases_to_prove, prove_threshold
+from agenteval.store import Store
+from agenteval.store.judged import judged_cells
+from agenteval.store.labels import Labels as StoredLabels
+from agenteval.store.rows import case_key
+from agenteval.text import plural
+from agenteval.utility.combined import (
+    CombinedJudging,
+    PeopleLabels,
+    read_labels,
+    read_members,
+    vars_of,
+)
+from agenteval.utility.evaluator import Item, JudgeEvaluator
+from agenteval.utility.judging import Criteria, JudgingStopped, Runs
+from agenteval.utility.options import Escalation, JudgeOptions
+from agenteval.utility.panel_rules import has_levels, level_of
+
+if TYPE_CHECKING:
+    from agenteval.models.client import Client
+UNDECIDED = "unscored:undecided"
+NEVER = math.inf  # the threshold of a judge that decides nothing
+
+
+@dataclass(frozen=True)
+class ConfidentAnswer:
+    """The level that a judge gives a cell, and its confidence from 0 to 1."""
+
+    label: str
+    confidence: float
+    score: Score
+
+
+def confident_answer(
+    results: Sequence[Result], criterion: Criterion, repeats: int
+) -> ConfidentAnswer | Failure | None:
+    """Return a judge's answer over its repeats; None if it gives no level.
+
+    The confidence is the mean probability of the level where the judge returns probabilities, else
+    the share of the repeats that give it; a failed repeat gives none. Of tied levels the worse one
+    counts. A failure of the infrastructure is returned: it says nothing about the run.
+    """
+    broken = next((r for r in results if isinstance(r, Failure) and r.retry_on_resume), None)
+    if broken is not None:
+        return broken
+    masses: defaultdict[str, float] = defaultdict(float)
+    by_label: dict[str, Score] = {}
+    for score in results:
+        label = level_of(criterion, score.label, score.value) if isinstance(score, Score) else None
+        if isinstance(score, Score) and label is not None:
+            by_label.setdefault(label, score)
+            for level, mass in (score.probabilities or {label: 1.0}).items():
+                masses[level] += mass / repeats
+    if not by_label:
+        return None
+    rank = criterion.accepted_values.index
+    label = min(by_label, key=lambda level: (-round(masses[level], 9), rank(level)))
+    return ConfidentAnswer(label, min(1.0, round(masses[label], 9)), by_label[label])
+
+
+class EscalatingJudge:
+    """Gives the answer of the first member that is confident enough, from stored results.
+
+    `thresholds` has the confidence from which each member decides, by criterion id.
+    """
+
+    def __init__(
+        self,
+        members: Mapping[str, Source],
+        thresholds: Mapping[str, tuple[float, ...]],
+        repeats: int,
+        store: Store | None,
+    ) -> None:
+        self.members, self.thresholds = members, thresholds
+        self.repeats, self.store = repeats, store
+        shown: dict[str, Any] = {
+            name: [None if t == NEVER else t for t in values] for name, values in thresholds.items()
+        }
+        self.source = Source(
+            evaluator="utility.escalation",
+            version=1,
+            model=" then ".join(members),
+            parameters={
+                "members": [source.sha256 for source in members.values()],
+                "thresholds": shown,
+                "repeats": repeats,
+            },
+        )
+
+    def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
+        """Return all criteria together."""
+        return [tuple(criteria)] if criteria else []
+
+    def answers(
+        self, name: str, item: str, criteria: Sequence[Criterion]
+    ) -> dict[str, ConfidentAnswer | Failure | None]:
+        """Return what a member says of an original (key), by criterion id; only what it judged."""
+        assert self.store is not None, "only a source is made without a store"
+        by_criterion: dict[str, list[Result]] = {}
+        for result in self.store.results(self.members[name].sha256, variant=ORIGINAL, item=item):
+            if result.key.repeat < self.repeats:
+                by_criterion.setdefault(result.key.criterion, []).append(result)
+        return {
+            c.id: confident_answer(by_criterion[c.sha256], c, self.repeats)
+            for c in criteria
+            if c.sha256 in by_criterion
+        }
+
+    def may_decide(self, number: int, criterion: Criterion) -> bool:
+        """Return whether a member, by its number, could decide; True before labels say so."""
+        thresholds = self.thresholds[criterion.id]
+        return number >= len(thresholds) or thresholds[number] != NEVER
+
+    def decides(self, number: int, criterion: Criterion, answer: object) -> bool:
+        """Return whether this answer of a member, by its number, counts."""
+        if not isinstance(answer, ConfidentAnswer):
+            return False
+        return bool(criterion.judge) or answer.confidence >= self.thresholds[criterion.id][number]
+
+    def undecided(self, number: int, item: str, criteria: Sequence[Criterion]) -> set[str]:
+        """Return the criteria (ids) that a member leaves to the next one."""
+        answers = self.answers([*self.members][number], item, criteria)
+        return {
+            c.id
+            for c in criteria
+            if not isinstance(answer := answers.get(c.id), Failure)
+            and not self.decides(number, c, answer)
+        }
+
+    async def evaluate(self, unit: JudgeUnit) -> Outcome:
+        """Return one result per criterion, with the judge that decided and its confidence; a
+        Failure (`unscored:undecided`) where a person should decide. Raises StoreError."""
+        answers = {
+            name: self.answers(name, unit.view.sha256, unit.criteria) for name in self.members
+        }
+        results = tuple(
+            self._result(unit, criterion, [answers[name].get(criterion.id) for name in answers])
+            for criterion in unit.criteria
+        )
+        return Outcome(results, CallRecord(shown=tuple(c.id for c in unit.criteria)))
+
+    def _result(
+        self,
+        unit: JudgeUnit,
+        criterion: Criterion,
+        answers: Sequence[ConfidentAnswer | Failure | None],
+    ) -> Result:
+        key, said = cell_key(unit, criterion, self.source.sha256), []
+        for number, (name, answer) in enumerate(zip(self.members, answers, strict=True)):
+            if isinstance(answer, Failure):
+                message = f"{name}: {answer.message}"[:500]
+                return answer.model_copy(update={"key": key, "message": message})
+            if self.decides(number, criterion, answer) and answer is not None:
+                evidence = {**answer.score.evidence, "decided_by": name}
+                return answer.score.model_copy(
+                    update={
+                        "key": key,
+                        "label": answer.label,
+                        "value": criterion.value_of(answer.label),
+                        "evidence": {**evidence, "confidence": answer.confidence},
+                    }
+                )
+            if answer is not None:
+                said.append(f"{name}: {answer.label} ({answer.confidence:.2f})")
+            elif self.may_decide(number, criterion):
+                said.append(f"{name}: no answer")
+        return Failure(
+            key=key,
+            criterion_id=criterion.id,
+            status="unscored:undecided",
+            message=f"{'; '.join(said)}: a person should decide",
+        )
+
+
+@dataclass(frozen=True)
+class EscalatedJudging(CombinedJudging):
+    """Runs that a judge and a stronger one judge; `proofs` are the thresholds by criterion id."""
+
+    plan: Escalation = field(default_factory=lambda: Escalation(None))
+    proofs: Mapping[str, tuple[ProvenThreshold, ...]] = field(default_factory=dict)
+
+    @property
+    def repeats(self) -> int:
+        """One result for each run and criterion, from all repeats of the judges."""
+        return 1
+
+    def evaluator(
+        self, store: Store | None, *, spent: Usage | None = None, **changes: Any
+    ) -> tuple[RunJudge, Client | None]:
+        """Return the judge with its proven thresholds; it has no client."""
+        return self._judge(store), None
+
+    def _judge(self, store: Store | None) -> EscalatingJudge:
+        unproven = 0.0 if self.plan.unproven == "keep" else NEVER
+        thresholds = {
+            c.id: tuple(
+                unproven if p.threshold is None else p.threshold for p in self.proofs.get(c.id, ())
+            )
+            for c in self.criteria
+        }
+        return EscalatingJudge(self.sources, thresholds, self.how.repeats, store)
+
+    async def prepared(self, store: Store) -> EscalatedJudging:
+        """Judge the labelled runs, and prove a threshold for each judge and criterion."""
+        items = self.labelled_items(self.labels or {})
+        rated = JudgeEvaluator.of(self._judge(None), items, self.criteria)
+        judging = self
+        for number in range(len(self.members)):
+            ended = await judging._member_judges(number, rated, store)
+            if ended is not None:
+                raise JudgingStopped(ended)
+            proofs = {
+                c.id: (*judging.proofs.get(c.id, ()), judging._proof(number, c, items, store))
+                for c in self.criteria
+            }
+            judging = replace(judging, proofs=proofs)
+        for criterion in (c for c in self.criteria if not c.judge):
+            for name, proof in zip(self.sources, judging.proofs[criterion.id], strict=True):
+                if proof.threshold is None:
+                    what = (
+                        "decides everything" if self.plan.unproven == "keep" else "decides nothing"
+                    )
+                    self.watch.warn(
+                        f"{criterion.id}: the labels prove no threshold for {name} "
+                        f"({proof.reason}): it {what}"
+                    )
+        return judging
+
+    async def _member_judges(
+        self, number: int, rated: JudgeEvaluator, store: Store
+    ) -> ExperimentResult | None:
+        """Let the first member judge these runs, or the second what the first does not decide: the
+        criteria of a request together. Returns the result if it stopped early."""
+        judge, repeats = self._judge(store), self.how.repeats
+        name, batches = [*self.sources][number], [tuple(self.criteria)]
+        open_criteria = {view.sha256: {c.id for c in self.criteria} for _, view in rated.items}
+        if number:
+            batches = self.members[number].evaluator(None)[0].batches(self.criteria)
+            useful = tuple(c for c in self.criteria if judge.may_decide(number, c))
+            open_criteria = {key: judge.undecided(0, key, useful) for key in open_criteria}
+        for batch in batches:
+            ids = {c.id for c in batch}
+            items = [item for item in rated.items if ids & open_criteria[item[1].sha256]]
+            if number:
+                items = [item for item in items if item[0].failure is None]
+            if items:
+                part = JudgeEvaluator.of(judge, items, batch, repeats)
+                ended = await self.run_member(name, part, store)
+                if ended.stopped:
+                    return ended
+        return None
+
+    def _proof(
+        self, number: int, criterion: Criterion, items: Sequence[Item], store: Store
+    ) -> ProvenThreshold:
+        """Return the threshold of a member that the labels prove, on what it is asked about."""
+        judge, name = self._judge(store), [*self.sources][number]
+        confidences, wrong, cases = [], [], []
+        for run, view in items:
+            label = self.label_of(run, criterion)
+            if label is None or label.label is None:
+                continue
+            if number and criterion.id not in judge.undecided(0, view.sha256, (criterion,)):
+                continue
+            answer = judge.answers(name, view.sha256, (criterion,)).get(criterion.id)
+            if isinstance(answer, ConfidentAnswer):
+                confidences.append(answer.confidence)
+                wrong.append(answer.label != label.label)
+                cases.append(case_key(run))
+        return prove_threshold(
+            confidences,
+            wrong,
+            cases,
+            agreement=self.plan.agreement,
+            confidence=_one_of_two(self.plan.confidence),
+        )
+
+    async def run_experiment(
+        self, rated: JudgeEvaluator, client: Client | None, store: Store, *, announce: bool = True
+    ) -> ExperimentResult:
+        """Let the judges decide what they may, and leave the rest to people."""
+        for number in range(len(self.members)):
+            ended = await self._member_judges(number, rated, store)
+            if ended is not None:
+                return ended
+        return await self.combine(rated, store)
+
+    async def estimate(
+        self, total: CostEstimate, rated: JudgeEvaluator, client: Client | None, store: Store
+    ) -> CostEstimate:
+        """Return `total` plus the requests of both judges: from none to all of the stronger one."""
+        rated = replace(rated, repeats=self.how.repeats)
+        (cheap_name, strong_name), (first, second) = self.sources, self.members
+        cheap = await self.member_estimate(cheap_name, first, rated, store)
+        strong = await self.member_estimate(strong_name, second, rated, store)
+        lines = tuple(replace(line, price=self.plan.price) for line in strong.uncertain().lines)
+        total = total + cheap + replace(strong, lines=lines)
+        return replace(total, budget=self.limits.budget(self.usage(store, "")))
+
+    def tables(self, store: Store, rated: JudgeEvaluator) -> tuple[Table, ...]:
+        """Return the thresholds with the coverage on runs without labels, and the costs."""
+        labelled = {view.sha256 for _, view in self.labelled_items(self.labels or {})}
+        items = {view.sha256 for _, view in rated.items}
+        counts: dict[str, Counter[str]] = {c.id: Counter() for c in self.criteria}
+        decided, queue = Counter[str](), dict[str, set[str]]()
+        for result in store.results(rated.source_key, variant=ORIGINAL):
+            if result.key.run not in items or result.criterion_id not in counts:
+                continue
+            who = PEOPLE
+            if isinstance(result, Score):
+                who = str(result.evidence["decided_by"]) if "decided_by" in result.evidence else ""
+            elif result.status == UNDECIDED:
+                queue.setdefault(result.key.run, set()).add(result.criterion_id)
+            else:
+                continue
+            decided[who] += 1
+            if result.key.run not in labelled:
+                counts[result.criterion_id][who] += 1
+        notes = self._notes(store, rated, queue)
+        rows = [self._threshold_row(c, counts[c.id]) for c in self.criteria if not c.judge]
+        return (
+            table_of(_ThresholdRow, "escalation", "who decides", rows, notes=notes),
+            table_of(_CostRow, "escalation_cost", "cost", self._costs(store, rated, decided)),
+        )
+
+    def _threshold_row(self, criterion: Criterion, count: Counter[str]) -> _ThresholdRow:
+        cheap, strong = self.sources
+        first, second = self.proofs[criterion.id]
+        total = count.total()
+        shares = [count[who] / total if total else None for who in (cheap, strong)]
+        return _ThresholdRow(
+            criterion.name,
+            first.threshold,
+            first.agreement,
+            shares[0],
+            second.threshold,
+            second.agreement,
+            shares[1],
+            count[PEOPLE],
+        )
+
+    def _notes(
+        self, store: Store, rated: JudgeEvaluator, queue: Mapping[str, set[str]]
+    ) -> list[str]:
+        plan, (cheap, strong) = self.plan, self.sources
+        cases = cases_to_prove(plan.agreement, _one_of_two(plan.confidence))
+        notes = [
+            f"first judge: {cheap}; stronger judge: {strong}; shares of the runs without labels",
+            f"above a proven threshold at least {plan.agreement:.0%} of the answers agree with "
+            f"people (confidence {plan.confidence:.0%} for each criterion); a proof needs at least "
+            f"{plural(cases, 'labelled case')} for each judge",
+        ]
+        if queue:
+            name = self._queue(store, rated, queue)
+            notes.append(f"to label, in the queue {name!r}: agenteval view --label")
+        return notes
+
+    def _queue(self, store: Store, rated: JudgeEvaluator, undecided: Mapping[str, set[str]]) -> str:
+        """Return the labelling queue of what no judge decides; it is stored unless it exists."""
+        judge = StoredJudge.find(store, rated.source_key, self.task.name)
+        criteria = tuple(sorted({c for ids in undecided.values() for c in ids}))
+        items, labels = sorted(undecided), StoredLabels(store)
+        stored = labels.queues()
+        name = f"undecided {rated.source_key[:8]}"
+        plan = QueuePlan(name, criteria)
+        queue = chosen_queue(judge, plan, items)
+        for number in range(2, len(stored) + 3):
+            if plan.name not in stored:
+                labels.add_queue(queue.model_copy(update={"name": plan.name}))
+                break
+            if (stored[plan.name].items, stored[plan.name].criteria) == (
+                queue.items,
+                queue.criteria,
+            ):
+                break
+            plan = QueuePlan(f"{name} ({number})", criteria)
+        return plan.name
+
+    def _costs(self, store: Store, rated: JudgeEvaluator, decided: Counter[str]) -> list[_CostRow]:
+        usages = {name: store.usage(source.sha256) for name, source in self.sources.items()}
+        rows = [
+            _CostRow(name, decided[name], usage.requests, usage.cost)
+            for name, usage in usages.items()
+        ]
+        rows.append(_CostRow("people", decided[PEOPLE]))
+        name, source = [*self.sources.items()][-1]
+        judged = sum(judged_cells(store, source.sha256).values())
+        everything = rated.cells * self.how.repeats
+        requests = cost = None
+        if judged:
+            usage = usages[name]
+            requests = round(usage.requests * everything / judged)
+            cost = None if usage.cost is None else usage.cost * everything / judged
+        rows.append(_CostRow(f"{name} alone (estimate)", rated.cells, requests, cost))
+        return rows
+
+
+PEOPLE = "people"
+
+
+@dataclass(frozen=True)
+class _ThresholdRow:
+    criterion: str = column("criterion")
+    first: float | None = column("first judge\nfrom", "number", "confidence from which it decides")
+    first_agreement: float | None = column("proven\nagreement", "number")
+    first_share: float | None = column("decides", "share")
+    second: float | None = column("stronger judge\nfrom", "number")
+    second_agreement: float | None = column("proven\nagreement", "number")
+    second_share: float | None = column("decides", "share")
+    people: int = column("people\ndecide", "count", "runs without labels")
+
+
+@dataclass(frozen=True)
+class _CostRow:
+    judge: str = column("judge")
+    decided: int = column("decided\ncells", "count")
+    requests: int | None = column("requests", "count", default=None)
+    cost: float | None = column("cost", "number", default=None)
+
+
+def _one_of_two(confidence: float) -> float:
+    """Return the confidence for one of two judges such that both hold with `confidence`."""
+    return 1 - (1 - confidence) / 2
+
+
+def read_escalation(  # noqa: PLR0913  as `read_judges`
+    runs: Runs,
+    criteria: Criteria | None,
+    options: JudgeOptions,
+    watch: Watch,
+    plan: Escalation,
+    labels: PeopleLabels | None,
+    *,
+    score_failed_runs: str | None = None,
+) -> EscalatedJudging:
+    """Read and check runs, criteria, labels and both judges. Raises InputError."""
+    option = "--escalate"
+    plan.check()
+    if labels is None:
+        raise InputError("needs labels of people (--labels)", option)
+    if options.panel is not None or isinstance(options.judge, list | tuple):
+        raise InputError("works with one judge, not with a panel", option)
+    if plan.price is not None and (options.limits is None or options.limits.price is None):
+        raise InputError("needs the prices of the first judge", "--escalate-price")
+    judges = (options.judge, plan.to)
+    base, members = read_members(
+        runs, criteria, options, judges, watch, score_failed_runs=score_failed_runs
+    )
+    if plan.price is not None:
+        limits = replace(members[1].limits, price=plan.price)
+        stronger = replace(members[1], how=replace(members[1].how, limits=limits))
+        members = (members[0], stronger)
+    for criterion in base.criteria:
+        if not has_levels(criterion):
+            raise InputError(f"criterion {criterion.id} has no levels to agree on", option)
+    if options.repeats < 2 and members[0].choice is not None and not members[0].distributes:
+        what = "the confidence of a judge needs --repeats 2 or more, or --probabilities"
+        raise InputError(what, option)
+    people = read_labels(labels, base.criteria, watch)
+    judging = EscalatedJudging(**vars_of(base), members=members, labels=people, plan=plan)
+    _ = judging.sources  # raises InputError for the same judge twice
+    return judging

@@ -1,0 +1,320 @@
+"""Several judges as one: members judge, and their stored results become the panel's results.
+
+Each member is an experiment and a source of its own, so its results are shared with commands that
+use it alone. The panel is a source too: its parameters hold the rule and the members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from agenteval.analysis.agreement import mean_over_cases
+from agenteval.cli.running import Watch
+from agenteval.engine import ExperimentResult, Outcome
+from agenteval.engine.judging import JudgeUnit, RunJudge, cell_key
+from agenteval.errors import InputError
+from agenteval.records import CallRecord, Criterion, Failure, Result, Score, Source, Usage
+from agenteval.records.table import Estimate, Table, column, table_of
+from agenteval.stats.scores import ORIGINAL
+from agenteval.store import Store
+from agenteval.store.rows import case_key
+from agenteval.text import plural
+from agenteval.utility.answers import LevelAnswer, NoAnswer, result_of
+from agenteval.utility.combined import (
+    CombinedJudging,
+    PeopleLabels,
+    read_labels,
+    read_members,
+    results_of,
+    vars_of,
+)
+from agenteval.utility.evaluator import JudgeEvaluator
+from agenteval.utility.judging import Criteria, Judging, JudgingStopped, Runs, read_judging
+from agenteval.utility.options import JudgeOptions
+from agenteval.utility.panel_rules import (
+    MEAN,
+    OPTION,
+    ChosenRule,
+    LabelledCell,
+    PanelRule,
+    choose_rule,
+    errors_of,
+    fit,
+)
+
+if TYPE_CHECKING:
+    from agenteval.models.client import Client
+
+# -- panels ----------------------------------------------------------------------------------------
+
+
+class PanelJudge:
+    """Gives the panel's answer from the stored results of its members."""
+
+    def __init__(self, rule: PanelRule, members: Mapping[str, Source], store: Store | None) -> None:
+        self.rule, self.members, self.store = rule, members, store
+        parameters: dict[str, Any] = {
+            "rule": rule.name,
+            "members": [source.sha256 for source in members.values()],
+        }
+        if rule.weights:
+            parameters["weights"] = {name: [*w] for name, w in rule.weights.items()}
+        self.source = Source(
+            evaluator="utility.panel",
+            version=1,
+            model=f"{rule.name} of {', '.join(members)}",
+            parameters=parameters,
+        )
+
+    def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
+        """Return all criteria together."""
+        return [tuple(criteria)] if criteria else []
+
+    async def evaluate(self, unit: JudgeUnit) -> Outcome:
+        """Return one result per criterion: a Failure if a member has no answer. Raises StoreError.
+
+        It is never computed from fewer members: the Failure has the status and names the member.
+        """
+        stored = {
+            name: results_of(self.store, source, unit) for name, source in self.members.items()
+        }
+        results = tuple(
+            self._combined(unit, criterion, {n: s.get(criterion.sha256) for n, s in stored.items()})
+            for criterion in unit.criteria
+        )
+        return Outcome(results, CallRecord(shown=tuple(c.id for c in unit.criteria)))
+
+    def _combined(
+        self, unit: JudgeUnit, criterion: Criterion, results: Mapping[str, Result | None]
+    ) -> Result:
+        key = cell_key(unit, criterion, self.source.sha256)
+        votes = {name: r for name, r in results.items() if isinstance(r, Score)}
+        if len(votes) < len(results):
+            name, result = next((n, r) for n, r in results.items() if not isinstance(r, Score))
+            answer = NoAnswer("error:infrastructure", f"{name}: no stored result")
+            if isinstance(result, Failure):
+                answer = NoAnswer(result.status, f"{name}: {result.message}"[:500])
+            return result_of(criterion, key, answer)
+        combined = result_of(criterion, key, self.rule.combine(criterion, votes))
+        if not isinstance(combined, Score):
+            return combined
+        statuses = {vote.status for vote in votes.values()}
+        members = {name: vote.label or vote.value for name, vote in votes.items()}
+        return combined.model_copy(
+            update={
+                "status": statuses.pop() if len(statuses) == 1 else combined.status,
+                "evidence": {"members": members},
+            }
+        )
+
+
+@dataclass(frozen=True)
+class PanelJudging(CombinedJudging):
+    """Runs that a panel judges by a rule, which labels may decide."""
+
+    rule: PanelRule = field(default_factory=lambda: PanelRule(MEAN))
+    chosen: ChosenRule | None = None
+
+    def evaluator(
+        self, store: Store | None, *, spent: Usage | None = None, **changes: Any
+    ) -> tuple[RunJudge, Client | None]:
+        """Return the panel; it has no client."""
+        return PanelJudge(self.rule, self.sources, store), None
+
+    async def prepared(self, store: Store) -> PanelJudging:
+        """Judge the labelled runs and choose the rule, if labels decide it."""
+        if not self.rule.needs_labels:
+            return self
+        labels = self.labels or {}
+        items = self.labelled_items(labels)
+        rated = JudgeEvaluator.of(self.evaluator(None)[0], items, self.criteria, self.repeats)
+        for name in self.sources:
+            ended = await self.run_member(name, rated, store)
+            if ended.stopped:
+                raise JudgingStopped(ended)
+        cells = list(self._labelled_cells(store))
+        chosen = choose_rule(self.rule, self.criteria, cells, self.seed)
+        if len(chosen.errors) > 1:
+            listed = ", ".join(f"{name} {error:.3f}" for name, error in chosen.errors.items())
+            cases = len({cell.case for cell in chosen.fitted})
+            self.watch.warn(
+                f"rule chosen on {plural(cases, 'labelled case')}: {chosen.rule.name} (mean "
+                f"errors: {listed})"
+            )
+        return replace(self, rule=chosen.rule, chosen=chosen)
+
+    async def run_experiment(
+        self, rated: JudgeEvaluator, client: Client | None, store: Store, *, announce: bool = True
+    ) -> ExperimentResult:
+        """Let every member judge what the store lacks, then compute the panel's results."""
+        for name in self.sources:
+            ended = await self.run_member(name, rated, store)
+            if ended.stopped:
+                return ended
+        return await self.combine(rated, store)
+
+    def _labelled_cells(self, store: Store) -> Iterator[LabelledCell]:
+        """Yield labelled cells that all members answered; a label that is not used is reported."""
+        labels, unanswered = self.labels or {}, 0
+        for run, view in self.labelled_items(labels):
+            for repeat in range(self.repeats):
+                unit = JudgeUnit(run, view, self.criteria, repeat)
+                stored = {n: results_of(store, s, unit) for n, s in self.sources.items()}
+                for criterion in self.criteria:
+                    label = self.label_of(run, criterion)
+                    if criterion.judge or label is None:
+                        continue
+                    results = {n: s.get(criterion.sha256) for n, s in stored.items()}
+                    votes = {n: r for n, r in results.items() if isinstance(r, Score)}
+                    values = [vote.value for vote in votes.values()]
+                    if len(votes) < len(results) or (criterion.ordered and None in values):
+                        unanswered += 1
+                        continue
+                    yield LabelledCell(criterion, case_key(run), votes, label.label, label.value)
+        if unanswered:
+            self.watch.warn(f"{plural(unanswered, 'label')} not used: a member has no answer")
+
+    def tables(self, store: Store, rated: JudgeEvaluator) -> tuple[Table, ...]:
+        """Return the panel beside its members: mean, error against labels, requests and cost."""
+        cells: Sequence[LabelledCell] = ()
+        if self.labels is not None:
+            cells = self.chosen.held_out if self.chosen else list(self._labelled_cells(store))
+        items = {view.sha256 for _, view in rated.items}
+        criteria = {c.sha256 for c in self.criteria}
+        sources = {f"panel ({self.rule.name})": rated.source, **self.sources}
+        means = {n: _mean(store, s, items, criteria) for n, s in sources.items()}
+        rows = []
+        for name, source in sources.items():
+            is_panel = source is rated.source
+            usage = self.usage(store, "") if is_panel else store.usage(source.sha256)
+            rows.append(
+                _MemberRow(
+                    name,
+                    means[name],
+                    *self._errors(None if is_panel else name, cells),
+                    usage.requests,
+                    usage.cost,
+                )
+            )
+        notes = []
+        if cells:
+            cases = plural(len({cell.case for cell in cells}), "labelled case")
+            held_out = ", on which the rule was not chosen" if self.chosen else ""
+            notes.append(
+                f"error: mean of |answer - label| as a share of the scale, {cases}{held_out}"
+            )
+            notes.append(
+                "without it: error of the others minus the panel's; above 0 it improves the panel"
+            )
+        return (
+            table_of(
+                _MemberRow,
+                "panel",
+                "panel and members",
+                rows,
+                notes=notes,
+                drop_empty=("error", "without", "cost"),
+            ),
+        )
+
+    def _errors(
+        self, member: str | None, cells: Sequence[LabelledCell]
+    ) -> tuple[Estimate | None, Estimate | None]:
+        """Return the error of the panel (None) or of a member, and the change without it."""
+        if not cells:
+            return None, None
+        panel = errors_of(self.rule, cells)
+        if member is None:
+            return _estimate(panel, cells, (0, 1)), None
+        alone = [cell.error(_said(cell.votes[member])) for cell in cells]
+        others = [cell.without(member) for cell in cells]
+        fitted = [cell.without(member) for cell in (self.chosen.fitted if self.chosen else ())]
+        rule = self.rule
+        if rule.weights:
+            rule = fit(PanelRule(rule.name), fitted, rule.weights)
+        elif rule.name.startswith("veto"):
+            votes = min(int(rule.name.partition(":")[2]), len(self.members) - 1)
+            rule = PanelRule(f"veto:{votes}")
+        changes = [
+            None if a is None or b is None else a - b
+            for a, b in zip(errors_of(rule, others), panel, strict=True)
+        ]
+        return _estimate(alone, cells, (0, 1)), _estimate(changes, cells, (-1, 1))
+
+
+@dataclass(frozen=True)
+class _MemberRow:
+    judge: str = column("judge")
+    mean: float | None = column("mean", "number", "mean value of all ratings")
+    error: Estimate | None = column("error [95%]\nagainst labels", "number")
+    without: Estimate | None = column("without it\n[95%]", "signed")
+    requests: int = column("requests", "count")
+    cost: float | None = column("cost", "number")
+
+
+def _said(vote: Score) -> LevelAnswer:
+    return LevelAnswer(
+        vote.label, vote.value, "exact", not_applicable=vote.status == "not_applicable"
+    )
+
+
+def _mean(store: Store, source: Source, items: set[str], criteria: set[str]) -> float | None:
+    values = [
+        value
+        for item, variant, criterion, _, _, _, value, _ in store.cells(
+            source.sha256, variant=ORIGINAL
+        )
+        if item in items and criterion in criteria and value is not None
+    ]
+    return float(np.mean(values)) if values else None
+
+
+def _estimate(
+    values: Sequence[float | None], cells: Sequence[LabelledCell], bounds: tuple[float, float]
+) -> Estimate:
+    pairs = [(v, cell.case) for v, cell in zip(values, cells, strict=True) if v is not None]
+    if not pairs:
+        return Estimate(None, reason="no answers")
+    numbers = np.array([value for value, _ in pairs])
+    cases = np.array([case for _, case in pairs], dtype=object)
+    interval = mean_over_cases(numbers, cases if len(set(cases)) < len(cases) else None, bounds)
+    return Estimate(interval.mean, interval.low, interval.high, interval.n)
+
+
+def read_judges(
+    runs: Runs,
+    criteria: Criteria | None,
+    options: JudgeOptions,
+    watch: Watch,
+    *,
+    labels: PeopleLabels | None = None,
+    score_failed_runs: str | None = None,
+) -> Judging:
+    """Read and check runs, criteria and judges; several judges are a panel. Raises as
+    `read_judging`, and InputError for a panel that cannot work."""
+    judges = options.judge if isinstance(options.judge, list | tuple) else (options.judge,)
+    if len(judges) < 2:
+        if options.panel is not None:
+            raise InputError("needs several judges: repeat --judge", OPTION)
+        if labels is not None:
+            what = "are for several judges; `agenteval agree` compares one judge with them"
+            raise InputError(what, "--labels")
+        options = replace(options, judge=judges[0] if judges else None)
+        return read_judging(runs, criteria, options, watch, score_failed_runs=score_failed_runs)
+    rule = PanelRule.of(options.panel or MEAN, len(judges))
+    if rule.needs_labels and labels is None:
+        raise InputError(f"{rule.name} needs labels of people (--labels)", OPTION)
+    base, members = read_members(
+        runs, criteria, options, judges, watch, score_failed_runs=score_failed_runs
+    )
+    for criterion in base.criteria:
+        if rule.name != "auto" and (problem := rule.problem(criterion)):
+            raise InputError(problem, OPTION)
+    people = None if labels is None else read_labels(labels, base.criteria, watch)
+    panel = PanelJudging(**vars_of(base), members=members, labels=people, rule=rule)
+    _ = panel.sources  # raises InputError for the same judge twice
+    return panel

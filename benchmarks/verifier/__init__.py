@@ -1,0 +1,1 @@
+"""The verifier verified: judges with known balanced accuracy, and the verdicts on them."""
