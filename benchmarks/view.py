@@ -1,9 +1,10 @@
 """The viewer on a store of 1,000,000 cells: seconds of every page, and memory of the server.
 
 20,000 runs of two systems, ten criteria, three repeats, and two perturbed copies of every run are
-written in bulk; then `agenteval view` is started as a process of its own and every page is asked
-for three times, of which the slowest counts. How long the server reads before it can sort is
-reported; meanwhile a page says so. Targets: 1 s for a page, 200 MB for the server.
+written in bulk, with a queue of 30 runs that one rater has labelled; then `agenteval view --label`
+is started as a process of its own and every page is asked for three times, of which the slowest
+counts. How long the server reads before it can sort is reported; meanwhile a page says so. Targets:
+1 s for a page, 200 MB for the server.
 
     python -m benchmarks.view [--quick] [--store FILE]
 """
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Sequence
 from http.cookiejar import CookieJar
@@ -29,14 +31,17 @@ from sqlalchemy import insert
 from agenteval.records import Criterion, Source
 from agenteval.records.verification import Effect, JudgeVerdict, Verification, VerifiedSet
 from agenteval.store import Store, rows, schema
+from agenteval.store.browse import original_runs
 from agenteval.store.connect import writing
 from agenteval.store.experiments import Grid, StoredExperiment, begin, short
 from agenteval.store.experiments import finish as finish_experiments
+from agenteval.store.labels import HumanLabel, LabelQueue, Labels
 from benchmarks.outcome import Row, finish
 
 LEVELS = ("poor", "fair", "good")
 CRITERIA = 10
 REPEATS = 3
+QUEUE = "bench"
 VARIANTS = ("drop:0.5:s0", "whitespace:-:s0")
 SECONDS, MEGABYTES = 1.0, 200.0
 _TEXT = "The agent read the question, computed an intermediate result and checked it. " * 12
@@ -168,6 +173,39 @@ def add_experiment(store: Store, source: Source, measured: Sequence[Criterion], 
     store.save_verdict(source.sha256, "bulk", VerifiedSet(judge=judge, criteria=verified))
 
 
+def add_queue(store: Store, source: Source) -> None:
+    """Store a queue of 30 runs, labelled by one rater."""
+    if QUEUE in Labels(store).queues():
+        return
+    originals = [run.key for run in original_runs(store)]
+    items = tuple(originals[:: len(originals) // 30][:30])
+    keys = tuple(criterion.sha256 for criterion in criteria())
+    queue = LabelQueue(
+        name=QUEUE,
+        task="bulk",
+        source_key=source.sha256,
+        items=items,
+        criteria=keys,
+        weights=(len(originals) / len(items),) * len(items),
+        sample=f"random {len(items)} of {len(originals)}, seed 0, 00000000",
+    )
+    Labels(store).add_queue(queue)
+    label = HumanLabel(rater="ann", item_key="", label=LEVELS[1], value=0.5)
+    places = [{"item_key": item, "criterion_key": key} for item in items for key in keys]
+    Labels(store).add([label.model_copy(update=place) for place in places])
+
+
+def _seconds_of_draw(opener: Any, base: str) -> float:
+    """Return the seconds that a form for a new queue takes."""
+    page = opener.open(f"{base}/label").read().decode()
+    token = re.findall(r'name="form_token" value="(\w+)"', page)[-1]
+    fields = {"form_token": token, "name": f"{time.time()}", "n": "30", "by": "value", "seed": "0"}
+    data = urllib.parse.urlencode(fields).encode()
+    start = time.perf_counter()
+    opener.open(urllib.request.Request(f"{base}/label/queue", data, {"Origin": base})).read()
+    return time.perf_counter() - start
+
+
 def _opener(url: str) -> Any:
     opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
     opener.open(url).read()
@@ -183,7 +221,7 @@ def _memory(pid: int) -> float:
 
 def pages(source: str) -> dict[str, str]:
     """Return the pages that are asked for, by name."""
-    run, judge = _hash("item", 4000, "original"), source[:12]
+    run, judge = _hash("item", 4, "original"), source[:12]
     return {
         "experiments": "/",
         "grid": f"/grid?judge={judge}",
@@ -197,12 +235,16 @@ def pages(source: str) -> dict[str, str]:
         "compare": f"/compare?judge={judge}&a=system+0&b=system+1&criterion=criterion_3",
         "trust": f"/trust?judge={judge}",
         "trials": "/trials",
+        "label": "/label",
+        "label, a run": f"/label/item?queue={QUEUE}&rater=bob",
+        "label, results": f"/label/results?queue={QUEUE}",
+        "criteria": "/criteria",
     }
 
 
 def measure(path: Path, cells: int) -> list[Row]:
     """Start the viewer on a store and return a row for each page, and one for its memory."""
-    command = [sys.executable, "-m", "agenteval", "view", str(path), "--no-open"]
+    command = [sys.executable, "-m", "agenteval", "view", str(path), "--no-open", "--label"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     judged = cells >= 1_000_000
     found = []
@@ -211,9 +253,10 @@ def measure(path: Path, cells: int) -> list[Row]:
         line = next(line for line in server.stdout if "http://" in line)
         (url,) = re.findall(r"http://\S+", line)
         time.sleep(1)
-        opener, base = _opener(url), url.partition("/?")[0]
+        opener, base = _opener(url), url.partition("/label?")[0]
         with Store(path, create=False) as store:
-            ((source, _),) = store.sources()
+            ((source, record),) = store.sources()
+            add_queue(store, record)
         start = time.perf_counter()
         while opener.open(f"{base}/grid").headers.get("refresh"):
             time.sleep(0.2)
@@ -226,6 +269,7 @@ def measure(path: Path, cells: int) -> list[Row]:
                 seconds.append(time.perf_counter() - start)
             met = max(seconds) < SECONDS if judged else None
             found.append(Row(f"page {name}", f"{max(seconds):.2f} s", f"below {SECONDS:g} s", met))
+        found.append(Row("a new queue, drawn by value", f"{_seconds_of_draw(opener, base):.2f} s"))
         for figure in ("effects", "points", "reliability"):
             start = time.perf_counter()
             opener.open(f"{base}/trust/figure?judge={source[:12]}&name={figure}").read()

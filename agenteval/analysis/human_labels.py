@@ -7,12 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from agenteval.analysis.rating_sources import StoredJudge
 from agenteval.analysis.sampling import By, Sample, draw, named_sample
 from agenteval.errors import InputError
 from agenteval.records import Criterion
 from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
 from agenteval.store import Store
+from agenteval.store.browse import criteria_by_key
 from agenteval.store.labels import HumanLabel, LabelQueue, Labels
 from agenteval.text import plural
 
@@ -33,12 +36,13 @@ class QueuePlan:
 class LabelledQueue:
     """A queue with its judge's ratings and its labels.
 
-    `people` holds a table for each rater, `sample` the draw (None for runs that a person chose),
-    `notes` what could not be used.
+    `model` names the judge, and `names` its runs by key. `people` holds a table for each rater,
+    `sample` the draw (None for runs that a person chose), `notes` what could not be used.
     """
 
     queue: LabelQueue
-    judge: StoredJudge
+    model: str
+    names: Mapping[str, str]
     criteria: tuple[Criterion, ...]
     ratings: ScoreTable
     people: Mapping[str, ScoreTable]
@@ -57,9 +61,21 @@ def drawn_queue(
     sample = draw(judge.table(set(keys), judge.newest_runs), n, by=by, seed=seed)
     names = judge.names
     items = {names[key]: key for key in judge.newest_runs}
-    drawn = tuple(items[run] for run in sample.weights)
-    weights = tuple(sample.weights.values())
-    return _queue(judge, plan, drawn).model_copy(update={"weights": weights, "sample": sample.name})
+    return sampled_queue(judge, plan, sample, items)
+
+
+def sampled_queue(
+    judge: StoredJudge, plan: QueuePlan, sample: Sample, keys: Mapping[str, str]
+) -> LabelQueue:
+    """Return a queue of the runs of a sample; `keys` are those of the runs by name.
+
+    They are in random order, so that the answers of several systems to one problem are apart.
+    """
+    drawn = list(sample.weights)
+    runs = [drawn[i] for i in np.random.default_rng(sample.seed).permutation(len(drawn))]
+    queue = _queue(judge, plan, tuple(keys[run] for run in runs))
+    weights = tuple(sample.weights[run] for run in runs)
+    return queue.model_copy(update={"weights": weights, "sample": sample.name})
 
 
 def chosen_queue(judge: StoredJudge, plan: QueuePlan, items: Sequence[str]) -> LabelQueue:
@@ -68,10 +84,9 @@ def chosen_queue(judge: StoredJudge, plan: QueuePlan, items: Sequence[str]) -> L
 
 
 def _queue(judge: StoredJudge, plan: QueuePlan, items: tuple[str, ...]) -> LabelQueue:
-    items_by_key = judge.store.items()
     return LabelQueue(
         name=plan.name,
-        task=next((str(items_by_key[key]["task"] or "") for key in judge.newest_runs), ""),
+        task=next((str(judge.items[key]["task"] or "") for key in judge.newest_runs), ""),
         source_key=judge.key,
         items=items,
         criteria=_criterion_keys(judge, plan.criteria),
@@ -79,9 +94,11 @@ def _queue(judge: StoredJudge, plan: QueuePlan, items: tuple[str, ...]) -> Label
     )
 
 
-def labelled_queue(store: Store, name: str | None = None) -> LabelledQueue:
+def labelled_queue(
+    store: Store, name: str | None = None, *, queued_only: bool = False
+) -> LabelledQueue:
     """Return a queue of the store (default: the newest) with the ratings of its judge and its
-    raters.
+    raters. With `queued_only` those of other runs are not read: for agreement without means.
 
     Labels with a level that the criterion no longer has, and labels of runs that are no longer in
     the store, are skipped with a note. Raises InputError when there is no such queue.
@@ -96,11 +113,10 @@ def labelled_queue(store: Store, name: str | None = None) -> LabelledQueue:
         )
     queue = list(queues.values())[-1] if name is None else queues[name]
     with store.snapshot():
-        judge = StoredJudge.find(store, queue.source_key, queue.task)
-        known_criteria = store.criteria_of(queue.source_key)
-        by_key = {key: known_criteria[key] for key in queue.criteria if key in known_criteria}
+        among = queue.items if queued_only else None
+        judge = StoredJudge.find(store, queue.source_key, queue.task, among=among)
+        by_key = criteria_by_key(store, queue.criteria)
         ratings = judge.table(set(by_key), judge.newest_runs)
-        items = store.items()
         newest_labels = labels.newest(items=queue.items)
     names = judge.names
     notes: Counter[str] = Counter()
@@ -114,14 +130,15 @@ def labelled_queue(store: Store, name: str | None = None) -> LabelledQueue:
             usable.append(label)
     for label in [*usable, *_agreed(usable)]:
         builder = builders.setdefault(label.rater, TableBuilder())
-        _add(builder, label, by_key[label.criterion_key], names, items)
+        _add(builder, label, by_key[label.criterion_key], names, judge.items)
     return LabelledQueue(
         queue=queue,
-        judge=judge,
-        criteria=tuple(by_key.values()),
+        model=judge.source.model,
+        names=names,
+        criteria=tuple(by_key[key] for key in queue.criteria if key in by_key),
         ratings=ratings,
         people={rater: builder.table() for rater, builder in builders.items()},
-        sample=sample_of(queue, names),
+        sample=_sample_of(queue, names),
         notes=tuple(f"{plural(n, 'label')} left out: {why}" for why, n in notes.items()),
     )
 
@@ -149,7 +166,7 @@ def _agreed(labels: Sequence[HumanLabel]) -> list[HumanLabel]:
     ]
 
 
-def sample_of(queue: LabelQueue, names: Mapping[str, str]) -> Sample | None:
+def _sample_of(queue: LabelQueue, names: Mapping[str, str]) -> Sample | None:
     """Return the draw of a queue with the names that its runs have now; None without a draw."""
     if queue.weights is None or queue.sample is None:
         return None

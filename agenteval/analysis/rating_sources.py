@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from agenteval.analysis.scores import run_names, scores_from_store
 from agenteval.errors import InputError
@@ -14,6 +16,8 @@ from agenteval.records import Criterion, Source
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store
 from agenteval.store.experiments import unfinished_of
+
+PAIRWISE = "utility.pairwise"  # the evaluator of judges that compare two runs and rate none
 
 
 def latest_source(store: Store, start: str | None, *, trials: bool = True) -> tuple[str, Source]:
@@ -35,14 +39,17 @@ def latest_source(store: Store, start: str | None, *, trials: bool = True) -> tu
 
 def resolve_source(store: Store, name: str | None) -> tuple[str, Source]:
     """Return the judge, agent or finder with this name or start of its hash; without a name, the
-    latest judge, or the latest source if there is no judge.
+    latest judge of single runs, or the latest source if there is no judge.
 
     Raises InputError when none or several match.
     """
-    judges = store.sources()
+    judges = [judge for judge in store.sources() if judge[1].evaluator != PAIRWISE]
     if name is None and judges:
         return judges[-1]
     sources = store.sources(trials=True)
+    if name is None and all(source.evaluator == PAIRWISE for _, source in sources) and sources:
+        what = "the store has only comparisons of pairs; `agenteval show` prints them"
+        raise InputError(what, "--source")
     matching = [source for source in sources if source[1].model == name]
     if len(matching) == 1:
         return matching[0]
@@ -67,17 +74,25 @@ class StoredJudge:
     store: Store
     key: str
     source: Source
-    has_trials: bool
     runs: Mapping[tuple[str, str], Sequence[str]]
-    criteria: Mapping[str, Sequence[str]]
+    items: Mapping[str, Mapping[str, Any]]  # of the store, or those it was restricted to
 
     @classmethod
-    def find(cls, store: Store, name: str | None, task: str | None) -> StoredJudge:
+    def find(
+        cls,
+        store: Store,
+        name: str | None,
+        task: str | None,
+        *,
+        among: Collection[str] | None = None,
+    ) -> StoredJudge:
         """Return the judge with this name (see `resolve_source`) on this task, which is optional if
-        there is only one. Raises InputError."""
+        there is only one. Of a large store, `among` reads these runs (keys) only. Raises
+        InputError."""
         key, source = resolve_source(store, name)
-        judged = store.judged(key, variant=ORIGINAL)
-        judged_runs = {run_key: run for run_key, run in store.items().items() if run_key in judged}
+        judged = store.judged(key, variant=ORIGINAL) if among is None else set(among)
+        items = store.items(keys=among)
+        judged_runs = {run_key: run for run_key, run in items.items() if run_key in judged}
         tasks = sorted({str(run["task"]) for run in judged_runs.values()})
         if task is None and len(tasks) > 1:
             raise InputError(
@@ -89,17 +104,25 @@ class StoredJudge:
                 runs.setdefault((run["system"], run["run_id"]), []).append(run_key)
         if not runs:
             raise InputError(f"there are no runs of {task!r}; tasks: {', '.join(tasks)}", "--task")
+        return cls(store, key, source, runs, items)
+
+    @cached_property
+    def has_trials(self) -> bool:
+        """Whether it is an agent under test or a finder."""
+        return all(judge != self.key for judge, _ in self.store.sources())
+
+    @cached_property
+    def criteria(self) -> dict[str, list[str]]:
+        """Versions of every criterion that it rated, by id."""
         criteria: dict[str, list[str]] = {}
-        for criterion_key, criterion in store.criteria_of(key).items():
+        for criterion_key, criterion in self.store.criteria_of(self.key).items():
             criteria.setdefault(criterion.id, []).append(criterion_key)
-        has_trials = all(judge != key for judge, _ in store.sources())
-        return cls(store, key, source, has_trials, runs, criteria)
+        return criteria
 
     @property
     def names(self) -> dict[str, str]:
         """Name of every run by its key, see `run_names`."""
-        items = self.store.items()
-        return run_names(items, (key for keys in self.runs.values() for key in keys))
+        return run_names(self.items, (key for keys in self.runs.values() for key in keys))
 
     @property
     def verified(self) -> str:
@@ -125,6 +148,14 @@ class StoredJudge:
         """The version used last of every run."""
         return {keys[-1] for keys in self.runs.values()}
 
+    @property
+    def rubrics(self) -> dict[str, Criterion]:
+        """The rubric of every run that was judged by one, by the run's name."""
+        criteria, newest = self.store.criteria_of(self.key), self.newest_runs
+        names = run_names(self.store.items(), newest)
+        rubrics = self.store.rubrics_of(self.key, criteria)
+        return {names[run]: criteria[key] for run, key in rubrics.items() if run in newest}
+
     def table(
         self,
         criteria: Collection[str],
@@ -143,7 +174,7 @@ class StoredJudge:
             runs=runs,
             variants={ORIGINAL},
             probabilities=True,
-            names=run_names(self.store.items(), keys),
+            names=run_names(self.items, keys),
         )
 
 

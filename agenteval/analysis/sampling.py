@@ -53,14 +53,28 @@ def draw(table: ScoreTable, n: int, *, by: By = "random", seed: int = 0) -> Samp
         raise InputError(f"{by!r} is not one of: {', '.join(get_args(By))}", "--by")
     rated = table.of(variant=ORIGINAL)
     means, spreads = _by_run(rated)
+    repeated = int(rated.repeat.max(initial=0)) > 0
+    return draw_among(means, spreads if repeated else None, n, by=by, seed=seed)
+
+
+def draw_among(
+    means: Mapping[str, float],
+    spreads: Mapping[str, float] | None,
+    n: int,
+    *,
+    by: By = "random",
+    seed: int = 0,
+) -> Sample:
+    """Draw as `draw` from the mean and the spread of every run; `spreads` is None for one repeat.
+    Raises InputError as `draw`."""
     if not means:
         raise InputError("no run has a rating", "agree sample")
     runs = sorted(means)
     bands = dict.fromkeys(runs, 0)
-    if by == "disagreement" and int(rated.repeat.max(initial=0)) == 0:
+    key = means if by == "value" else spreads
+    if key is None and by == "disagreement":
         raise InputError("every run was judged once: there are no repeats to compare", "--by")
-    if by != "random":
-        key = means if by == "value" else spreads
+    if key is not None and by != "random":
         bands = {run: min(int(key[run] * BANDS), BANDS - 1) for run in runs}
     members: dict[int, list[str]] = defaultdict(list)
     for run in runs:

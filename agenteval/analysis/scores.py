@@ -7,10 +7,14 @@ from collections.abc import Collection, Container, Iterable, Mapping
 from itertools import chain
 from typing import Any
 
-from agenteval.records import canonical_json
+from agenteval.analysis.rubrics import DROP_ITEM, ITEMS, RatedItem, item_run, items_of
+from agenteval.records import RUBRIC, canonical_json
 from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
 from agenteval.store import Store
+from agenteval.store.browse import criteria_by_key
 from agenteval.store.rows import decode
+
+_FEW = 2_000  # runs up to which their results are looked up, not searched among all
 
 
 def run_names(items: Mapping[str, Mapping[str, Any]], keys: Iterable[str]) -> dict[str, str]:
@@ -51,6 +55,7 @@ def scores_from_store(  # noqa: PLR0913  each narrows the choice
     copies_by: str | None = None,
     probabilities: bool = False,
     names: Mapping[str, str] | None = None,
+    targets: Mapping[str, str] | None = None,
 ) -> ScoreTable:
     """Ratings of a judge on the criteria (content hashes) and runs (run keys of originals) named.
 
@@ -60,16 +65,30 @@ def scores_from_store(  # noqa: PLR0913  each narrows the choice
     where it is another than that of the originals. With `probabilities` those are in the table.
 
     Runs have the `names` given by key, by default `run_names`; a copy has that of its original.
+    The rating of a rubric is followed by those of its items (`agenteval.analysis.rubrics`); they
+    have no outcome, because the items of a run share one. Of a copy by `drop_item` only the item
+    that it goes without is there, which `targets` gives by the key of the copy.
     Raises StoreError for a damaged store.
     """
-    items, name = store.items(), store.name_of(source_key)
     sources = [source_key] if copies_by is None else [source_key, copies_by]
-    judged = {k: c.id for source in sources for k, c in store.criteria_of(source).items()}
-    ids = {key: name for key, name in judged.items() if key in criteria}
+    by_key = criteria_by_key(store, criteria)
+    ids = {key: criterion.id for key, criterion in by_key.items()}
+    rubrics = {key: c for key, c in by_key.items() if c.id == RUBRIC}
+    newest: dict[str, str] = {}
+    for source in sources if rubrics else ():
+        newest |= store.rubrics_of(source)
     run_keys = set(runs)
+    originals = variants is not None and set(variants) == {ORIGINAL}
+    few = originals and len(run_keys) <= _FEW
+    items, name = store.items(keys=run_keys if few else None), store.name_of(source_key)
     names = names or run_names(items, run_keys)
     builder = TableBuilder()
-    cells = chain.from_iterable(store.cells(source) for source in sources)
+    cells = chain.from_iterable(
+        store.cells(
+            source, variant=ORIGINAL if originals else None, items=run_keys if few else None
+        )
+        for source in sources
+    )
     for run_key, variant, criterion_key, repeat, status, label, value, detail in cells:
         run = items[run_key]
         if criterion_key not in ids or (repeats is not None and repeat >= repeats):
@@ -80,7 +99,7 @@ def scores_from_store(  # noqa: PLR0913  each narrows the choice
             asked_for = (run_key if variant == ORIGINAL else run["origin"]) in run_keys
         else:
             asked_for = (run_key, variant) in copies
-        if not asked_for:
+        if not asked_for or (criterion_key in rubrics and newest[run_key] != criterion_key):
             continue
         texts = {
             "run": names.get(run_key) or names.get(run["origin"]) or run["run_id"],
@@ -96,4 +115,25 @@ def scores_from_store(  # noqa: PLR0913  each narrows the choice
             texts["probabilities"] = masses and canonical_json(masses)
         success = None if run["success"] is None else bool(run["success"])
         builder.add(texts, repeat=repeat, success=success, value=value)
+        if criterion_key in rubrics:
+            of_copy = variant.startswith(DROP_ITEM)
+            target = (targets or {}).get(run_key, "") if of_copy else None
+            evidence = decode(detail, f"the result of run {run_key[:12]}").get("evidence", {})
+            rated = items_of(rubrics[criterion_key], status, value, evidence)
+            _add_items(builder, texts, rated, repeat, target)
     return builder.table()
+
+
+def _add_items(
+    builder: TableBuilder,
+    texts: Mapping[str, Any],
+    rated: Iterable[RatedItem],
+    repeat: int,
+    target: str | None,
+) -> None:
+    """Add the items of a rating with these `texts`; with a `target`, only the item of this id."""
+    for answer in rated:
+        if target in (None, answer.item.id):
+            names = {"run": item_run(texts["run"], answer.item), "criterion": ITEMS, "label": None}
+            row = {**texts, **names, "status": answer.status}
+            builder.add(row, repeat=repeat, success=None, value=answer.value)

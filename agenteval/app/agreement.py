@@ -9,19 +9,17 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from agenteval.analysis.agreement import Agreement, AgreeOptions
-from agenteval.analysis.agreement import agree as agreement_of
-from agenteval.analysis.agreement_tables import AuditBy, JudgeAndRater, PanelOf, agreement_tables
-from agenteval.analysis.disagreement import disagreement_table, disagreements
+from agenteval.analysis.agreement_tables import JudgeAndRater
 from agenteval.analysis.gates import Gate
-from agenteval.analysis.human_labels import LabelledQueue, independent, labelled_queue
-from agenteval.analysis.label_audit import audit as audit_labels
-from agenteval.analysis.label_audit import with_and_without
-from agenteval.analysis.label_tables import LabelledBy, Replacing, label_tables
-from agenteval.analysis.labelled_means import calibrations, labelled_means
-from agenteval.analysis.panel import RaterAgreement, agreement_among, replacing
-from agenteval.analysis.panel import panel as panel_of
+from agenteval.analysis.human_labels import LabelledQueue, labelled_queue
+from agenteval.analysis.rater_comparison import (
+    ComparisonOptions,
+    RaterComparison,
+    compare_raters,
+)
 from agenteval.analysis.rating_sources import StoredJudge, chosen_raters, file_table, raters_in
 from agenteval.analysis.ratings import with_runs
+from agenteval.analysis.rubrics import item_criteria, pooled, pooled_labels
 from agenteval.analysis.sampling import By, Sample, draw, read_sample
 from agenteval.analysis.scores import run_names
 from agenteval.app.options import AgreementKeywords, AgreementOptions, Ratings
@@ -49,17 +47,10 @@ _NO_LABELS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgreementReport(Report):
+class AgreementReport(RaterComparison, Report):
     """Agreement of every judge with every rater, of the raters among each other and of the judges
     as a panel, contradicted success labels, corrected means with calibration, and tests whether a
     judge can replace people. Parts that were not requested are empty."""
-
-    pairs: tuple[JudgeAndRater, ...]
-    raters: tuple[RaterAgreement, ...]
-    panels: tuple[PanelOf, ...]
-    audits: tuple[AuditBy, ...]
-    labelled: tuple[LabelledBy, ...] = ()
-    replacing: tuple[Replacing, ...] = ()
 
     def page(self) -> str:
         """Everything as one self-contained HTML page, with a reliability chart for each judge and
@@ -130,10 +121,10 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
             f"epsilon {settings.epsilon} must be at least 0 and less than 1", "--epsilon"
         )
     drawn = stored.sample if stored else _sample(labels, settings.sample)
-    thresholds = AgreeOptions(few=settings.min_runs, cut=settings.cut, seed=settings.seed)
     judges = (settings.judges,) if isinstance(settings.judges, str) else tuple(settings.judges)
     criteria, notes = known_criteria(settings.criteria, settings.task)
     unfinished: list[str] = []
+    rubrics: dict[str, Criterion] = {}
     scores = settings.scores
     files = [scores] if isinstance(scores, str | Path | ScoreTable) else list(scores)
     if files:
@@ -145,7 +136,9 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
         if stored:
             judges, task = judges or (stored.queue.source_key,), task or stored.queue.task
             notes += [f"labels of the queue {stored.queue.name!r}", *stored.notes]
-        tables, criteria = _from_store(settings.store, judges, task, criteria, notes, unfinished)
+        stored_tables = _from_store(settings.store, judges, task, criteria, notes, unfinished)
+        tables, criteria = stored_tables.tables, stored_tables.criteria
+        rubrics = stored_tables.rubrics
     people: dict[str, ScoreTable] = {}
     if isinstance(labels, ScoreTable):
         people = {"people": labels}
@@ -154,64 +147,32 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
     elif labels is not None:
         path = Path(labels)
         chosen = chosen_raters(path, settings.raters, "--rater")
-        people = {r or path.stem: file_table(path, criteria, rater=r) for r in chosen}
+        people = _labels_of(path, chosen, criteria, rubrics)
     tables, people = _placed(tables, people, labels, settings.runs, notes)
-    pairs = [
-        JudgeAndRater(judge, rater, tuple(agreement_of(table, by_rater, criteria, thresholds)))
-        for judge, table in tables.items()
-        for rater, by_rater in people.items()
-    ]
-    panels = [
-        PanelOf(rater, tuple(panel_of(tables, by_rater, criteria)))
-        for rater, by_rater in people.items()
-        if len(tables) > 1
-    ]
-    audits = []
-    for judge, table in tables.items() if settings.audit else ():
-        suspects = tuple(audit_labels(table))
-        contradicted = {s.run for s in suspects if s.against}
-        audits.append(AuditBy(judge, suspects, tuple(with_and_without(table, contradicted))))
-    raters = independent(people)
-    among = agreement_among(raters, criteria, thresholds) if len(raters) > 1 else []
-    labelled = [
-        LabelledBy(
-            judge,
-            rater,
-            tuple(labelled_means(table, by_rater, criteria, drawn, random=settings.random_labels)),
-            tuple(calibrations(table, by_rater, criteria)),
-        )
-        for judge, table in tables.items()
-        for rater, by_rater in people.items()
-    ]
-    tests = [
-        Replacing(
-            judge, tuple(raters), replacing(table, raters, criteria, epsilon=settings.epsilon)
-        )
-        for judge, table in tables.items()
-        if settings.alt_test
-    ]
-    names = {c.id: c.name for c in criteria}
+    compared = compare_raters(
+        tables,
+        people,
+        criteria,
+        ComparisonOptions(
+            AgreeOptions(few=settings.min_runs, cut=settings.cut, seed=settings.seed),
+            drawn,
+            random=settings.random_labels,
+            audit=settings.audit,
+            epsilon=settings.epsilon if settings.alt_test else None,
+            confusion=settings.confusion,
+        ),
+    )
     report = AgreementReport(
         title=f"{', '.join(tables)} against labels of {', '.join(people)}"
         if people
         else f"label audit by {', '.join(tables)}",
-        tables=(
-            *agreement_tables(pairs, among, panels, audits, names, confusion=settings.confusion),
-            *label_tables(labelled, tests, names),
-            disagreement_table(
-                disagreements({**tables, **people}), names, "repeats, judges and people"
-            ),
-        ),
         notes=tuple(notes),
         unfinished=tuple(unfinished),
-        pairs=tuple(pairs),
-        raters=tuple(among),
-        panels=tuple(panels),
-        audits=tuple(audits),
-        labelled=tuple(labelled),
-        replacing=tuple(tests),
+        **vars(compared),
     )
-    return report.gated(*_gates(pairs, settings.min_runs)) if settings.gate else report
+    if not settings.gate:
+        return report
+    return report.gated(*_gates(compared.pairs, settings.min_runs))
 
 
 def _stored_labels(labels: Ratings | None, given: AgreementOptions) -> LabelledQueue | None:
@@ -385,7 +346,8 @@ def judge_table(
     else:
         unfinished: list[str] = []
         name = task and Path(task).name
-        tables, rated_criteria = _from_store(store, judges, name, rated_criteria, notes, unfinished)
+        stored = _from_store(store, judges, name, rated_criteria, notes, unfinished)
+        tables, rated_criteria = stored.tables, stored.criteria
         notes += unfinished
     ((name, table),) = tables.items()
     rated = table.present("criterion")
@@ -470,6 +432,27 @@ def _judges_in(
     return [rater for rater in chosen if rater not in people]
 
 
+def _labels_of(
+    path: Path,
+    raters: Sequence[str | None],
+    criteria: Sequence[Criterion],
+    rubrics: Mapping[str, Criterion],
+) -> dict[str, ScoreTable]:
+    """Return the labels of each rater of a file; those of items of rubrics are pooled."""
+    known = (*criteria, *item_criteria(rubrics)) if criteria else ()
+    tables = {rater or path.stem: file_table(path, known, rater=rater) for rater in raters}
+    return {name: pooled_labels(table, rubrics) for name, table in tables.items()}
+
+
+@dataclass(frozen=True)
+class _StoredTables:
+    """Ratings by judge, the criteria they are on, and the rubrics of the runs by name."""
+
+    tables: dict[str, ScoreTable]
+    criteria: tuple[Criterion, ...]
+    rubrics: dict[str, Criterion]
+
+
 def _from_store(
     place: str | Path | Store | None,
     judges: Sequence[str],
@@ -477,8 +460,9 @@ def _from_store(
     known: tuple[Criterion, ...],
     notes: list[str],
     unfinished: list[str],
-) -> tuple[dict[str, ScoreTable], tuple[Criterion, ...]]:
-    """Tables of the judges asked for (default: the latest), and the criteria they rated."""
+) -> _StoredTables:
+    """Tables of the judges asked for (default: the latest)."""
+    rubrics: dict[str, Criterion] = {}
     tables: dict[str, ScoreTable] = {}
     criteria = {c.id: c for c in known}
     with opened(place, create=False) as store:
@@ -491,11 +475,12 @@ def _from_store(
                 if shown in tables:
                     raise InputError(f"{name!r} is the same judge twice", "--source")
                 rated = _rated_alike(judge, criteria, notes, fixed=bool(known))
-                for criterion in rated.values():
+                for criterion in pooled(rated.values()):
                     criteria.setdefault(criterion.id, criterion)
+                rubrics.update(judge.rubrics)
                 tables[shown] = judge.table(set(rated), judge.newest_runs)
                 unfinished += [f"{shown}: {line}" for line in judge.unfinished]
-    return tables, known or tuple(criteria.values())
+    return _StoredTables(tables, known or tuple(criteria.values()), rubrics)
 
 
 def _rated_alike(

@@ -78,12 +78,12 @@ def export_labels(
         labelled = labelled_queue(opened_store, name)
         rows: list[dict[str, Any]] = []
         if path.suffix == ".html":
-            write_atomically(path, label_page(opened_store, labelled.queue))
+            write_atomically(path, label_page(opened_store, labelled))
         else:
             rows = label_rows(labelled)
             if not rows:
                 raise InputError(
-                    f"there are no labels yet in {labelled.queue.name!r} yet", "--queue"
+                    f"there are no labels in the queue {labelled.queue.name!r} yet", "--queue"
                 )
     line = _QueueLine(
         queue=labelled.queue.name,

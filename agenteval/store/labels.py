@@ -76,6 +76,12 @@ class Labels:
     def __init__(self, store: Store) -> None:
         self._engine = store.engine
 
+    def check_writable(self) -> None:
+        """Remove expired claims. Raises StoreError if nothing can be written."""
+        expired = schema.claims.c.claimed < time.time() - CLAIMED
+        with self._writing() as connection:
+            connection.execute(delete(schema.claims).where(expired))
+
     # -- labels ------------------------------------------------------------------------------------
 
     def add(self, labels: Sequence[HumanLabel]) -> None:
@@ -147,8 +153,9 @@ class Labels:
     def next_item(self, queue: LabelQueue, rater: str, after: str | None = None) -> str | None:
         """Return the key of the next item that this rater should label, None when none is left.
 
-        The search starts behind `after` and goes round. Skipped items come last. Where `per_item`
-        raters label an item, it is claimed for 15 minutes, so that no one else is shown it in vain.
+        The search starts behind `after` and goes round. Skipped items come last, items that are no
+        longer in the store are left out. Where `per_item` raters label an item, it is claimed for
+        15 minutes, so that no one else is shown it in vain.
         """
         c, q = schema.claims.c, schema.queues.c
         rater = encodable(rater)
@@ -156,11 +163,15 @@ class Labels:
             # of two servers on one database the second waits here
             connection.execute(select(q.name).where(q.name == queue.name).with_for_update())
             done = self._done(connection, queue)
+            stored = select(schema.items.c.item_key)
+            among = dialect_of(self._engine).among(schema.items.c.item_key, queue.items)
+            present = set(connection.execute(stored.where(among)).scalars())
             claims: dict[str, set[str]] = defaultdict(set)
             fresh = and_(c.queue == queue.name, c.claimed > time.time() - CLAIMED)
             for item, other in connection.execute(select(c.item_key, c.rater).where(fresh)):
                 claims[item].add(other)
-            item_key = next(_open_items(queue, rater, done, claims, after), None)
+            waiting = _open_items(queue, rater, done, claims, after)
+            item_key = next((item for item in waiting if item in present), None)
             if item_key is not None and queue.per_item is not None:
                 mine = and_(c.queue == queue.name, c.rater == rater)
                 connection.execute(delete(schema.claims).where(mine))

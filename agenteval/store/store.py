@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from sqlalchemy import Executable, Select, func, inspect, literal, literal_colum
 from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval.errors import NoStoreYet, StoreError
-from agenteval.records import CallRecord, Criterion, Result, Run, Source, Usage, View
+from agenteval.records import RUBRIC, CallRecord, Criterion, Result, Run, Source, Usage, View
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.records.trial import Trial
 from agenteval.records.verification import VerifiedSet
@@ -347,14 +347,19 @@ class Store:
             for row in connection.execute(_of_source(query, source_key, variant)):
                 yield rows.to_result(row)
 
-    def cells(self, source_key: str, *, variant: str | None = None) -> Iterator[tuple[Any, ...]]:
-        """Yield plain columns of every result of a source: item key, variant, criterion key,
-        repeat, status, label, value, detail (JSON text), ordered by the first four. Use it for
-        large tables; `rows.cell_detail` validates and reads the detail."""
+    def cells(
+        self, source_key: str, *, variant: str | None = None, items: Collection[str] | None = None
+    ) -> Iterator[tuple[Any, ...]]:
+        """Yield plain columns of every result of a source (of one variant, on these items): item
+        key, variant, criterion key, repeat, status, label, value, detail (JSON text), ordered by
+        the first four. Use it for large tables; `rows.cell_detail` validates and reads the detail.
+        """
         c = schema.results.c
         query = select(
             c.item_key, c.variant, c.criterion_key, c.repeat, c.status, c.label, c.value, c.detail
         )
+        if items is not None:
+            query = query.where(dialect_of(self.engine).among(c.item_key, items))
         with reading(self.engine) as connection:
             large = connection.execution_options(yield_per=10_000)
             for row in large.execute(_of_source(query, source_key, variant)):
@@ -401,11 +406,31 @@ class Store:
         content hash. Old and new versions are never mixed."""
         criteria = self.criteria_of(source_key)
         newest = {criterion.id: key for key, criterion in criteria.items()}
-        return {key: c for key, c in criteria.items() if newest[c.id] == key}
+        rubrics = set(self.rubrics_of(source_key, criteria).values())
+        return {k: c for k, c in criteria.items() if newest[c.id] == k or k in rubrics}
 
-    def items(self, kinds: Sequence[str] = ("run", "case")) -> dict[str, dict[str, Any]]:
-        """Return the items that results are about, like `runs`. For a case, run_id is its id, task
-        is "" and system is None, because the source did the work."""
+    def rubrics_of(
+        self, source_key: str, criteria: Mapping[str, Criterion] | None = None
+    ) -> dict[str, str]:
+        """Return, by item key, the content hash of the rubric used last of those by which a source
+        judged it; `criteria` are those of the source."""
+        criteria = self.criteria_of(source_key) if criteria is None else criteria
+        rank = {key: n for n, (key, c) in enumerate(criteria.items()) if c.id == RUBRIC}
+        if not rank:
+            return {}
+        c = schema.results.c
+        newest: dict[str, str] = {}
+        query = select(c.item_key, c.criterion_key).where(c.source_key == source_key).distinct()
+        for item, key in self._all(query):
+            if key in rank and rank[key] >= rank.get(newest.get(item, ""), -1):
+                newest[item] = key
+        return newest
+
+    def items(
+        self, kinds: Sequence[str] = ("run", "case"), *, keys: Collection[str] | None = None
+    ) -> dict[str, dict[str, Any]]:
+        """Return the items that results are about (or those with these keys), like `runs`. For a
+        case, run_id is its id, task is "" and system is None, because the source did the work."""
         c = schema.items.c
         query = (
             select(
@@ -414,6 +439,8 @@ class Store:
             .where(c.kind.in_(kinds))
             .order_by(c.used, literal_column("items.rowid"))
         )
+        if keys is not None:
+            query = query.where(dialect_of(self.engine).among(c.item_key, keys))
         return {row.item_key: dict(row._mapping) for row in self._all(query)}
 
     def judged(self, source_key: str, *, variant: str | None = None) -> set[str]:

@@ -58,8 +58,8 @@ def _failed(request: Request, error: Exception) -> Response:
     )
     if isinstance(error, InputError) and request.method == "POST":
         status = 422
-    line = str(error)
-    page = Page("viewer", "Cannot be shown", "", [PageSection("why", "", [Answer("", line)])])
+    title = "Cannot be shown" if request.method == "GET" else "Not done"
+    page = Page("viewer", title, "", [PageSection("why", "", [Answer("", str(error))])])
     return respond(request, "view.html", status, page=page)
 
 

@@ -287,10 +287,13 @@ def _gate(
         two_places=False,
         place_names=(store.shown, store.shown),
     )
-    pair = compared_stores(query, [store, store])
-    comparison = compare_tables(
-        pair.first, pair.second, pair_by=pair.pair_by, options=CompareOptions()
-    )
+    try:
+        pair = compared_stores(query, [store, store])
+        comparison = compare_tables(
+            pair.first, pair.second, pair_by=pair.pair_by, options=CompareOptions()
+        )
+    except InputError as error:  # for example runs of several tasks
+        return [Text(["Not tested: ", str(error), ". Run ", Fragment(command, "code")])]
     gates = gate_lines(regression_gates(comparison, "surely-worse"))
     verdicts = comparison_tables(pair, comparison)[0]
     return [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -16,6 +17,8 @@ from agenteval.readers.problems import first_problem
 from agenteval.records import CriteriaSet, Criterion
 from agenteval.reporting.page import Fragment, Words
 from agenteval.reporting.text import edits
+from agenteval.store import Store
+from agenteval.store.browse import calls_of, criteria_by_key
 from agenteval.store.judged import judged_cells
 from agenteval.text import plural
 from agenteval.utility.criteria_file import load_criteria, save_criteria
@@ -51,10 +54,11 @@ class CriterionCard:
 def criteria_page(viewer: Viewer, request: Request) -> Response:
     """The criteria of the file, or else those that the latest judge was asked on."""
     key, source = resolve_source(viewer.store, request.query_params.get("source"))
-    cells = judged_cells(viewer.store, key)
+    cells = _cells(viewer.store, key)
     path = viewer.criteria_file
     from_file = load_criteria(path).criteria.criteria if path else ()
-    criteria = from_file or tuple(viewer.store.newest_criteria(key).values())
+    newest = {c.id: c for c in criteria_by_key(viewer.store, cells).values()}
+    criteria = from_file or tuple(newest.values())
     cards = [_card(criterion, cells.get(criterion.sha256, 0)) for criterion in criteria]
     return respond(
         request,
@@ -84,7 +88,7 @@ def preview(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Respon
         save_criteria(path, CriteriaSet(task=loaded.task, criteria=criteria))
         return RedirectResponse(f"/criteria#{after.id}", 303)
     key, source = resolve_source(viewer.store, None)
-    cells = judged_cells(viewer.store, key).get(before.sha256, 0)
+    cells = _cells(viewer.store, key).get(before.sha256, 0)
     same = after.sha256 == before.sha256
     return respond(
         request,
@@ -102,6 +106,16 @@ def preview(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Respon
         else f"This changes what the judge reads: {plural(cells, 'result')} of {source.model} "
         f"{'is' if cells == 1 else 'are'} judged again.",
     )
+
+
+def _cells(store: Store, source_key: str) -> dict[str, int]:
+    return _counted(store, source_key, calls_of(store, source_key))
+
+
+@lru_cache(maxsize=8)
+def _counted(store: Store, source_key: str, calls: int) -> dict[str, int]:
+    """Count the results of a judge by criterion, again when there are more `calls`."""
+    return judged_cells(store, source_key)
 
 
 def _file(viewer: Viewer) -> Path:

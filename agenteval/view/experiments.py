@@ -91,7 +91,7 @@ def experiments_page(viewer: Viewer, request: Request) -> Response:
         "Nothing is stored yet. Score some runs with `agenteval quantify`, or try `demo`."
     )
     blocks = [Listing(table, links, titled=False)] if rows else [nothing]
-    as_of = time.strftime("%Y-%m-%d %H:%M", time.localtime())
+    as_of = minute(time.time())
     lead = f"{plural(len(rows), 'experiment')}, as of {as_of}. Choose one to see its runs."
     page = Page("view", "Experiments", lead, [PageSection("experiments", "", blocks)])
     return respond(request, "experiments.html", page=page, running=running(store))
@@ -150,7 +150,7 @@ def _row(store: Store, name: str, experiment: BegunExperiment, rate: _PassRate) 
     return _ExperimentRow(
         name=name,
         task=rate.task,
-        begun=_day(experiment.begun),
+        begun=minute(experiment.begun),
         runs=len(experiment.rows),
         planned=experiment.planned,
         state="not finished" if experiment.finished is None else "finished",
@@ -189,7 +189,8 @@ def _verdict(store: Store, key: str) -> tuple[str | None, str | None]:
     return judge.verdict, _GATES[judge.exit_code()]
 
 
-def _day(seconds: float) -> str:
+def minute(seconds: float) -> str:
+    """Return a time (seconds since 1970) as local date and minute."""
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
 
 

@@ -24,6 +24,7 @@ from agenteval.view.server import Viewer, page_path, page_url, respond
 
 PER_PAGE = 50
 MOST_CRITERIA = 40  # columns
+_PATIENCE = 30.0  # seconds for which a form waits for a judge to be read
 _SUCCESS = {"yes": True, "no": False, "unknown": None}
 _SORTS = {
     "id": "id",
@@ -125,15 +126,23 @@ def grid_page(viewer: Viewer, request: Request) -> Response:
     )
 
 
+def ready_index(viewer: Viewer, source_key: str) -> JudgeIndex:
+    """Return the index of a judge. Raises InputError while it is being read."""
+    index = viewer.indexes.get(source_key, patience=_PATIENCE)
+    if index is None:
+        raise InputError("the judge is still being read; try again", "judge")
+    return index
+
+
 def filtered_runs(viewer: Viewer, query: QueryParams) -> tuple[str, list[str]]:
     """Return the judge of a filter (source key) and the runs that fit, in the order of the grid.
 
     Raises InputError as the grid, and while the judge is still being read.
     """
     judge = judge_of(viewer.store, query.get("judge"))
-    index = judge and viewer.indexes.get(judge[0])
-    if judge is None or index is None:
-        raise InputError("the judge is still being read; try again", "judge")
+    if judge is None:
+        raise InputError("no judge of this store has results yet", "judge")
+    index = ready_index(viewer, judge[0])
     chosen = np.flatnonzero(_filter(viewer.store, index, query))
     falling = query.get("order") == "desc"
     ordered = _order(index, chosen, query.get("sort") or "id", falling=falling)

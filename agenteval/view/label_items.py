@@ -5,41 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agenteval.analysis.scores import run_names
 from agenteval.errors import InputError
 from agenteval.readers.view import ViewTurn, split_trajectory
-from agenteval.records import Finding, Findings
+from agenteval.records import Criterion, Finding, Findings
 from agenteval.store import Store
+from agenteval.store.browse import criteria_by_key
 from agenteval.store.labels import HumanLabel, LabelQueue, Labels
 from agenteval.traces.evaluator import load_outlines
 
 
 @dataclass(frozen=True)
 class LabelItem:
-    """A run as raters see it: neither its system nor any score is shown.
-
-    `run`, `case` and `system` are for the exported labels; `weight` is that of the draw.
-    """
+    """A run as raters see it: neither its system nor any score is shown."""
 
     key: str
-    run: str
-    case: str
-    system: str
     problem: str
     turns: tuple[ViewTurn, ...]
-    weight: float | None
-
-
-@dataclass(frozen=True)
-class LabelCriterion:
-    """A criterion as raters see it, with levels from worst to best."""
-
-    key: str
-    id: str
-    name: str
-    description: str
-    levels: tuple[str, ...]
-    allow_na: bool
 
 
 def label_items(store: Store, queue: LabelQueue, keys: Sequence[str]) -> list[LabelItem]:
@@ -47,43 +28,26 @@ def label_items(store: Store, queue: LabelQueue, keys: Sequence[str]) -> list[La
 
     Raises InputError for one that is no longer in the store.
     """
-    items = store.items()
+    items = store.items(keys=keys)
     if missing := [key for key in keys if key not in items]:
         raise InputError(f"a run of this queue is not in the store: {missing[0][:12]}", queue.name)
-    names = run_names(items, queue.items)
-    weights = dict(zip(queue.items, queue.weights or (), strict=False))
     return [
         LabelItem(
-            key=key,
-            run=names[key],
-            case=str(items[key]["case_key"] or names[key]),
-            system=str(items[key]["system"] or ""),
-            problem=str(body.get("problem", "")),
-            turns=tuple(split_trajectory(str(body.get("trajectory", "")))),
-            weight=weights.get(key),
+            key,
+            str(body.get("problem", "")),
+            tuple(split_trajectory(str(body.get("trajectory", "")))),
         )
         for key, body in store.bodies(keys)
     ]
 
 
-def label_criteria(store: Store, queue: LabelQueue) -> list[LabelCriterion]:
-    """Return the criteria of a queue that people can label: those with levels.
+def label_criteria(store: Store, queue: LabelQueue) -> dict[str, Criterion]:
+    """Return the criteria of a queue that people can label, by content hash: those with levels.
 
     Raises InputError when there is none.
     """
-    criteria_by_key = store.criteria_of(queue.source_key)
-    criteria = [
-        LabelCriterion(
-            key=key,
-            id=criteria_by_key[key].id,
-            name=criteria_by_key[key].name,
-            description=criteria_by_key[key].description,
-            levels=criteria_by_key[key].accepted_values,
-            allow_na=criteria_by_key[key].allow_na,
-        )
-        for key in queue.criteria
-        if key in criteria_by_key and criteria_by_key[key].accepted_values
-    ]
+    by_key = criteria_by_key(store, queue.criteria)
+    criteria = {k: by_key[k] for k in queue.criteria if k in by_key and by_key[k].accepted_values}
     if not criteria:
         raise InputError("no criterion of this queue has levels to choose from", queue.name)
     return criteria

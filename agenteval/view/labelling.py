@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from agenteval.analysis.agreement import AgreeOptions
-from agenteval.analysis.agreement import agree as agreement_of
-from agenteval.analysis.agreement_tables import JudgeAndRater, agreement_tables
-from agenteval.analysis.disagreement import disagreement_table, disagreements
-from agenteval.analysis.human_labels import ADJUDICATED, independent, labelled_queue
-from agenteval.analysis.label_tables import LabelledBy, label_tables
-from agenteval.analysis.labelled_means import calibrations, labelled_means
-from agenteval.analysis.panel import agreement_among
+from agenteval.analysis.human_labels import ADJUDICATED, labelled_queue
+from agenteval.analysis.rater_comparison import ComparisonOptions, compare_raters
 from agenteval.analysis.scores import run_names
 from agenteval.errors import InputError
-from agenteval.records import Failure
+from agenteval.records import Criterion, Failure
 from agenteval.records.table import Table
 from agenteval.stats.scores import ORIGINAL
 from agenteval.store import Store
+from agenteval.store.browse import calls_of
 from agenteval.store.labels import HumanLabel, LabelQueue, Labels
-from agenteval.view.label_items import LabelCriterion, LabelItem, label_criteria, label_items
+from agenteval.view.label_items import LabelItem, label_criteria, label_items
 
 _ACTIONS = {"skip": "skipped", "decline": "declined"}
 _MOST_EVIDENCE = 10_000  # characters
+MANY_CALLS = 5_000  # of a judge, above which a page does not read all its results
 
 
 @dataclass(frozen=True)
@@ -34,7 +31,7 @@ class LabelScreen:
     `done` of `total` items are finished."""
 
     item: LabelItem
-    criteria: Sequence[LabelCriterion]
+    criteria: Mapping[str, Criterion]  # by content hash
     given: Mapping[str, str]
     done: int
     total: int
@@ -77,26 +74,25 @@ def save_form(
     if key not in queue.items:
         raise InputError("is not in this queue", key[:12])
     action = form.get("action", "save")
-    criteria = store.criteria_of(queue.source_key)
     seconds = _seconds(form.get("seconds", ""))
     labels = []
-    for shown in label_criteria(store, queue):
-        evidence = form.get(f"evidence.{shown.key}", "")[:_MOST_EVIDENCE]
+    for criterion_key, shown in label_criteria(store, queue).items():
+        evidence = form.get(f"evidence.{criterion_key}", "")[:_MOST_EVIDENCE]
         make = partial(
-            HumanLabel, rater=rater, item_key=key, criterion_key=shown.key, seconds=seconds
+            HumanLabel, rater=rater, item_key=key, criterion_key=criterion_key, seconds=seconds
         )
         if action in _ACTIONS:
             labels.append(make(status=_ACTIONS[action]))
             continue
-        level = form.get(f"level.{shown.key}")
+        level = form.get(f"level.{criterion_key}")
         if level == "" and shown.allow_na:
             labels.append(make(status="not_applicable", evidence=evidence))
-        elif level is None or level not in shown.levels:
+        elif level is None or level not in shown.accepted_values:
             problem = "choose a level" if not level else f"there is no level {level!r}"
-            raise InputError(f"{problem}; the levels are: {', '.join(shown.levels)}", shown.name)
+            levels = ", ".join(shown.accepted_values)
+            raise InputError(f"{problem}; the levels are: {levels}", shown.name)
         else:
-            value = criteria[shown.key].value_of(level)
-            labels.append(make(label=level, value=value, evidence=evidence))
+            labels.append(make(label=level, value=shown.value_of(level), evidence=evidence))
     Labels(store).add(labels)
 
 
@@ -121,7 +117,7 @@ def revealed(store: Store, queue: LabelQueue, rater: str, key: str) -> list[Reve
     for result in store.results(queue.source_key, variant=ORIGINAL, item=key):
         word = result.status if isinstance(result, Failure) else (result.label or result.status)
         levels.setdefault(result.key.criterion, Counter())[word] += 1
-    names = {c.key: c.name for c in label_criteria(store, queue)}
+    names = {key: c.name for key, c in label_criteria(store, queue).items()}
     rows = []
     for label in Labels(store).newest(rater=rater, items=[key]):
         if label.status not in ("scored", "not_applicable") or label.criterion_key not in names:
@@ -149,13 +145,13 @@ class RaterDifference:
 
 def differences(store: Store, queue: LabelQueue) -> list[RaterDifference]:
     """Return where the raters of a queue differ without an adjudication, in its order."""
-    names = {c.key: c.name for c in label_criteria(store, queue)}
+    names = {key: c.name for key, c in label_criteria(store, queue).items()}
     given: dict[tuple[str, str], dict[str, str]] = {}
     for label in Labels(store).newest(items=queue.items):
         if label.criterion_key in names and label.status in ("scored", "not_applicable"):
             place = label.item_key, label.criterion_key
             given.setdefault(place, {})[label.rater] = label.label or "not applicable"
-    runs = run_names(store.items(), queue.items)
+    runs = run_names(store.items(keys=queue.items), queue.items)
     return [
         RaterDifference(item, runs.get(item, item[:12]), names[criterion], levels)
         for item in queue.items
@@ -165,41 +161,38 @@ def differences(store: Store, queue: LabelQueue) -> list[RaterDifference]:
     ]
 
 
-def label_results(store: Store, name: str) -> tuple[list[Table], list[str]]:
+def is_large(store: Store, source_key: str) -> bool:
+    """Return whether reading all results of a judge takes longer than a page should."""
+    return calls_of(store, source_key) > MANY_CALLS
+
+
+def label_results(store: Store, queue: LabelQueue) -> tuple[list[Table], list[str]]:
     """Return the tables of a queue's labels (agreement with the judge and among raters, corrected
     means, where repeats, judge and people differ most) and what could not be used.
 
-    Without labels there are no tables.
+    Without labels there are no tables, and no corrected means for a judge with many calls.
     """
-    labelled = labelled_queue(store, name)
-    judge, people, criteria = labelled.ratings, labelled.people, labelled.criteria
-    model = labelled.judge.source.model
-    if not people:
-        return [], list(labelled.notes)
-    names = {c.id: c.name for c in criteria}
-    pairs = [
-        JudgeAndRater(model, rater, tuple(agreement_of(judge, table, criteria, AgreeOptions())))
-        for rater, table in people.items()
-    ]
-    raters = independent(people)
-    among = agreement_among(raters, criteria) if len(raters) > 1 else []
-    by_rater = [
-        LabelledBy(
-            model,
-            rater,
-            tuple(labelled_means(judge, table, criteria, labelled.sample)),
-            tuple(calibrations(judge, table, criteria)),
+    large = is_large(store, queue.source_key)
+    labelled = labelled_queue(store, queue.name, queued_only=large)
+    notes = list(labelled.notes)
+    if large:
+        notes.append(
+            f"The judge has more than {MANY_CALLS:,} calls: `{agree_command(queue)}` corrects means"
         )
-        for rater, table in people.items()
-    ]
-    tables = [
-        *agreement_tables(pairs, among, [], [], names, confusion=False),
-        *label_tables(by_rater, [], names),
-        disagreement_table(
-            disagreements({model: judge, **people}), names, "repeats, judge and people"
-        ),
-    ]
-    return tables, list(labelled.notes)
+    if not labelled.people:
+        return [], notes
+    compared = compare_raters(
+        {labelled.model: labelled.ratings},
+        labelled.people,
+        labelled.criteria,
+        ComparisonOptions(sample=labelled.sample, means=not large),
+    )
+    return list(compared.tables), notes
+
+
+def agree_command(queue: LabelQueue) -> str:
+    """Return the command that prints the results of a queue."""
+    return f"agenteval agree --queue {shlex.quote(queue.name)}"
 
 
 def _seconds(text: str) -> float | None:

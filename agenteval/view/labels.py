@@ -2,33 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import cast, get_args
-from urllib.parse import urlencode
 
+import numpy as np
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from agenteval.analysis.human_labels import ADJUDICATED, QueuePlan, chosen_queue, drawn_queue
-from agenteval.analysis.rating_sources import StoredJudge
-from agenteval.analysis.sampling import By
+from agenteval.analysis.human_labels import (
+    ADJUDICATED,
+    QueuePlan,
+    chosen_queue,
+    drawn_queue,
+    sampled_queue,
+)
+from agenteval.analysis.rating_sources import StoredJudge, resolve_source
+from agenteval.analysis.sampling import By, Sample, draw_among
+from agenteval.analysis.scores import run_names
 from agenteval.errors import InputError
 from agenteval.records.table import column, table_of
 from agenteval.reporting.page import Listing, Page, PageSection, Text
 from agenteval.store.labels import LabelQueue, Labels
-from agenteval.view.grid import filtered_runs
+from agenteval.view.experiments import judge_choices
+from agenteval.view.grid import across, filtered_runs, ready_index
+from agenteval.view.judge_index import JudgeIndex
 from agenteval.view.labelling import (
+    agree_command,
     differences,
+    is_large,
     label_results,
     revealed,
     save_form,
     screen,
     undo,
 )
-from agenteval.view.server import FormFunction, PageFunction, Viewer, respond
+from agenteval.view.server import FormFunction, PageFunction, Viewer, page_path, respond
 
 _LONGEST_NAME = 200
 _MOST_CHOSEN = 1000  # runs of a queue that a person chose
@@ -37,7 +49,7 @@ _MOST_CHOSEN = 1000  # runs of a queue that a person chose
 @dataclass(frozen=True)
 class _QueueCard:
     queue: LabelQueue
-    done: Mapping[str, int]
+    raters: Sequence[str]  # what each has done, in words
     seconds: float | None  # median time for an item, of all raters
     results: str
 
@@ -55,22 +67,25 @@ def queues_page(viewer: Viewer, request: Request) -> Response:
     cards = []
     for queue in reversed(labels.queues().values()):
         states = labels.progress(queue)
-        raters = dict.fromkeys(name for by_rater in states.values() for name in by_rater)
-        done = {r: sum(s.get(r) == "done" for s in states.values()) for r in sorted(raters)}
-        taken = {
-            (x.rater, x.item_key): x.seconds
-            for x in labels.newest(items=queue.items)
-            if x.seconds is not None
-        }
+        newest = labels.newest(items=queue.items)
+        aside = Counter(
+            (rater, status)
+            for rater, _, status in {(x.rater, x.item_key, x.status) for x in newest}
+        )
+        raters = [
+            f"{rater}: {sum(s.get(rater) == 'done' for s in states.values())} of {len(queue.items)}"
+            + "".join(f", {n} {s}" for s in ("declined", "skipped") if (n := aside[rater, s]))
+            for rater in sorted({name for by_rater in states.values() for name in by_rater})
+        ]
+        taken = {(x.rater, x.item_key): x.seconds for x in newest if x.seconds is not None}
         seconds = median(taken.values()) if taken else None
-        results = _path("/label/results", queue=queue.name)
-        cards.append(_QueueCard(queue, done, seconds, results))
-    judges = [(key, f"{source.model} {key[:8]}") for key, source in viewer.store.sources()]
+        results = page_path("/label/results", queue=queue.name)
+        cards.append(_QueueCard(queue, raters, seconds, results))
     return respond(
         request,
         "queues.html",
         queues=cards,
-        judges=list(reversed(judges)),
+        judges=judge_choices(viewer.store),
         proposal=f"queue {len(cards) + 1}",
     )
 
@@ -85,7 +100,7 @@ def item_page(viewer: Viewer, request: Request) -> Page | Response:
     if key is None:
         key = Labels(viewer.store).next_item(queue, rater, after)
     if key is None:
-        where = _path("/label/results", queue=queue.name, rater=rater)
+        where = page_path("/label/results", queue=queue.name, rater=rater)
         return RedirectResponse(where, 303)
     before = revealed(viewer.store, queue, rater, after) if after else []
     others = (
@@ -102,14 +117,14 @@ def item_page(viewer: Viewer, request: Request) -> Page | Response:
         before=before,
         others=others,
         problem="",
-        results=_path("/label/results", queue=queue.name, rater=rater),
+        results=page_path("/label/results", queue=queue.name, rater=rater),
     )
 
 
 def results_page(viewer: Viewer, request: Request) -> Page:
     """Return the page with the results of a queue's labels."""
     queue = _queue(viewer, request.query_params)
-    tables, notes = label_results(viewer.store, queue.name)
+    tables, notes = label_results(viewer.store, queue)
     first = [table for table in tables if not table.detail]
     details = [table for table in tables if table.detail and (table.rows or table.notes)]
     differing = differences(viewer.store, queue)
@@ -120,7 +135,7 @@ def results_page(viewer: Viewer, request: Request) -> Page:
         for d in differing
     ]
     links = {
-        d.run: _path("/label/item", queue=queue.name, rater=ADJUDICATED, item=d.item_key)
+        d.run: page_path("/label/item", queue=queue.name, rater=ADJUDICATED, item=d.item_key)
         for d in differing
     }
     table = table_of(_DifferenceRow, "differences", "Differences", rows)
@@ -140,7 +155,7 @@ def results_page(viewer: Viewer, request: Request) -> Page:
             ),
             PageSection("details", "Details", details),
         ],
-        facts=[("The same in the terminal", f"agenteval agree --queue {queue.name!r}")],
+        facts=[("The same in the terminal", agree_command(queue))],
     )
 
 
@@ -162,9 +177,9 @@ def save(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
             before=[],
             others=[],
             problem=str(error),
-            results=_path("/label/results", queue=queue.name, rater=rater),
+            results=page_path("/label/results", queue=queue.name, rater=rater),
         )
-    where = _path("/label/item", queue=queue.name, rater=rater, after=key)
+    where = page_path("/label/item", queue=queue.name, rater=rater, after=key)
     return RedirectResponse(where, 303)
 
 
@@ -173,7 +188,7 @@ def take_back(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Resp
     queue, rater = _queue(viewer, form), rater_in(form)
     key = undo(viewer.store, queue, rater)
     item = {} if key is None else {"item": key}
-    return RedirectResponse(_path("/label/item", queue=queue.name, rater=rater, **item), 303)
+    return RedirectResponse(page_path("/label/item", queue=queue.name, rater=rater, **item), 303)
 
 
 def make_queue(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
@@ -183,10 +198,46 @@ def make_queue(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Res
         raise InputError(f"{by!r} is none of: {', '.join(get_args(By))}", "by")
     n, seed = _number(form, "n", 1), _number(form, "seed", 0)
     per_item = _number(form, "per_item", 1) if form.get("per_item") else None
-    judge = StoredJudge.find(viewer.store, form.get("judge") or None, form.get("task") or None)
-    queue = drawn_queue(judge, QueuePlan(name, (), per_item), n, by=cast("By", by), seed=seed)
+    plan, task = QueuePlan(name, (), per_item), form.get("task", "").strip() or None
+    key, _ = resolve_source(viewer.store, form.get("judge") or None)
+    if is_large(viewer.store, key):
+        index = ready_index(viewer, key)
+        sample, keys = _drawn_by_index(index, task, n, cast("By", by), seed)
+        among = [keys[run] for run in sample.weights]
+        judge = StoredJudge.find(viewer.store, key, task, among=among)
+        queue = sampled_queue(judge, plan, sample, keys)
+    else:
+        judge = StoredJudge.find(viewer.store, key, task)
+        queue = drawn_queue(judge, plan, n, by=cast("By", by), seed=seed)
     Labels(viewer.store).add_queue(queue)
     return RedirectResponse("/label", 303)
+
+
+def _drawn_by_index(
+    index: JudgeIndex, task: str | None, n: int, by: By, seed: int
+) -> tuple[Sample, dict[str, str]]:
+    """Draw as `drawn_queue` from the figures of a large judge; return the draw, and the keys of all
+    runs by name. Raises InputError."""
+    tasks = sorted({run.task for run in index.runs})
+    if task is None and len(tasks) > 1:
+        raise InputError(f"choose one of the tasks: {', '.join(tasks)}", "task")
+    rows = [i for i, run in enumerate(index.runs) if task in (None, run.task)]
+    runs = [index.runs[i] for i in rows]
+    items = {run.key: {"task": run.task, "system": run.system, "run_id": run.id} for run in runs}
+    names = run_names(items, items)
+    once = np.isnan(index.spreads) & ~np.isnan(index.means)  # no repeat differs from another
+    means, spreads = (
+        {
+            names[index.runs[i].key]: float(figures[i])
+            for figures in (across(values, mean=True),)
+            for i in rows
+            if not np.isnan(figures[i])
+        }
+        for values in (index.means, np.where(once, 0, index.spreads))
+    )
+    several = not np.isnan(index.spreads).all()
+    sample = draw_among(means, spreads if several else None, n, by=by, seed=seed)
+    return sample, {name: key for key, name in names.items()}
 
 
 def choose_queue(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
@@ -194,10 +245,7 @@ def choose_queue(viewer: Viewer, request: Request, form: Mapping[str, str]) -> R
     name = _queue_name(form)
     n = min(_number(form, "n", 1), _MOST_CHOSEN)
     key, items = filtered_runs(viewer, QueryParams(form.get("filter", "")))
-    task = {str(viewer.store.items()[item]["task"]) for item in items[:n]}
-    if len(task) > 1:
-        raise InputError(f"the runs are of several tasks: {', '.join(sorted(task))}", "filter")
-    judge = StoredJudge.find(viewer.store, key, next(iter(task), None))
+    judge = StoredJudge.find(viewer.store, key, None, among=items[:n])
     Labels(viewer.store).add_queue(chosen_queue(judge, QueuePlan(name), items[:n]))
     return RedirectResponse("/label", 303)
 
@@ -233,10 +281,6 @@ def rater_in(values: Mapping[str, str]) -> str:
     if not name:
         raise InputError("enter your name, so that your labels are known as yours", "rater")
     return name
-
-
-def _path(path: str, **query: str) -> str:
-    return f"{path}?{urlencode(query)}"
 
 
 PAGES: dict[str, PageFunction] = {

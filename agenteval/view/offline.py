@@ -8,34 +8,38 @@ from functools import partial
 from importlib.resources import files
 from typing import Any
 
-from agenteval.analysis.human_labels import LabelledQueue, sample_of
+from agenteval.analysis.human_labels import LabelledQueue
+from agenteval.errors import InputError
 from agenteval.reporting.page import asset, environment, markup, policy
 from agenteval.stats.scores import CodedColumn, ScoreTable
 from agenteval.store import Store
-from agenteval.store.labels import LabelQueue
 from agenteval.view.label_items import label_criteria, label_items
 
 
-def label_page(store: Store, queue: LabelQueue) -> str:
+def label_page(store: Store, labelled: LabelledQueue) -> str:
     """Return one HTML page with all runs of a queue and a form for each.
 
     It loads nothing and sends nothing: the rater downloads a file of ratings, which
     `agenteval agree --labels` reads. Raises InputError for a queue without levels to choose from.
     """
+    queue, sample = labelled.queue, labelled.sample
     items = label_items(store, queue, queue.items)
     criteria = label_criteria(store, queue)
-    sample = sample_of(queue, {item.key: item.run for item in items})
+    entries = {entry.run: entry for entry in labelled.ratings.entries()}
+    if unrated := [item.key for item in items if labelled.names.get(item.key) not in entries]:
+        raise InputError(f"the judge has no results on a run: {unrated[0][:12]}", queue.name)
+    runs = {item.key: labelled.names[item.key] for item in items}
     about = {
         "sample": sample and sample.name,
-        "criteria": [{"key": c.key, "id": c.id} for c in criteria],
+        "criteria": [{"key": key, "id": c.id} for key, c in criteria.items()],
         "items": {
-            item.key: {
-                "run": item.run,
-                "case": item.case,
-                "system": item.system,
-                "weight": None if item.weight is None else round(item.weight, 6),
+            key: {
+                "run": run,
+                "case": entries[run].case,
+                "system": entries[run].system or "",
+                "weight": sample and round(sample.weights[run], 6),
             }
-            for item in items
+            for key, run in runs.items()
         },
     }
     folder = files("agenteval.view")

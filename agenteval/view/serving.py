@@ -9,8 +9,9 @@ from pathlib import Path
 
 from agenteval.cli.console import note
 from agenteval.cli.running import Watch
-from agenteval.errors import InputError
+from agenteval.errors import InputError, StoreError
 from agenteval.store import Store
+from agenteval.store.labels import Labels
 from agenteval.store.store import default_path
 from agenteval.traces.input import read_each
 from agenteval.traces.outline import trace_key
@@ -42,7 +43,8 @@ def serve(store: str | Path | None, settings: ViewerSettings) -> None:
     """Show a store (default: `AGENTEVAL_STORE` or agenteval.db) in the browser until Ctrl-C.
 
     Raises InputError when the packages of the extra `view` are missing, the port is taken, the
-    criteria cannot be read, or a rater is named without labelling; StoreError as `Store`.
+    criteria cannot be read, a rater is named without labelling, or labels cannot be saved;
+    StoreError as `Store`.
     """
     labelling, rater, remote = settings.labelling, settings.rater, settings.remote
     if rater is not None and not labelling:
@@ -67,6 +69,11 @@ def serve(store: str | Path | None, settings: ViewerSettings) -> None:
         Store(store or default_path(), create=False) as opened,
         _listening(host, settings.port) as sock,
     ):
+        if labelling:
+            try:
+                Labels(opened).check_writable()
+            except StoreError as error:
+                raise InputError(f"labels cannot be saved: {error}", "--label") from error
         number = sock.getsockname()[1]
         access = Access(number, None if remote else _LOOPBACK, reusable=remote)
         app = make_app(Viewer(opened, access, labelling, rater, settings.criteria, traces))

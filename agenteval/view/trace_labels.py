@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import urlencode
 
 from pydantic import ValidationError
 from starlette.requests import Request
@@ -21,7 +20,7 @@ from agenteval.traces.outline import Outline, OutlineSpan, outline
 from agenteval.traces.taxonomy import built_in
 from agenteval.view.label_items import trace_findings
 from agenteval.view.labels import rater_in
-from agenteval.view.server import FormFunction, PageFunction, Viewer, respond
+from agenteval.view.server import FormFunction, PageFunction, Viewer, page_path, respond
 
 _MOST_TEXT = 20_000  # characters of an input or output
 _LONGEST = 10_000  # characters of a field of the form
@@ -85,7 +84,7 @@ def _page(
         impacts=list(IMPACTS),
         form=values if problem else {},
         problem=problem,
-        following=f"/label/trace?{urlencode({'trace': following, 'rater': rater})}",
+        following=page_path("/label/trace", trace=following, rater=rater),
     )
 
 
@@ -101,7 +100,7 @@ def add_finding(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Re
         _save(viewer.store, key, rater, [*_mine(viewer.store, key, rater), finding])
     else:
         _save(viewer.store, key, rater, _mine(viewer.store, key, rater))
-    return RedirectResponse(f"/label/trace?{urlencode({'trace': key, 'rater': rater})}", 303)
+    return RedirectResponse(page_path("/label/trace", trace=key, rater=rater), 303)
 
 
 def remove_finding(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
@@ -113,7 +112,7 @@ def remove_finding(viewer: Viewer, request: Request, form: Mapping[str, str]) ->
         raise InputError(f"there is no finding {number!r}", "number")
     del findings[int(number)]
     _save(viewer.store, key, rater, findings)
-    return RedirectResponse(f"/label/trace?{urlencode({'trace': key, 'rater': rater})}", 303)
+    return RedirectResponse(page_path("/label/trace", trace=key, rater=rater), 303)
 
 
 def _outline(viewer: Viewer, key: str) -> tuple[Outline, bool]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from dataclasses import dataclass
 from typing import TypedDict
@@ -27,6 +26,7 @@ from agenteval.traces.evaluator import load_findings, load_outlines
 from agenteval.traces.forest import Bounds
 from agenteval.traces.input import flags_of_outlines
 from agenteval.traces.page import trace_item
+from agenteval.view.experiments import minute
 from agenteval.view.grid import page_number, turn_links
 from agenteval.view.server import Viewer, page_path, respond
 from agenteval.workflows.page import turn_item
@@ -52,7 +52,7 @@ def trials_page(viewer: Viewer, request: Request) -> Response:
     """All trials, the latest first, filtered by kind, outcome and source."""
     query, store = request.query_params, viewer.store
     chosen = {name: query.get(name) or None for name in ("evaluator", "outcome", "system")}
-    number = max(page_number(query, 10**9, PER_PAGE), 1)
+    number = page_number(query, 10**9, PER_PAGE)
     lines, total = trial_lines(
         store,
         evaluator=chosen["evaluator"],
@@ -71,7 +71,7 @@ def trials_page(viewer: Viewer, request: Request) -> Response:
                 line.system,
                 line.outcome or line.status,
                 line.evaluator,
-                None if line.started is None else _day(line.started),
+                None if line.started is None else minute(line.started),
             )
         )
     table = table_of(_TrialRow, "trials", "Trials", rows)
@@ -88,10 +88,6 @@ def trials_page(viewer: Viewer, request: Request) -> Response:
         before=before,
         after=after,
     )
-
-
-def _day(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
 
 
 def trial_page(viewer: Viewer, request: Request) -> Page:

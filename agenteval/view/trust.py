@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +35,7 @@ from agenteval.reporting.style import svg
 from agenteval.stats.proportion import proportion_interval
 from agenteval.utility.page_tables import trust_table
 from agenteval.utility.tables import effects_table, evidence_by_system, evidence_table
-from agenteval.view.experiments import judge_choices, judge_name, judge_of
+from agenteval.view.experiments import judge_choices, judge_name, judge_of, minute
 from agenteval.view.judge_index import JudgeIndex
 from agenteval.view.server import Viewer, page_path
 
@@ -88,7 +87,7 @@ def trust_page(viewer: Viewer, request: Request) -> Page | Response:
         sections = [PageSection("summary", "", [Text(words), Text(others, "quiet", "Judges")])]
         return Page("view", title, "", sections)
     index = viewer.indexes.get(key)
-    result, day = stored.result, time.strftime("%Y-%m-%d %H:%M", time.localtime(stored.made))
+    result, day = stored.result, minute(stored.made)
     names = {c.id: c.name for c in index.criteria} if index else {}
     links = {
         names.get(v.criterion_id, v.criterion_id): page_path(

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+import sqlite3
+import subprocess
+import sys
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
+from shutil import which
 
 import pytest
 
 import agenteval
 from agenteval.store import Store
 from agenteval.store.labels import Labels
+from tests.cli.test_report import OBEYING
 from tests.view.conftest import Browser, Open
 
 QUEUE = {"name": "q", "n": "4", "by": "random", "seed": "1"}
@@ -49,7 +55,7 @@ def test_the_judge_is_shown_only_after_saving(rater: Browser) -> None:
     assert len(levels(first, 0)) == 9
     second = label(rater, "ann", 0)
     assert "1 of 4 runs labelled" in second
-    assert "you and the judge say the same on" in second
+    assert "your levels and the judge's" in second  # folded: what it says would sway the next
     assert item_of(second) != item_of(first)
 
 
@@ -160,12 +166,64 @@ def test_skipped_runs_come_back_and_declined_ones_do_not(rater: Browser) -> None
     label(rater, "ann", 0, action="skip")
     declined = item_of(rater.get("/label/item", queue="q", rater="ann").text)
     label(rater, "ann", 0, action="decline")
+    assert "ann: 1 of 4, 1 declined, 1 skipped" in rater.get("/label").text
     shown = [item_of(rater.get("/label/item", queue="q", rater="ann").text)]
     label(rater, "ann", 0)
     label(rater, "ann", 0)
     shown.append(item_of(rater.get("/label/item", queue="q", rater="ann").text))
     assert declined not in shown
     assert shown[1] == first
+
+
+def test_a_run_that_was_removed_is_passed_over_and_its_labels_are_left_out(
+    rater: Browser, store: Path
+) -> None:
+    page = rater.get("/label/item", queue="q", rater="ann").text
+    label(rater, "ann", 1)
+    with closing(sqlite3.connect(store)) as db, db:
+        db.execute("DELETE FROM items WHERE item_key = ?", (item_of(page),))
+    for _ in range(3):
+        page = label(rater, "ann", 1)
+    assert "9 labels left out: its run is not in the store" in page
+
+
+@pytest.mark.parametrize("by", ["random", "value"])
+def test_a_large_judge_has_the_same_draws_and_agreement_and_no_means(
+    rater: Browser, monkeypatch: pytest.MonkeyPatch, store: Path, by: str
+) -> None:
+    def results() -> tuple[set[str], str]:
+        page = rater.get("/label/results", queue="q").text
+        (table,) = re.findall(r'data-table="agreement".*?</table>', page, re.S)
+        return set(re.findall(r'data-table="(\w+)"', page)), table
+
+    for _ in range(4):
+        label(rater, "ann", 1)
+    rater.send("/label/queue", name="small", n="9", by=by, seed="5")
+    small = results()
+    monkeypatch.setattr("agenteval.view.labelling.MANY_CALLS", 10)
+    rater.send("/label/queue", name="large", n="9", by=by, seed="5")
+    large = results()
+    assert large[1] == small[1]
+    assert small[0] - large[0] == {"means", "left_out"}
+    with Store(store) as opened:
+        queues = Labels(opened).queues()
+    assert queues["large"].items == queues["small"].items
+    assert queues["large"].weights == queues["small"].weights
+    assert queues["large"].sample == queues["small"].sample
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="folders have no such mode")
+@pytest.mark.skipif(bool(OBEYING) and not which("setpriv"), reason="root, and setpriv is missing")
+def test_a_store_that_cannot_be_written_is_refused_before_it_is_served(store: Path) -> None:
+    command = [*OBEYING, sys.executable, "-m", "agenteval", "view", str(store), "--label"]
+    store.chmod(0o444)
+    store.parent.chmod(0o555)
+    done = subprocess.run([*command, "--no-open"], capture_output=True, text=True, timeout=60)
+    store.parent.chmod(0o755)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert "--label" in line
+    assert "s.db: must not be written" in line
 
 
 @pytest.mark.parametrize(

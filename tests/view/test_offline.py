@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -75,9 +78,12 @@ def test_hostile_texts_are_shown_and_run_nothing(tmp_path: Path, open_page: Open
 
 
 def test_labels_of_the_store_are_written_as_agree_reads_them(store: Path, tmp_path: Path) -> None:
-    """The draw stays whole: what the rater has not labelled is a row without label."""
+    """The draw stays whole: what the rater has not labelled is a row without label. Runs of several
+    systems with one id are told apart."""
+    with closing(sqlite3.connect(store)) as db, db:
+        db.execute("UPDATE items SET id = substr(id, 1, 7) WHERE kind = 'run'")
     export_labels(tmp_path / "page.html", store, draw=QueueDraw(3, seed=1))
-    with pytest.raises(InputError, match="no labels yet"):
+    with pytest.raises(InputError, match="no labels in the queue"):
         export_labels(tmp_path / "labels.jsonl", store)
     with Store(store) as opened:
         (queue,) = Labels(opened).queues().values()
@@ -101,6 +107,10 @@ def test_labels_of_the_store_are_written_as_agree_reads_them(store: Path, tmp_pa
     assert len(lines) == 3 * 9
     assert [line["rater"] for line in lines] == ["ann"] * 9 + [None] * 18
     assert len({line["sample"] for line in lines}) == 1
+    about = re.findall(r'id="about-labels">(.*?)</script>', (tmp_path / "page.html").read_text())
+    runs = [item["run"] for item in json.loads(about[0])["items"].values()]
+    assert runs == list(dict.fromkeys(line["run"] for line in lines))
+    assert all("/math-" in run for run in runs)
     from_file = agenteval.agree(tmp_path / "labels.jsonl", store=store, task=str(MATH))
     from_store = agenteval.agree(store=store)
     assert from_file.labelled[0].means == from_store.labelled[0].means

@@ -280,6 +280,15 @@ def test_a_failure_of_one_side_is_no_difference(browser: Open, store: Path) -> N
     assert sorted(shown) == pytest.approx(sorted(d for d in expected if abs(d) > 1e-9), abs=1e-6)
 
 
+def test_runs_of_several_tasks_are_compared_without_the_test(browser: Open, store: Path) -> None:
+    with closing(sqlite3.connect(store)) as db, db:
+        db.execute("UPDATE items SET task = 'other' WHERE kind = 'run' AND system = 'duo'")
+    page = browser().get("/compare", a="coder", b="duo")
+    assert page.status_code == 200
+    assert "several tasks" in words(page.text)
+    assert "/compare/case?" in page.text
+
+
 def test_undecided_trials_are_in_no_pass_rate(browser: Open, store: Path) -> None:
     """Of four sessions one succeeded, one failed, and two have no verdict: 1 of 2 passed."""
     with closing(sqlite3.connect(store)) as db, db:
