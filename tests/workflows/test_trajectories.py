@@ -335,7 +335,7 @@ def test_a_backend_keeps_its_references_into_the_state_after_a_refused_call(tmp_
     )
     steps = [("a", 9), ("b", 9), ("a", 2)]
     messages = [call("add", {"name": name, "n": n}, name + str(n)) for name, n in steps]
-    (one,) = read(tmp_path, record(HELLO, *messages)).trajectories
+    (one,) = read(tmp_path, record(HELLO, *messages))[0]
     log = replayed(case_of(open_role(tmp_path), one), one)
     assert isinstance(log, SessionLog)
     assert [c.status for c in log.calls] == ["bad_arguments", "bad_arguments", "ok"]
