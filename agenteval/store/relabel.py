@@ -17,6 +17,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, select, update
 
 from agenteval.records import Criterion
+from agenteval.records.rubric import rubric_total
 from agenteval.store import rows, schema
 
 
@@ -121,15 +122,20 @@ def _of_parts(
 ) -> float | None:
     """Mean or least value of the parts that apply; None where a part has no order."""
     values: list[float] = []
+    met: list[float | None] = []
     for path, leaf in criterion.leaves():
-        if labels[path] == "not applicable" and leaf.allow_na:
+        if labels[path] == leaf.na_label and leaf.allow_na:
+            met.append(None)
             continue
         value = _value(leaf, labels[path], masses.get(path))
         if value is None:
             return None
         values.append(value)
+        met.append(1 - value if (leaf.weight or 0) < 0 else value)
     if not values:
         raise ValueError("no part applies")
+    if criterion.is_rubric:
+        return rubric_total([part.weight or 0.0 for part in criterion.sub_criteria], met)
     return min(values) if criterion.aggregation == "min" else math.fsum(values) / len(values)
 
 
