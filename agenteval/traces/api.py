@@ -180,11 +180,11 @@ class _Location:
             try:
                 result = await experiment.run(self.watch.progress)
             except asyncio.CancelledError:
-                raise Stopped(self.findings_of(store, None)) from None
+                raise Stopped(self._report(store, None)) from None
             finally:
                 if isinstance(self.finder, Judge):
                     await self.finder.client.close()
-            return self.findings_of(store, result)
+            return self._report(store, result)
 
     def _experiment(self, store: Store) -> Experiment[TraceCase]:
         # rules compute: more at once would only hold more traces in memory
@@ -224,8 +224,7 @@ class _Location:
             about.append("rules, computed on this machine: no requests, no cost")
         return replace(estimate, command="trace locate", about=tuple(about), budget=budget)
 
-    def findings_of(self, store: Store, ended: ExperimentResult | None) -> FindingsReport:
-    """Return a report of the findings of finders, with its tables."""
+    def _report(self, store: Store, ended: ExperimentResult | None) -> FindingsReport:
         order = {case.key: i for i, case in enumerate(self.cases)}
         with store.snapshot():
             stored = load_findings(store, traces=order, finders=[finder_key(self.finder)])
@@ -382,6 +381,7 @@ def findings_of(
     outlines: Sequence[Outline] = (),
     scores: Sequence[Table] = (),
 ) -> FindingsReport:
+    """Return a report of the findings of finders, with its tables."""
     traces = {of_trace.trace for of_trace in outlines}
     traces.update(name for finder in finders for name in finder.findings)
     return FindingsReport(
