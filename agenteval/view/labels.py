@@ -173,7 +173,7 @@ def save(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
             422,
             queue=queue,
             rater=rater,
-            screen=screen(viewer.store, queue, rater, key),
+            screen=screen(viewer.store, queue, rater, key, form),
             before=[],
             others=[],
             problem=str(error),
