@@ -125,8 +125,8 @@ def results_page(viewer: Viewer, request: Request) -> Page:
     """Return the page with the results of a queue's labels."""
     queue = _queue(viewer, request.query_params)
     tables, notes = label_results(viewer.store, queue)
-    first = [table for table in tables if not table.detail]
-    details = [table for table in tables if table.detail and (table.rows or table.notes)]
+    first = [table for table in tables if not table.detail or table.key == "raters"]
+    details = [table for table in tables if table not in first and (table.rows or table.notes)]
     differing = differences(viewer.store, queue)
     rows = [
         _DifferenceRow(
@@ -146,7 +146,7 @@ def results_page(viewer: Viewer, request: Request) -> Page:
         f"Labels of {queue.name}",
         "Agreement of the judge with every rater, and its means corrected by the labels.",
         [
-            PageSection("summary", "", [*nothing, *(Text(n, "warning") for n in notes), *first]),
+            PageSection("summary", "Agreement and means", [*nothing, *(Text(n, "warning") for n in notes), *first]),
             PageSection(
                 "differences",
                 "Raters differ",
