@@ -3,6 +3,7 @@
 What users do; what asks a model or an agent has an async twin (`aquantify`, ...):
 
     propose, quantify, verify, perturb      criteria, scores, trust in a judge
+    prefer                                  systems compared pair by pair
     anchor, check_anchor                    watch a judge: has it changed?
     generate_criteria, quantify_criteria    the functions of AutoGen 0.2
     CriticAgent, QuantifierAgent            agents for teams of AutoGen AgentChat
@@ -72,6 +73,8 @@ if TYPE_CHECKING:
     from agenteval.utility.api import quantify as quantify
     from agenteval.utility.autogen import generate_criteria as generate_criteria
     from agenteval.utility.autogen import quantify_criteria as quantify_criteria
+    from agenteval.utility.pairwise.api import aprefer as aprefer
+    from agenteval.utility.pairwise.api import prefer as prefer
     from agenteval.utility.verifier_agent import VerifierAgent as VerifierAgent
     from agenteval.utility.verifying import averify as averify
     from agenteval.utility.verifying import verify as verify
@@ -90,8 +93,10 @@ _HOME = {
     "check_anchor": "agenteval.utility.anchoring",
     "apropose": "agenteval.utility.api",
     "aquantify": "agenteval.utility.api",
+    "aprefer": "agenteval.utility.pairwise.api",
     "averify": "agenteval.utility.verifying",
     "perturb": "agenteval.utility.api",
+    "prefer": "agenteval.utility.pairwise.api",
     "propose": "agenteval.utility.api",
     "quantify": "agenteval.utility.api",
     "verify": "agenteval.utility.verifying",

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from agenteval.analysis.rating_sources import StoredJudge
 from agenteval.analysis.sampling import By, Sample, draw, named_sample
 from agenteval.errors import InputError
@@ -65,9 +67,14 @@ def drawn_queue(
 def sampled_queue(
     judge: StoredJudge, plan: QueuePlan, sample: Sample, keys: Mapping[str, str]
 ) -> LabelQueue:
-    """Return a queue of the runs of a sample; `keys` are those of the runs by name."""
-    queue = _queue(judge, plan, tuple(keys[run] for run in sample.weights))
-    weights = tuple(sample.weights.values())
+    """Return a queue of the runs of a sample; `keys` are those of the runs by name.
+
+    They are in random order, so that the answers of several systems to one problem are apart.
+    """
+    drawn = list(sample.weights)
+    runs = [drawn[i] for i in np.random.default_rng(sample.seed).permutation(len(drawn))]
+    queue = _queue(judge, plan, tuple(keys[run] for run in runs))
+    weights = tuple(sample.weights[run] for run in runs)
     return queue.model_copy(update={"weights": weights, "sample": sample.name})
 
 

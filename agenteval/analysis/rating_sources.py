@@ -17,6 +17,8 @@ from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store
 from agenteval.store.experiments import unfinished_of
 
+PAIRWISE = "utility.pairwise"  # the evaluator of judges that compare two runs and rate none
+
 
 def latest_source(store: Store, start: str | None, *, trials: bool = True) -> tuple[str, Source]:
     """Key and record of the source whose hash starts so, or of the latest; without `trials` of a
@@ -37,14 +39,17 @@ def latest_source(store: Store, start: str | None, *, trials: bool = True) -> tu
 
 def resolve_source(store: Store, name: str | None) -> tuple[str, Source]:
     """Return the judge, agent or finder with this name or start of its hash; without a name, the
-    latest judge, or the latest source if there is no judge.
+    latest judge of single runs, or the latest source if there is no judge.
 
     Raises InputError when none or several match.
     """
-    judges = store.sources()
+    judges = [judge for judge in store.sources() if judge[1].evaluator != PAIRWISE]
     if name is None and judges:
         return judges[-1]
     sources = store.sources(trials=True)
+    if name is None and all(source.evaluator == PAIRWISE for _, source in sources) and sources:
+        what = "the store has only comparisons of pairs; `agenteval show` prints them"
+        raise InputError(what, "--source")
     matching = [source for source in sources if source[1].model == name]
     if len(matching) == 1:
         return matching[0]

@@ -37,6 +37,7 @@ COMMANDS = {
     "quantify": "Score every run on every criterion.",
     "verify": "Decide which criteria to keep and whether to trust the judge.",
     "perturb": "Write runs and perturbed copies for rating elsewhere.",
+    "prefer": "Judge which of two or more systems does better.",
     "anchor": "Freeze the scores of a judge, and check later for drift.",
     "agree": "Compare the judge with human labels.",
     "label": "Export human labels, or a labelling page that needs no server.",
@@ -56,6 +57,7 @@ COMMANDS = {
 # Where the commands of the rooms are; all others are modules of `app.commands`.
 _MODULES = {
     **dict.fromkeys(("criteria", "quantify", "verify", "perturb"), "agenteval.utility.commands"),
+    "prefer": "agenteval.utility.pairwise.commands",
     "anchor": "agenteval.utility.anchor_commands",
     "plan": "agenteval.planning.commands",
     "trace": "agenteval.traces.commands",

@@ -12,7 +12,7 @@ from typing import Any
 
 from agenteval.analysis.flagged import stored_flags
 from agenteval.analysis.means import load_ratings
-from agenteval.analysis.rating_sources import latest_source
+from agenteval.analysis.rating_sources import PAIRWISE, latest_source
 from agenteval.app.agreement import known_criteria
 from agenteval.cli.running import opened
 from agenteval.errors import InputError
@@ -30,6 +30,7 @@ from agenteval.store.reply_export import export_replies as replies_of
 from agenteval.text import did_you_mean, plural
 from agenteval.utility.page import MOST_RUNS, utility_page
 from agenteval.utility.page_data import ReportScope, from_ratings, from_store
+from agenteval.utility.pairwise.api import preferences
 from agenteval.utility.reports import ScoreReport, score_report
 from agenteval.utility.verify.options import VerifyOptions
 
@@ -77,10 +78,14 @@ def scores(
     start of its hash; default: the latest) as `quantify` does. With `levels`, means are levels from
     0 instead of values from 0 to 1.
 
-    Raises InputError for an unknown source, and StoreError when a store cannot be read.
+    Raises InputError for an unknown source and one that compared pairs, and StoreError when a store
+    cannot be read.
     """
     with opened(store, create=False) as opened_store, opened_store.snapshot():
         key, record = latest_source(opened_store, source)
+        if record.evaluator == PAIRWISE:
+            what = f"{record.model} compared pairs; `agenteval show` prints the preferences"
+            raise InputError(what, "source")
         ratings = load_ratings(opened_store, key)
         rated = {r.criterion_id for r in ratings}
         unfinished = unfinished_of(opened_store, [key])
@@ -103,6 +108,18 @@ def scores(
             report = replace(report, notes=tuple(notes))  # a trial has no outcome beside its own
     more = {"way": way, "unfinished": [open_.json() for open_ in unfinished]}
     return replace(report, data={**report.data, **more})
+
+
+def shown(
+    store: str | Path | Store | None = None, *, source: str | None = None, levels: bool = False
+) -> Report:
+    """Return the same as `scores`, or as `preferences` where the source compared pairs of runs.
+    Raises InputError and StoreError."""
+    with opened(store, create=False) as opened_store:
+        key, record = latest_source(opened_store, source)
+        if record.evaluator == PAIRWISE:
+            return preferences(opened_store, source=key)
+        return scores(opened_store, source=source, levels=levels)
 
 
 def _no_originals(store: Store, key: str, record: Source) -> str:
@@ -379,6 +396,12 @@ def page(
                 opened_store, source, trials=source is not None or not chosen
             )
             judges = {judge for judge, _ in opened_store.sources()}
+            if record.evaluator == PAIRWISE:
+                if chosen:
+                    what = f"selects ratings of runs, and {record.model} compared pairs"
+                    raise InputError(what, chosen[0])
+                compared = preferences(opened_store, source=key)
+                return _written(output, compared.page(), compared.notes, compared.unfinished)
             if key not in judges:
                 if chosen:
                     raise InputError(

@@ -338,7 +338,15 @@ def _verified(  # noqa: PLR0913  the parts of one store
     result = with_drift_warning(result, store.models(source_key))
     part = f", from the {len(runs)} of {len(originals)} runs that `agenteval verify` judged"
     origin = "computed from the store" + (part if len(runs) < len(originals) else "")
+    latest = store.verdict_on(source_key, originals[0].task)
+    if latest is not None and _variants(result) > _variants(latest.result):
+        origin += ", with the copies of all its calls; the latest alone "
+        origin += f"gave: {latest.result.judge.verdict}"
     return StoredVerdicts(result.criteria, origin, result)
+
+
+def _variants(result: VerifiedSet) -> set[str]:
+    return {effect.variant for v in result.criteria for effect in v.effects}
 
 
 def _differences(written: StoredVerdicts | None, verified: StoredVerdicts | None) -> Iterator[str]:

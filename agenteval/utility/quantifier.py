@@ -189,7 +189,7 @@ class Quantifier:
                 {"role": "user", "content": text},
             ),
             schema=reply_schema(shown, reversed_scale=self.options.reversed_scale),
-            role="quantifier:repair",
+            role=f"{request.role}:repair",
         )
         try:
             return await self.client.complete(repair)

@@ -16,9 +16,9 @@ from typing import Literal
 from pydantic import JsonValue
 
 from agenteval.workflows.align import Call, Move, align, returned_before
-from agenteval.workflows.conformance import Cause, Deviation, conformance
+from agenteval.workflows.conformance import Cause, Conformance, Deviation, conformance
 from agenteval.workflows.procedure import Procedure
-from agenteval.workflows.scenario import Action, Profile
+from agenteval.workflows.scenario import Action
 from agenteval.workflows.session import SessionLog
 from agenteval.workflows.values import assigned, equal_by_rule, filled
 
@@ -48,50 +48,31 @@ def calls_of(log: SessionLog) -> tuple[Call, ...]:
     return tuple(calls)
 
 
-def causes(procedure: Procedure | None, profile: Profile, log: SessionLog) -> tuple[Deviation, ...]:
-    """Return the deviations of a session, in order of position. At one position those of
-    conformance come first, then the others in the order below; but a step left out comes before a
-    call that was refused, maybe because the step was missing.
-
-    1. Those of conformance, where the walk may stop anywhere: a user may end a session at any node,
-       so gold decides whether it stopped too early.
-    2. wrong_order: a call that repeats the one before word for word, in the same turn of the agent,
-       where an edge leads back. Nothing can have changed in between: a loop.
-    3. wrong_transition: a call that gold does not have, where a missing gold call was possible by
-       the chart and the values returned so far: the user's choice was not followed.
-    4. missing_step: any other gold call without a call of its tool.
-    5. tool_use: a gold call and a call of its tool were matched and their arguments differ.
-    6. wrong_order instead of tool_use: a call with gold's arguments was refused, and one that gold
-       has before it came only afterwards.
-
-    Gold and calls are matched one to one (`values.assigned`): as many with equal arguments as
-    possible, then others of the same tool. Arguments are compared by rule
-    (`values.equal_by_rule`); those that gold lacks, or has empty, are free. What one deviation of a
-    tool explains is not reported twice. Without a chart (None) only 4, 5 and 6 are looked for.
-
-    A session in which the agent met a simulator's mistake has no deviations.
-    """
-    if log.invalidated_by:
-        return ()
-    return _Causes(procedure, profile.actions, log).deviations()
-
-
 def primary(deviations: Sequence[Deviation]) -> Cause | Literal["other"]:
     """Return the cause of a failed session: that of its first deviation, the first given of
     several at one position; "other" without any."""
     return min(deviations, key=lambda d: d.at).cause if deviations else "other"
 
 
-class _Causes:
-    """The reading of a session. `match` maps gold calls to the calls that stand for them, by
-    index."""
+class SessionReading:
+    """A session read against the procedure and the gold calls of its user.
+
+    `calls` are those of the session. `followed` is how they follow the chart alone, where the walk
+    may stop anywhere; it says nothing without a chart. `match` maps gold calls to the calls that
+    stand for them, by index.
+    """
 
     def __init__(
         self, procedure: Procedure | None, gold: Sequence[Action], log: SessionLog
     ) -> None:
         self.procedure, self.gold, self.log = procedure, gold, log
         self.calls = calls_of(log)
-        self.reading = align(procedure, self.calls, complete=False) if procedure else None
+        self.followed = Conformance()
+        self.moves: tuple[Move, ...] = ()
+        if procedure is not None:
+            reading = align(procedure, self.calls, complete=False)
+            self.followed = conformance(procedure, self.calls, reading)
+            self.moves = reading.moves
 
         def rank(action: Action, call: Call) -> int:
             if not call.carried_out or action.tool != call.tool:
@@ -101,10 +82,33 @@ class _Causes:
         self.match = dict(assigned([[rank(a, call) for call in self.calls] for a in gold]))
 
     def deviations(self) -> tuple[Deviation, ...]:
+        """Return the deviations of a session, in order of position. At one position those of
+        conformance come first, then the others in the order below; but a step left out comes before
+        a call that was refused, maybe because the step was missing.
+
+        1. Those of conformance, where the walk may stop anywhere: a user may end a session at any
+           node, so gold decides whether it stopped too early.
+        2. wrong_order: a call that repeats the one before word for word, in the same turn of the
+           agent, where an edge leads back. Nothing can have changed in between: a loop.
+        3. wrong_transition: a call that gold does not have, where a missing gold call was possible
+           by the chart and the values returned so far: the user's choice was not followed.
+        4. missing_step: any other gold call without a call of its tool.
+        5. tool_use: a gold call and a call of its tool were matched and their arguments differ.
+        6. wrong_order instead of tool_use: a call with gold's arguments was refused, and one that
+           gold has before it came only afterwards.
+
+        Gold and calls are matched one to one (`values.assigned`): as many with equal arguments as
+        possible, then others of the same tool. Arguments are compared by rule
+        (`values.equal_by_rule`); those that gold lacks, or has empty, are free. What one deviation
+        of a tool explains is not reported twice. Without a chart only 4, 5 and 6 are looked for.
+
+        A session in which the agent met a simulator's mistake has no deviations.
+        """
+        if self.log.invalidated_by:
+            return ()
         deviations: list[Deviation] = []
-        if self.procedure and self.reading:
-            by_chart = conformance(self.procedure, self.calls, self.reading).deviations
-            deviations = [self._renamed(d) for d in by_chart]
+        if self.procedure is not None:
+            deviations = [self._renamed(d) for d in self.followed.deviations]
             deviations += self._loops({d.at for d in deviations if d.cause != "missing_step"})
         deviations += self._against_gold(deviations)
         refused = {at for at, call in enumerate(self.calls) if not call.carried_out}
@@ -180,10 +184,10 @@ class _Causes:
         """Return the steps that gold does not have, each in place of a missing one, which is taken
         from the list."""
         astray: list[Deviation] = []
-        if self.procedure is None or self.reading is None:
+        if self.procedure is None:
             return astray
         chain: list[Move] = []  # since the last step
-        for move in self.reading.moves:
+        for move in self.moves:
             if move.kind in ("edge", "enter"):
                 chain.append(move)
                 continue

@@ -53,14 +53,13 @@ class SessionVerdict(Record):
 
     `success` is decided by the end of the session if the user did not end it (no), else by the
     final state (`demand` says what was asked of it), else by the judge; None when none of them can
-    say. A session in which the
-    agent met a simulator's mistake has none however it ended (`simulator`), nor progress and
-    deviations. `progress` is the share of goals achieved. `right`, `gold`, `generated` and
-    `unjudged` count calls (see `SessionCounts`), `sequence` is that of `order_f1`. `conforms` (None
-    without any call) and `fitness` are against the chart alone, None where the procedure has none
-    (not `charted`); `deviations` are against chart and gold, `cause` is the first one's, "other"
-    for a failed session without any. `failures` are the statuses of judges that failed, `usage` is
-    what judges took, for earlier verdicts on the same session too.
+    say. A session in which the agent met a simulator's mistake has none however it ended
+    (`simulator`), nor progress and deviations. `progress` is the share of goals achieved. `right`,
+    `gold`, `generated` and `unjudged` count calls (see `SessionCounts`), `sequence` is that of
+    `order_f1`. `conforms` (None without any call) and `fitness` are against the chart alone, None
+    where the procedure has none (not `charted`); `deviations` are against chart and gold, `cause`
+    is the first one's, "other" for a failed session without any. `failures` are the statuses of
+    judges that failed, `usage` is what judges took, for earlier verdicts on the same session too.
     """
 
     success: bool | None

@@ -34,81 +34,6 @@ from agenteval.records import Message, Usage, content_hash
 from agenteval.workflows.scenario import Profile
 from agenteval.workflows.session import SimulatorMistake
 
-_ALIKE = (("e-mail", "email"), ("kind|sort", "type"), ("surname|family name", "last name"))
-_STEM, ENOUGH = 5, 0.5  # letters of a word that count; share of a choice's words
-_IDLE = re.compile(  # words that say nothing about a choice
-    r"\b(?:a|all|an|and|another|as|at|be|by|for|i|in|is|it|me|my|of|on|or|other|same|so|that|the|"
-    r"then|this|to|was|we|with|you|your)\b"
-)
-ASKS = re.compile(  # a reply that wants an answer
-    r"\?|\bplease (?:tell|give|enter|provide|share|state|confirm|send|let|specify|choose)\b|"
-    r"\b(?:tell|give) me\b|\bi(?:'ll)? (?:still |also |will )?need\b|\blet me know\b",
-    re.I,
-)
-ANYTHING_ELSE = re.compile(r"\b(?:anything|something) (?:else|more)\b", re.I)
-CONFIRMS = re.compile(
-    r"\b(?:is|are|was|were) (?:that|this|these|those|it|everything|all)\b[^?,]{0,40}"
-    r"\b(?:right|correct|ok|okay|fine)\b|^\W*(?:right|correct)\W*$|, (?:right|correct)\?",
-    re.I,
-)
-OPEN = re.compile(r"\b(?:what|which|when|where|who|how|why)\b", re.I)
-POLITE = re.compile(
-    r"\b(?:could|can|would|will|may|might) (?:you|i)(?: please| kindly| also)* (?:tell|give|have|"
-    r"provide|share|get|know|confirm|check|enter|state|let|ask|say|send|specify|explain|describe)\b|"
-    r"\bdo you (?:have|know|remember)\b|\bplease\b|\b(?:tell|give) me\b|\bi need\b",
-    re.I,
-)
-OR = re.compile(r"\bor\b", re.I)
-WISHES = re.compile(  # open questions for what the user wants
-    r"\b(?:help|assist|do for you|looking for|clarify|explain|describe|more about|like|want|wish|"
-    r"prefer|proceed|go on|continue|instead)\b",
-    re.I,
-)
-_KINDS = (  # the form of a value, and the words that ask for it
-    (re.compile(r"\d{4}-\d\d-\d\d"), re.compile(r"\b(?:dates?|days?|when)\b", re.I)),
-    (re.compile(r"\d{1,2}:\d\d"), re.compile(r"\b(?:time|when|what hour)\b", re.I)),
-    (re.compile(r"\S+@\S+"), re.compile(r"\be-?mail\b", re.I)),
-)
-
-
-def questions(text: str) -> str:
-    """Return the sentences that want an answer."""
-    return " ".join(part for part in re.split(r"(?<=[.!?])\s+", text) if ASKS.search(part))
-
-
-def requested(profile: Profile, text: str) -> list[str]:
-    """Return the facts that a reply asks for: by name; by a value among alternatives; by the form
-    of their values; else the only one whose name ends in a word of the question."""
-    question = questions(text)
-    words, choosing = _words(question), OR.search(question)
-    names, last = [], []
-    for name, fact in profile.facts.items():
-        values = [str(value) for value in (fact if isinstance(fact, list) else [fact])]
-        is_requested = _words(name) <= words
-        is_requested |= any(
-            look.fullmatch(v) and way.search(question) for look, way in _KINDS for v in values
-        )
-        is_requested |= bool(choosing) and any(v.isalpha() and _words(v) <= words for v in values)
-        names += [name] if is_requested else []
-        last += [name] if name.rpartition("_")[2] in words else []
-    return names or (last if len(last) == 1 and not choosing else [])
-
-
-def share(choice: str, text: str) -> float:
-    """Return the share of the meaningful words of a choice that the text has, by their stems."""
-    stems, stems_of_text = (
-        {word[:_STEM] for word in _words(_IDLE.sub("", part.casefold()))} for part in (choice, text)
-    )
-    return len(stems & stems_of_text) / len(stems) if stems else 0.0
-
-
-def _words(text: str) -> set[str]:
-    text = text.casefold().replace("_", " ")
-    for way, other in _ALIKE:
-        text = re.sub(rf"\b{way}\b", other, text)
-    return set(re.findall(r"\w+", text))
-
-
 DONE = "[DONE]"  # what a user writes that has nothing more to say
 DONE_MARK = re.compile(r"\[\s?done\s?\]", re.I)  # as models write it
 UNKNOWN = "I do not know"
@@ -124,6 +49,41 @@ _ASKED = re.compile(r"`([A-Za-z]\w*)`|\[([A-Za-z]\w*)\]")
 _OPTION = re.compile(r"^- (.+?)\s*$", re.M)
 _GOODBYE = re.compile(r"\b(?:good[- ]?bye|bye|farewell|have a (?:nice|good|great) day)\b", re.I)
 _MARKS = re.compile(r"[`\[\]\n]+|^- +")
+_ALIKE = (("e-mail", "email"), ("kind|sort", "type"), ("surname|family name", "last name"))
+_STEM, _ENOUGH = 5, 0.5  # letters of a word that count; share of a choice's words
+_IDLE = re.compile(  # words that say nothing about a choice
+    r"\b(?:a|all|an|and|another|as|at|be|by|for|i|in|is|it|me|my|of|on|or|other|same|so|that|the|"
+    r"then|this|to|was|we|with|you|your)\b"
+)
+ASKS = re.compile(  # a reply that wants an answer
+    r"\?|\bplease (?:tell|give|enter|provide|share|state|confirm|send|let|specify|choose)\b|"
+    r"\b(?:tell|give) me\b|\bi(?:'ll)? (?:still |also |will )?need\b|\blet me know\b",
+    re.I,
+)
+ANYTHING_ELSE = re.compile(r"\b(?:anything|something) (?:else|more)\b", re.I)
+_CONFIRMS = re.compile(
+    r"\b(?:is|are|was|were) (?:that|this|these|those|it|everything|all)\b[^?,]{0,40}"
+    r"\b(?:right|correct|ok|okay|fine)\b|^\W*(?:right|correct)\W*$|, (?:right|correct)\?",
+    re.I,
+)
+_OPEN = re.compile(r"\b(?:what|which|when|where|who|how|why)\b", re.I)
+_POLITE = re.compile(
+    r"\b(?:could|can|would|will|may|might) (?:you|i)(?: please| kindly| also)* (?:tell|give|have|"
+    r"provide|share|get|know|confirm|check|enter|state|let|ask|say|send|specify|explain|describe)\b|"
+    r"\bdo you (?:have|know|remember)\b|\bplease\b|\b(?:tell|give) me\b|\bi need\b",
+    re.I,
+)
+_OR = re.compile(r"\bor\b", re.I)
+_WISHES = re.compile(  # open questions for what the user wants
+    r"\b(?:help|assist|do for you|looking for|clarify|explain|describe|more about|like|want|wish|"
+    r"prefer|proceed|go on|continue|instead)\b",
+    re.I,
+)
+_KINDS = (  # the form of a value, and the words that ask for it
+    (re.compile(r"\d{4}-\d\d-\d\d"), re.compile(r"\b(?:dates?|days?|when)\b", re.I)),
+    (re.compile(r"\d{1,2}:\d\d"), re.compile(r"\b(?:time|when|what hour)\b", re.I)),
+    (re.compile(r"\S+@\S+"), re.compile(r"\be-?mail\b", re.I)),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +185,7 @@ class _Answer:
             return None if self.own[-1] == _WAITING else _WAITING, True
         names, labels = asked_for(self.reply), offered(self.reply)
         choice = self.choice(labels) if labels else ""
-        listed = choice == NONE_OF_THESE and POLITE.search(self.reply)  # "Please give me:", facts
+        listed = choice == NONE_OF_THESE and _POLITE.search(self.reply)  # "Please give me:", facts
         if names or (labels and not listed):
             parts = [tell({name: self.fact(name) for name in names}), choice]
             return "\n".join(filter(None, parts)), True
@@ -245,11 +205,11 @@ class _Answer:
             further = [text for text in goals[1:] if not self.was_said(text)]
             return (f"Yes. {further[0]}" if further else _NO_MORE), True
         facts = {name: self.fact(name) for name in requested(self.profile, self.reply)}
-        if CONFIRMS.search(question):
+        if _CONFIRMS.search(question):
             right = all(str(value) in self.reply for value in facts.values())
             return ("Yes." if right else tell(facts)), True
-        for_fact = bool(OPEN.search(question) or POLITE.search(question))
-        for_will = not for_fact or bool(OR.search(question))
+        for_fact = bool(_OPEN.search(question) or _POLITE.search(question))
+        for_will = not for_fact or bool(_OR.search(question))
         if not for_fact:  # another value of what was told, or one of the alternatives
             facts = {
                 name: value
@@ -262,7 +222,7 @@ class _Answer:
             return "\n".join(parts), True
         wish = " ".join((_WISH, *goals))
         wished = [text.startswith(_WISH) for text in self.own]
-        if for_will or WISHES.search(question):
+        if for_will or _WISHES.search(question):
             if not wished[-1] and sum(wished) < _MOST_WISHES:
                 return wish, True
         elif not any(wished):  # all that it can say, and no answer
@@ -279,10 +239,10 @@ class _Answer:
             choices = choices[1:]  # its opening stands for what it comes with
         if not any(text.startswith(_WISH) for text in self.own):
             choices = choices[:1]
-        choice = next((choice for choice in choices if share(choice, question) >= ENOUGH), None)
+        choice = next((choice for choice in choices if share(choice, question) >= _ENOUGH), None)
         if choice is None:
             return []
-        agreed = share(choice, question) == 1 and not OR.search(question)
+        agreed = share(choice, question) == 1 and not _OR.search(question)
         return [f"Yes. {choice}" if agreed else choice]
 
     def choices_left(self) -> list[str]:
@@ -372,3 +332,44 @@ def tell(facts: Mapping[str, JsonValue]) -> str:
         return json.dumps(value, ensure_ascii=False)
 
     return "\n".join(f"{name}: {written(value)}" for name, value in facts.items())
+
+
+# ---- questions in plain English, by the words of names and choices ------------------------------
+
+
+def questions(text: str) -> str:
+    """Return the sentences that want an answer."""
+    return " ".join(part for part in re.split(r"(?<=[.!?])\s+", text) if ASKS.search(part))
+
+
+def requested(profile: Profile, text: str) -> list[str]:
+    """Return the facts that a reply asks for: by name; by a value among alternatives; by the form
+    of their values; else the only one whose name ends in a word of the question."""
+    question = questions(text)
+    words, choosing = _words(question), _OR.search(question)
+    names, last = [], []
+    for name, fact in profile.facts.items():
+        values = [str(value) for value in (fact if isinstance(fact, list) else [fact])]
+        is_requested = _words(name) <= words
+        is_requested |= any(
+            look.fullmatch(v) and way.search(question) for look, way in _KINDS for v in values
+        )
+        is_requested |= bool(choosing) and any(v.isalpha() and _words(v) <= words for v in values)
+        names += [name] if is_requested else []
+        last += [name] if name.rpartition("_")[2] in words else []
+    return names or (last if len(last) == 1 and not choosing else [])
+
+
+def share(choice: str, text: str) -> float:
+    """Return the share of the meaningful words of a choice that the text has, by their stems."""
+    stems, stems_of_text = (
+        {word[:_STEM] for word in _words(_IDLE.sub("", part.casefold()))} for part in (choice, text)
+    )
+    return len(stems & stems_of_text) / len(stems) if stems else 0.0
+
+
+def _words(text: str) -> set[str]:
+    text = text.casefold().replace("_", " ")
+    for way, other in _ALIKE:
+        text = re.sub(rf"\b{way}\b", other, text)
+    return set(re.findall(r"\w+", text))

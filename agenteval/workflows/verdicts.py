@@ -18,8 +18,7 @@ from agenteval.models.client import Client
 from agenteval.records import FailureStatus, Usage, canonical_json, content_hash
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.workflows.cases import SessionCase, TurnCase
-from agenteval.workflows.causes import calls_of, causes, primary
-from agenteval.workflows.conformance import Conformance, conform
+from agenteval.workflows.causes import SessionReading, primary
 from agenteval.workflows.equality import SPENT, Equality, Judgement
 from agenteval.workflows.final_state import Gold, StateVerdict, gold_state, judged
 from agenteval.workflows.judges import (
@@ -127,10 +126,11 @@ class Verdicts:
         Raises Unauthorized from a judge, InputError as `prepare`; other failures of a judge are
         reported in the verdict.
         """
-        profile, walk, calls = case.profile, self._procedure(case), calls_of(log)
+        profile, walk = case.profile, self._procedure(case)
+        reading = SessionReading(walk, profile.actions, log)
         equality, usage = self._equality(case), list[Usage]()
         SPENT.set(usage)
-        counts = await score_session(case.info.id, profile.actions, calls, equality)
+        counts = await score_session(case.info.id, profile.actions, reading.calls, equality)
         gold, demand = self.gold_of(case), self.judges.demand_of(case)
         state = None if gold is None else judged(gold, log, demand)
         goals: GoalsVerdict | JudgeFailure | None = None
@@ -141,9 +141,7 @@ class Verdicts:
         failures = _failed_on(equality, log) if counts.unjudged else []
         failures += [goals.status] if isinstance(goals, JudgeFailure) else []
         success, decided_by = _success(log, state, goals)
-        deviations = causes(walk, profile, log)
-        # As in `causes`: what is missing at the end is seen against gold.
-        reading = Conformance() if walk is None else conform(walk, calls, complete=False)
+        deviations, followed = reading.deviations(), reading.followed
         progress = state.progress if state else getattr(goals, "progress", None)
         return SessionVerdict(
             success=success,
@@ -160,13 +158,13 @@ class Verdicts:
             unjudged=counts.unjudged,
             sequence=order_f1([c.tool for c in log.calls], [a.tool for a in profile.actions]),
             charted=walk is not None,
-            conforms=reading.conforms if log.calls and walk is not None else None,
-            fitness=reading.fitness,
+            conforms=followed.conforms if log.calls and walk is not None else None,
+            fitness=followed.fitness,
             deviations=deviations,
             cause=primary(deviations) if success is False else None,
-            nodes=reading.nodes,
-            edges=reading.edges,
-            unchecked=reading.unchecked,
+            nodes=followed.nodes,
+            edges=followed.edges,
+            unchecked=followed.unchecked,
             failures=tuple(failures),
             usage=sum(usage, goals.usage if goals else Usage()),
         )

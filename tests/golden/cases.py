@@ -136,8 +136,19 @@ def evaluation_file(folder: Path) -> None:
     )
 
 
+def pair_judge(folder: Path) -> None:
+    """A judge of pairs that prefers the longer response."""
+    (folder / "pair_judge.py").write_text(
+        "def longer(first, second, criterion):\n"
+        "    a, b = len(first.output), len(second.output)\n"
+        "    return 'tie' if a == b else 'first' if a > b else 'second'\n"
+    )
+
+
 JUDGE = "--task math --model m --base-url {url} --store s.db"
 MATH = "{data}/runs_math_20.jsonl " + JUDGE
+ALL = "--runs {tasks}/math/runs.jsonl"
+LONGER = "--model python:pair_judge:longer --store s.db"
 RATED = "--scores {data}/ratings_math_120.jsonl --task math"
 PEOPLE = "{tasks}/math/ratings.jsonl"
 PLANTED = "{tasks}/traces/traces"
@@ -173,6 +184,17 @@ CASES = (
             Step("store info --store t.db --json", extract.rows_of_tables),
         ),
         answers.recorded_judge,
+    ),
+    Case(
+        "prefer",
+        (
+            Step(f"prefer {ALL} {JUDGE} --dry-run --json", extract.dry),
+            Step(f"prefer {ALL} {LONGER} --verify --json", extract.pairs),
+            Step(f"prefer duo coder {ALL} {LONGER} --json", extract.pairs),
+            Step("show --store s.db --json", extract.pairs),
+        ),
+        answers.recorded_judge,
+        make=pair_judge,
     ),
     Case(
         "run",

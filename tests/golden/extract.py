@@ -187,6 +187,19 @@ def asked(done: Done) -> Figures:
     return {**scores(done), "requests": done.json["usage"]["requests"]}
 
 
+def pairs(done: Done) -> Figures:
+    """Of `prefer`: preferences, ranking, position bias, and the evidence on the judge."""
+    tables = {key: table["rows"] for key, table in done.json["tables"].items()}
+    keys = {"preferences": "system against", "ranking": "system", "position": "criterion"}
+    keys |= {"evidence": "evidence", "verdicts": "criterion"}
+    found = {
+        name: by(tables[name], key, *sorted(set(tables[name][0]) - set(key.split())))
+        for name, key in keys.items()
+        if name in tables
+    }
+    return {**found, "requests": done.json.get("usage", {}).get("requests")}
+
+
 def rows_of_tables(done: Done) -> Figures:
     """Of `store info`: how many rows each table holds."""
     return {row["table"]: row["rows"] for row in done.json["tables"]["tables"]["rows"]}

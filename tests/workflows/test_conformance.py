@@ -13,7 +13,7 @@ import pytest
 from agenteval.errors import InputError
 from agenteval.workflows.align import Call, align
 from agenteval.workflows.backend import load_backend
-from agenteval.workflows.causes import causes, primary
+from agenteval.workflows.causes import SessionReading, primary
 from agenteval.workflows.chart import Chart, Edge, Node
 from agenteval.workflows.conditions import Condition, FieldComparison
 from agenteval.workflows.conformance import Deviation, conform, conformance
@@ -21,7 +21,7 @@ from agenteval.workflows.final_state import gold_state, judged
 from agenteval.workflows.folder import read_role
 from agenteval.workflows.mermaid import parse_chart
 from agenteval.workflows.procedure import Procedure, compiled, procedure
-from agenteval.workflows.scenario import Action, Goal, Profile, WorkflowTool
+from agenteval.workflows.scenario import Action, Profile, WorkflowTool
 from agenteval.workflows.session import SessionCall, SessionLog, SimulatorMistake
 from tests.workflows.boats import boats
 
@@ -458,7 +458,7 @@ def session(calls: str, *, one_turn: bool = False) -> SessionLog:
 
 
 def causes_of(profile: Profile, log: SessionLog) -> tuple[Deviation, ...]:
-    return causes(procedure(ROLE, profile.scenarios), profile, log)
+    return SessionReading(procedure(ROLE, profile.scenarios), profile.actions, log).deviations()
 
 
 @pytest.mark.parametrize(
@@ -534,9 +534,7 @@ def test_what_a_simulator_got_wrong_is_not_charged() -> None:
 
 def causes_in(text: str, gold: Sequence[Action], *calls: SessionCall) -> tuple[Deviation, ...]:
     walk = walk_of(text, *{action.tool for action in gold}, *{call.tool for call in calls})
-    goals = (Goal(text="x", actions=tuple(gold)),)
-    profile = Profile(id="p", scenarios=("s",), persona="x", opening="x", goals=goals)
-    return causes(walk, profile, SessionLog(calls=calls, ended="user"))
+    return SessionReading(walk, gold, SessionLog(calls=calls, ended="user")).deviations()
 
 
 def test_a_branch_that_is_not_the_users_will() -> None:

@@ -198,27 +198,6 @@ def test_files_that_hold_no_rows(tmp_path: Path, text: str) -> None:
 # -- scores --------------------------------------------------------------------------------------
 
 
-async def test_gold_against_itself_is_perfect(tmp_path: Path) -> None:
-    values = [
-        {"title": "Dune"},
-        {"title": 'A "B" {c}', "shelf": "low"},
-        {"title": "x", "o": {"a": [1, {"b": ""}]}},
-    ]
-    rows = [
-        call_row(gt_thought={"Action": "lend", "Action Input": v}, predict=acts(v)) for v in values
-    ]
-    turns = await score_turns(read(tmp_path, *rows, reply_row()).turns, Judges(), QUICK)
-    for kind in ("tool", "parameters", "parameters_free"):
-        rates = turns.data["table"][kind]
-        assert [rates[s]["known"]["mean"] for s in ("precision", "recall", "f1")] == [1.0] * 3
-        assert rates["undecided"] == 0
-    gold = "\n\n".join(f"Action: lend\nAction Input: {json.dumps(v)}" for v in values)
-    whole = session_row(gt_actions_string=gold, gen_dialog_str=gold)
-    sessions = await score_sessions(read(tmp_path, whole).sessions, Judges(), QUICK)
-    tool = sessions.data["table"]["tool"]
-    assert (tool["right"], tool["predicted"], tool["gold"]) == (3, 3, 3)
-
-
 async def test_a_call_dropped_and_two_swapped(tmp_path: Path) -> None:
     """Three gold calls: without one recall is 2/3; in another order all is as before."""
     calls = [f'Action: {t}\nAction Input: {{"n": {i}}}' for i, t in enumerate("abc")]

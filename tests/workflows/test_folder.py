@@ -37,27 +37,6 @@ def refused(folder: Path) -> str:
     return str(error.value)
 
 
-def test_the_desk() -> None:
-    role = read_role(DESK)
-    assert role.id == "library_desk"
-    assert [s.id for s in role.scenarios] == ["lend_book", "return_book"]
-    lend = role.scenario("lend_book")
-    assert lend.code.startswith("def lend_a_book():")
-    assert lend.flowchart.startswith("flowchart TD")
-    assert [t.name for t in lend.tools] == ["find_book", "lend_book"]
-    assert lend.tools[0].fields == ("is_in", "shelf")
-    assert lend.tools[1].required == ("title", "reader_id")
-    assert [t.name for t in role.tools_of(("return_book", "lend_book"))] == [
-        "return_book",
-        "find_book",
-        "lend_book",
-    ]
-    assert [p.id for p in lend.profiles] == ["hana", "otto"]
-    assert lend.profiles[1].facts["title"] == ["Emma", "Ulysses"]
-    assert role.cross_profiles[0].scenarios == ("return_book", "lend_book")
-    assert [t.kind for t in lend.sessions[0].turns].count("call") == 2
-
-
 def test_the_hash_tells_contents_apart(desk: Path) -> None:
     first = read_role(desk).sha256
     assert first == read_role(DESK).sha256

@@ -41,4 +41,4 @@ def show(
     if run is not None:
         finish(stored.results(run, store, source=source, system=system), output)
     levels = levels and not output.as_json  # values in JSON are always those of 0 to 1
-    finish(stored.scores(store, source=source, levels=levels), output)
+    finish(stored.shown(store, source=source, levels=levels), output)

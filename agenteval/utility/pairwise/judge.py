@@ -1,0 +1,172 @@
+"""Judges of pairs: a chat model, or a Python function."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from pydantic import JsonValue
+
+from agenteval.analysis.rating_sources import PAIRWISE
+from agenteval.engine import Outcome
+from agenteval.engine.judging import JudgeUnit, cell_key
+from agenteval.errors import InputError
+from agenteval.models.client import Client
+from agenteval.models.factory import Model, make_client
+from agenteval.models.prompts import load_prompt
+from agenteval.models.wire import NONCE, Request
+from agenteval.records import CallRecord, Message, Run, Score, Task, content_hash
+from agenteval.store import Store
+from agenteval.utility.answers import LevelAnswer, NoAnswer
+from agenteval.utility.function_judge import FunctionJudge, read_judgement
+from agenteval.utility.judging import Judging
+from agenteval.utility.pairwise.pairs import OVERALL
+from agenteval.utility.quantifier import (
+    RULE,
+    Quantifier,
+    QuantifierOptions,
+    reply_schema,
+    request_about,
+    sampling,
+    shown_texts,
+)
+from agenteval.utility.scorers import Scorer
+
+
+class PairQuantifier(Quantifier):
+    """Asks a chat model which of two responses is better. Replies are read as the quantifier's.
+
+    The names of the systems are not shown. A degenerate response loses without a request, as in
+    `quantify` it gets the worst level; two of them tie.
+    """
+
+    def __init__(
+        self, client: Client, task: Task, options: QuantifierOptions | None = None
+    ) -> None:
+        super().__init__(client, task, options)
+        names = "pairwise_system", "pairwise_user", "pairwise_criterion", "quantifier_repair"
+        prompts = [load_prompt("agenteval.utility", name) for name in names]
+        self._system, self._user, self._entry, self._repair = prompts
+        self.source = self.source.model_copy(
+            update={
+                "evaluator": PAIRWISE,
+                "prompt_sha256": content_hash([p.sha256 for p in prompts]),
+                "parameters": {**self.source.parameters, "guard": RULE},
+            }
+        )
+
+    def request(self, unit: JudgeUnit) -> tuple[Request, tuple[str, ...]]:
+        """Return the request about a pair, and the criteria in the order shown."""
+        shown = self._order(unit)
+        first, second = (message.content for message in unit.run.messages)
+        values: dict[str, Any] = {
+            "nonce": NONCE,
+            "overall": unit.criteria == (OVERALL,),
+            "task_name": self.task.name,
+            "task_description": self.task.description,
+            "criteria": "\n".join(self._described(unit, shown)),
+            "problem": unit.view.problem,
+            "first": first,
+            "second": second,
+            "reference": unit.view.reference,
+            "ids": [path for path, _ in shown],
+        }
+        request = request_about(
+            unit,
+            shown,
+            shown_texts(unit),
+            messages=(
+                {"role": "system", "content": self._system.render(**values)},
+                {"role": "user", "content": self._user.render(**values)},
+            ),
+            schema=reply_schema(shown),
+            parameters=sampling(self.options, unit),
+            role="pairwise",
+        )
+        return request, tuple(path for path, _ in shown)
+
+    async def evaluate(self, unit: JudgeUnit) -> Outcome:
+        """Return one Score or Failure per criterion; raises the ModelError of a failed request."""
+        reasons = unit.run.metadata["degenerate"]
+        if not isinstance(reasons, list) or not any(reasons):
+            return await super().evaluate(unit)
+        label = "tie" if all(reasons) else "second" if reasons[0] else "first"
+        evidence: dict[str, JsonValue] = {"rule": RULE, "reason": reasons}
+        scores = tuple(
+            Score(
+                key=cell_key(unit, criterion, self.source.sha256),
+                criterion_id=criterion.id,
+                status="degenerate",
+                label=label,
+                value=criterion.value_of(label),
+                evidence=evidence,
+            )
+            for criterion in unit.criteria
+        )
+        return Outcome(scores, CallRecord(shown=tuple(c.id for c in unit.criteria)))
+
+
+class PairFunction(FunctionJudge):
+    """Calls `function(first, second, criterion)` for each pair, order, criterion and repeat.
+
+    `first` and `second` are runs with `input` and `output` as any judge sees them, and nothing
+    else. The function returns "first", "second" or "tie", or a number from 0 (second) to 1
+    (first), alone or with an explanation. See `FunctionJudge` for identity, failures and limits.
+    """
+
+    def __init__(self, function: Any, **options: Any) -> None:
+        super().__init__(function, **options)
+        self.source = self.source.model_copy(update={"evaluator": PAIRWISE})
+
+    async def _answers(self, unit: JudgeUnit) -> list[LevelAnswer | NoAnswer]:
+        def response(place: str, message: Message) -> Run:
+            return Run(
+                id=place,
+                input=unit.view.problem,
+                output=message.content,
+                reference=unit.view.reference,
+            )
+
+        first, second = map(response, ("first", "second"), unit.run.messages)
+        function: Any = self.function
+        returned = [await self._called(function, first, second, c) for c in unit.criteria]
+        return [
+            r if isinstance(r, NoAnswer) else read_judgement(r, c)
+            for r, c in zip(returned, unit.criteria, strict=True)
+        ]
+
+
+class PairJudging(Judging):
+    """Runs, criteria and judge of `prefer`."""
+
+    @classmethod
+    def of(cls, judging: Judging, **changes: Any) -> PairJudging:
+        """Return the same with a judge of pairs. Raises InputError for one that cannot compare."""
+        changed = replace(judging, **changes)
+        made = cls(**{name: getattr(changed, name) for name in cls.__dataclass_fields__})
+        if isinstance(made.judge, Scorer) or made.distributes:
+            raise InputError("this judge rates single runs; it cannot compare two", "--model")
+        if made.choice is not None and made.choice.kind == "embedded":
+            raise InputError(
+                "the embedded judge cannot compare two responses; choose a chat model", "--model"
+            )
+        if made.recording is not None:
+            what = "no comparisons are recorded for the task; use replay:FILE, or --verdicts FILE"
+            raise InputError(what, "--model recorded")
+        return made
+
+    def evaluator(
+        self, store: Store | None, **changes: Any
+    ) -> tuple[PairQuantifier | PairFunction, Client | None]:
+        """Return the judge of pairs, and the client of a chat model."""
+        judge: PairQuantifier | PairFunction
+        if not isinstance(self.judge, Model):
+            judge, client = PairFunction(self.judge, version=self.version, seed=self.seed), None
+        else:
+            assert self.choice is not None  # of a model
+            client = make_client(self.choice, self.limits, store)
+            judge = PairQuantifier(client, self.task, self._options(**changes))
+        if store is not None:
+            budget = self.limits.budget(store.usage(judge.source.sha256))
+            (client or judge).budget = budget  # type: ignore[union-attr]
+        return judge, client

@@ -1,0 +1,33 @@
+"""Options of `prefer`; see `agenteval.cli.options`. The keywords are those of `JudgeOptions`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agenteval.cli.options import option, python_only
+from agenteval.utility.options import JudgeOptions
+
+if TYPE_CHECKING:
+    from agenteval.utility.judging import AnyJudge
+
+
+@dataclass(frozen=True)
+class PreferOptions(JudgeOptions):
+    """The pairs to judge, and how to prompt the judge."""
+
+    judge: AnyJudge = option(
+        None,
+        "--model",
+        "--judge",
+        type=str | None,
+        help="PROVIDER:MODEL, replay:FILE, autogen:FILE, or python:MODULE:NAME of a function "
+        "(first, second, criterion). Default: AGENTEVAL_MODEL.",
+        show_default=False,
+    )
+    system: str | None = python_only()
+    probabilities: bool = python_only(False)
+    repeats: int = option(1, help="Number of times each pair is judged in each order.", min=1)
+    limit: int | None = option(
+        None, help="Compare only the first N cases.", min=1, rich_help_panel="Runs"
+    )

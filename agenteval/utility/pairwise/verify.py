@@ -1,0 +1,262 @@
+"""Verification of a judge of pairs: identical, swapped, damaged and labelled pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from agenteval.cli.running import Watch
+from agenteval.readers import degenerate
+from agenteval.records import Score
+from agenteval.records.table import column, table_of
+from agenteval.records.verification import JudgeEvidence, JudgeVerdict, Standing, VerifiedSet
+from agenteval.stats.interval import Interval
+from agenteval.stats.scores import ORIGINAL
+from agenteval.store import Store
+from agenteval.store.rows import case_key
+from agenteval.utility.evaluator import Item, JudgeEvaluator
+from agenteval.utility.pairwise.outcomes import PairOutcome, mirrored, win_rate
+from agenteval.utility.pairwise.pairs import ResponsePair
+from agenteval.utility.pairwise.tables import PreferenceReport
+from agenteval.utility.perturb import CONTROLS
+from agenteval.utility.perturbed_runs import make_copies
+from agenteval.utility.tables import JUDGE, evidence_table
+from agenteval.utility.verify import VerifyOptions
+from agenteval.utility.verify.claims import NO_LABELS, claim
+from agenteval.utility.verify.rules import MORE_CASES, WHY_MISSING, VerdictRule, first_match
+
+PERTURBATIONS = ("drop_sentences", "pad", "whitespace", "formatting")
+IDENTICAL = "identical"
+TIES = "identical responses tie"
+MIRRORS = "swapped pairs mirror"
+DAMAGE = "originals beat damaged copies"
+CONTROL = "controls tie or split evenly"
+LENGTH = "padding does not win"
+SUCCESS = "success beats failure"
+_REQUIRED = (TIES, MIRRORS, DAMAGE, CONTROL, LENGTH, SUCCESS)
+EVEN = 0.1  # distance from 1/2 up to which a win rate counts as even
+_FEWEST = 5  # labelled pairs, as of runs on either side in `verify`
+_OTHER_JUDGE = "do not use its preferences; try another judge"
+
+
+@dataclass(frozen=True)
+class _VerdictRow:
+    criterion: str = column("criterion")
+    verdict: str = column("verdict")
+
+
+@dataclass(frozen=True)
+class PairVerification:
+    """Pairs that examine a judge beside the `pairs` of systems, by variant: each run against
+    itself, and against copies by each perturbation."""
+
+    pairs: tuple[ResponsePair, ...]
+    copies: tuple[tuple[str, tuple[ResponsePair, ...]], ...]
+    options: VerifyOptions
+
+    @classmethod
+    def of(
+        cls,
+        pairs: Sequence[ResponsePair],
+        perturbations: Sequence[str],
+        share: float,
+        seed: int,
+        watch: Watch,
+    ) -> PairVerification:
+        """Return the pairs of every run in `pairs`. Raises InputError for an unknown
+        perturbation."""
+        runs: dict[str, Item] = {
+            item[1].sha256: item
+            for pair in pairs
+            for item in (pair.a, pair.b)
+            if degenerate(item[0]) is None
+        }
+        itself = [ResponsePair(item, item, key) for key, item in runs.items()]
+        made = make_copies(
+            list(runs.values()),
+            perturbations or PERTURBATIONS,
+            share=share,
+            seed=seed,
+            watch=watch,
+        )
+        copies = [(IDENTICAL, tuple(itself))]
+        for one in made:
+            changed = [
+                ResponsePair(runs[v.origin], (r, v), v.origin) for r, v in one.items if v.origin
+            ]
+            copies.append((one.variant, tuple(changed)))
+        return cls(tuple(pairs), tuple(copies), VerifyOptions(seed=seed))
+
+    def added(
+        self, report: PreferenceReport, store: Store, rated: JudgeEvaluator, task: str
+    ) -> PreferenceReport:
+        """Return the report with the verdict on the judge, which is stored."""
+        with store.snapshot():
+            values = {
+                (r.key.run, r.key.variant, r.criterion_id, r.key.repeat): r.value
+                for r in store.results(rated.source_key)
+                if isinstance(r, Score)
+            }
+        outcomes = {
+            variant: _outcomes(pairs, variant, values, rated)
+            for variant, pairs in ((ORIGINAL, self.pairs), *self.copies)
+        }
+        judge = judge_verdict(outcomes, self._labels(), self.options)
+        store.save_verdict(rated.source_key, task, VerifiedSet(judge=judge, criteria=()))
+        why = f"{'; '.join(judge.reasons)} → {judge.next_step}"
+        rows = [{"criterion": JUDGE, "verdict": judge.verdict}]
+        verdict = table_of(_VerdictRow, "verdicts", "", rows, notes=[why])
+        tables = (verdict, evidence_table(judge), *report.tables)
+        return replace(report, judge=judge, tables=tables)
+
+    def _labels(self) -> dict[str, tuple[bool | None, bool | None]]:
+        """The success of A and B by the key of the pair."""
+        return {
+            pair.shown(swapped=False)[1].sha256: (pair.a[0].success, pair.b[0].success)
+            for pair in self.pairs
+        }
+
+
+def _outcomes(
+    pairs: Sequence[ResponsePair],
+    variant: str,
+    values: dict[tuple[str, str, str, int], float | None],
+    rated: JudgeEvaluator,
+) -> list[PairOutcome]:
+    """Return the comparisons of pairs of one variant; A is the original."""
+    outcomes = []
+    for pair in pairs:
+        keys = [pair.shown(swapped=swapped)[1].sha256 for swapped in pair.orders]
+        for criterion in rated.criteria:
+            for repeat in range(rated.repeats):
+                first, *rest = (values.get((k, variant, criterion.id, repeat)) for k in keys)
+                second = rest[0] if rest else None
+                outcome = PairOutcome(
+                    case=case_key(pair.a[0]),
+                    run=keys[0],
+                    a=pair.a[0].system,
+                    b=pair.b[0].system,
+                    criterion=criterion.id,
+                    shown_first=first,
+                    shown_second=None if second is None else 1 - second,
+                    repeat=repeat,
+                    one_order=not rest,
+                )
+                outcomes.append(outcome)
+    return outcomes
+
+
+def judge_verdict(
+    outcomes: dict[str, list[PairOutcome]],
+    labels: dict[str, tuple[bool | None, bool | None]],
+    options: VerifyOptions,
+) -> JudgeVerdict:
+    """Return the verdict on a judge from comparisons by variant and the success of the runs.
+
+    Not trustworthy where a claim is refuted, not enough data where one is not shown or fewer than
+    `min_cases` cases were judged. If nothing is known about success, a trustworthy judge is so "for
+    differences within a case".
+    """
+    by_operator = {variant.partition(":")[0]: found for variant, found in outcomes.items()}
+    damaged = [
+        o
+        for name, found in by_operator.items()
+        if name not in (ORIGINAL, IDENTICAL, "pad", *CONTROLS)
+        for o in found
+    ]
+    controls = [o for name in CONTROLS for o in by_operator.get(name, ())]
+    identical = by_operator.get(IDENTICAL, [])
+    ties = [_with_score(o, float(o.outcome == "tie")) for o in identical if o.score is not None]
+    swapped = mirrored([*by_operator.get(ORIGINAL, ()), *damaged])
+    padded = win_rate(by_operator.get("pad", []))
+    claims = [
+        _within(TIES, win_rate(ties), (options.agreement, 1.0), "share of ties"),
+        _within(MIRRORS, swapped, (options.agreement, 1.0), "share"),
+        _within(DAMAGE, win_rate(damaged), (options.auc, 1.0)),
+        _within(CONTROL, win_rate(controls), (0.5 - EVEN, 0.5 + EVEN)),
+        _within(LENGTH, padded, (0.5 - EVEN, 1.0)),
+        _success(by_operator.get(ORIGINAL, []), labels, options),
+    ]
+    cases = len({o.case for o in damaged if o.score is not None})
+    judged = [o.score is not None for found in outcomes.values() for o in found]
+    against = [c for c in claims if c.standing == "refuted"]
+    lacking = [c for c in claims if c.standing == "not shown" and c.name in _REQUIRED]
+    within_case = claims[-1].standing == "not checked"
+    trusted = "trustworthy" + (" for differences within a case" if within_case else "")
+    rule = first_match(
+        (
+            VerdictRule(
+                cases < options.min_cases,
+                "not enough data",
+                [f"{cases} cases with damaged copies: {options.min_cases} are needed"],
+                MORE_CASES,
+            ),
+            VerdictRule(
+                sum(judged) < options.min_coverage * len(judged),
+                "not enough data",
+                [f"{judged.count(False)} of {len(judged)} comparisons have no result"],
+                WHY_MISSING,
+            ),
+            VerdictRule(against, "not trustworthy", [c.reason for c in against], _OTHER_JUDGE),
+            VerdictRule(
+                lacking,
+                "not enough data",
+                [c.reason for c in lacking],
+                "".join(c.next_step for c in lacking[:1]),
+            ),
+            VerdictRule(
+                True,
+                trusted,
+                [c.reason for c in claims],
+                NO_LABELS if within_case else "use it on runs like these",
+            ),
+        )
+    )
+    return JudgeVerdict(
+        verdict=rule.verdict,
+        reasons=tuple(rule.reasons),
+        next_step=rule.next_step,
+        evidence=tuple(claims),
+        within_case=within_case,
+    )
+
+
+def _with_score(outcome: PairOutcome, score: float) -> PairOutcome:
+    """Return a comparison in one order with another preference."""
+    return replace(outcome, shown_first=score, shown_second=None, one_order=True)
+
+
+def _within(
+    name: str, figure: Interval, limits: tuple[float, float], what: str = "win rate"
+) -> JudgeEvidence:
+    """Shown where the whole interval is within the limits, refuted where it is outside."""
+    low, high = figure.low, figure.high
+    if figure.mean is None or low is None or high is None:
+        return claim(name, "not shown", f"{name}: {figure.reason}", MORE_CASES)
+    standing: Standing = "not shown"
+    if low >= limits[0] and high <= limits[1]:
+        standing = "shown"
+    elif high < limits[0] or low > limits[1]:
+        standing = "refuted"
+    word = {"shown": "", "refuted": "not so: ", "not shown": "not sure: "}[standing]
+    reason = f"{word}{name} ({what} {figure.mean:.2f} [{low:.2f}, {high:.2f}])"
+    return claim(name, standing, reason, MORE_CASES, what, figure)
+
+
+def _success(
+    outcomes: Sequence[PairOutcome],
+    labels: dict[str, tuple[bool | None, bool | None]],
+    options: VerifyOptions,
+) -> JudgeEvidence:
+    """Win rate of success in pairs of a success and a failure."""
+    mixed = []
+    for o in outcomes:
+        a, b = labels[o.run]
+        if o.score is not None and None not in (a, b) and a != b:
+            mixed.append(_with_score(o, o.score if a else 1 - o.score))
+    if all(None in pair for pair in labels.values()):
+        return claim(SUCCESS, "not checked", NO_LABELS, NO_LABELS)
+    if len({o.run for o in mixed}) < _FEWEST:
+        reason = f"{len({o.run for o in mixed})} pairs of a success and a failure; {_FEWEST} needed"
+        return claim(SUCCESS, "not shown", reason, "compare systems that differ in success")
+    return _within(SUCCESS, win_rate(mixed), (options.auc, 1.0))
