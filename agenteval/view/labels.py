@@ -146,7 +146,11 @@ def results_page(viewer: Viewer, request: Request) -> Page:
         f"Labels of {queue.name}",
         "Agreement of the judge with every rater, and its means corrected by the labels.",
         [
-            PageSection("summary", "Agreement and means", [*nothing, *(Text(n, "warning") for n in notes), *first]),
+            PageSection(
+                "summary",
+                "Agreement and means",
+                [*nothing, *(Text(n, "warning") for n in notes), *first],
+            ),
             PageSection(
                 "differences",
                 "Raters differ",
