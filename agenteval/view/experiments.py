@@ -24,7 +24,7 @@ from agenteval.store.browse import (
     labelled_successes,
     outcomes_of,
 )
-from agenteval.store.experiments import open_experiments, short, unfinished_of
+from agenteval.store.experiments import StoredExperiment, open_experiments, short, unfinished_of
 from agenteval.text import plural
 from agenteval.view.server import Viewer, page_path, respond, viewer_of
 
@@ -107,21 +107,22 @@ def source_link(key: str, evaluator: str, *, judge: bool) -> str:
 
 def running(store: Store, most: int | None = MOST_COUNTED) -> list[RunningExperiment]:
     """Return what is not finished. Above `most` planned results they are not counted."""
-    lines = []
-    for experiment in open_experiments(store):
-        if most is not None and experiment.planned > most:
-            name, planned = f"{experiment.name} {experiment.source[:8]}", experiment.planned
-            line = f"{planned:,} results are planned"
-            lines.append(RunningExperiment(experiment.source, name, planned, None, line))
-    counted = [e.source for e in open_experiments(store) if most is None or e.planned <= most]
-    for open_ in unfinished_of(store, dict.fromkeys(counted)):
-        experiment = open_.experiment
-        if most is None or experiment.planned <= most:
-            name = f"{experiment.name} {experiment.source[:8]}"
-            lines.append(
-                RunningExperiment(experiment.source, name, open_.planned, open_.stored, open_.line)
-            )
-    return lines
+    begun = open_experiments(store)
+    counted = [e for e in begun if most is None or e.planned <= most]
+    lines = [
+        RunningExperiment(e.source, _name(e), e.planned, None, f"{e.planned:,} results are planned")
+        for e in begun
+        if e not in counted
+    ]
+    return lines + [
+        RunningExperiment(o.experiment.source, _name(o.experiment), o.planned, o.stored, o.line)
+        for o in unfinished_of(store, dict.fromkeys(e.source for e in counted))
+        if o.experiment in counted
+    ]
+
+
+def _name(experiment: StoredExperiment) -> str:
+    return f"{experiment.name} {experiment.source[:8]}"
 
 
 async def progress(request: Request) -> Response:
