@@ -10,8 +10,9 @@ import numpy as np
 
 from agenteval.analysis.pairing import PairBy
 from agenteval.analysis.rating_sources import StoredJudge, file_table
+from agenteval.analysis.rubrics import ITEMS
 from agenteval.errors import InputError
-from agenteval.records import Criterion
+from agenteval.records import RUBRIC, Criterion
 from agenteval.stats.scores import ScoreTable
 from agenteval.store import Store
 
@@ -133,7 +134,7 @@ def compared_stores(query: RatingQuery, stores: Sequence[Store]) -> ComparedRati
             runs = _same_texts(judge, other)
         paired_with = other if pair_by == "run" else None
         tables.append(query.system_of(judge.table(criteria, runs, beside=paired_with), side))
-    first, second = (_without(table, left_out) for table in tables)
+    first, second = (_without(table, [*left_out, ITEMS]) for table in tables)
     if not len(first) or not len(second):
         why = "; ".join(f"{k}: {v}" for k, v in left_out.items()) or "there are no ratings"
         raise InputError(f"no criterion can be compared ({why})", "compare")
@@ -192,7 +193,7 @@ def _same_criteria(a: StoredJudge, b: StoredJudge) -> tuple[set[str], dict[str, 
     for name in dict.fromkeys([*a.criteria, *b.criteria]):
         shared = [k for k in a.criteria.get(name, []) if k in b.criteria.get(name, [])]
         if shared:
-            chosen.add(shared[-1])
+            chosen.update(shared if name == RUBRIC else shared[-1:])  # each run has its own rubric
         elif name in a.criteria and name in b.criteria:
             left_out[name] = "its text or scale differs between the two sides"
         else:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agenteval.analysis.scores import newest_runs, run_names
-from agenteval.records import Criterion
+from agenteval.records import RUBRIC, Criterion
 from agenteval.records.run import no_answers
 from agenteval.stats import Interval, mean_interval
 from agenteval.stats.scores import ONLY_EMPTY, ScoreTable
@@ -35,6 +35,7 @@ class Rating:
     evidence: Mapping[str, Any] = field(default_factory=dict)
     message: str = ""
     run_key: str = ""
+    criterion_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,7 @@ def load_ratings(
         for k, c in criteria_by_key.items()
         if wanted_criteria is None or k in wanted_criteria
     }
+    rubrics = store.rubrics_of(source_key, store.criteria_of(source_key))
     held = dict[str | None, str | None]().setdefault  # a label stands in many cells: held once
     judged = store.judged(source_key, variant="original")
     if wanted_runs is None:
@@ -142,6 +144,8 @@ def load_ratings(
             continue
         if run_key not in wanted_runs:
             continue
+        if ids.get(criterion_key) == RUBRIC and rubrics[run_key] != criterion_key:
+            continue  # judged by an earlier rubric
         if criterion_key in ids:
             evidence, message = cell_detail(cell)
             run = runs[run_key]
@@ -158,6 +162,7 @@ def load_ratings(
                 evidence=evidence,
                 message=message,
                 run_key=run_key,
+                criterion_key=held(criterion_key, criterion_key) or criterion_key,
             )
             by_run.setdefault(run_key, []).append(rating)
     return [r for run_ratings in by_run.values() for r in run_ratings]

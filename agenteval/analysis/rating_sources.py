@@ -148,6 +148,14 @@ class StoredJudge:
         """The version used last of every run."""
         return {keys[-1] for keys in self.runs.values()}
 
+    @property
+    def rubrics(self) -> dict[str, Criterion]:
+        """The rubric of every run that was judged by one, by the run's name."""
+        criteria, newest = self.store.criteria_of(self.key), self.newest_runs
+        names = run_names(self.store.items(), newest)
+        rubrics = self.store.rubrics_of(self.key, criteria)
+        return {names[run]: criteria[key] for run, key in rubrics.items() if run in newest}
+
     def table(
         self,
         criteria: Collection[str],

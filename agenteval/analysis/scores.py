@@ -7,7 +7,8 @@ from collections.abc import Collection, Container, Iterable, Mapping
 from itertools import chain
 from typing import Any
 
-from agenteval.records import canonical_json
+from agenteval.analysis.rubrics import DROP_ITEM, ITEMS, RatedItem, item_run, items_of
+from agenteval.records import RUBRIC, canonical_json
 from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
 from agenteval.store import Store
 from agenteval.store.browse import criteria_by_key
@@ -54,6 +55,7 @@ def scores_from_store(  # noqa: PLR0913  each narrows the choice
     copies_by: str | None = None,
     probabilities: bool = False,
     names: Mapping[str, str] | None = None,
+    targets: Mapping[str, str] | None = None,
 ) -> ScoreTable:
     """Ratings of a judge on the criteria (content hashes) and runs (run keys of originals) named.
 
@@ -63,10 +65,18 @@ def scores_from_store(  # noqa: PLR0913  each narrows the choice
     where it is another than that of the originals. With `probabilities` those are in the table.
 
     Runs have the `names` given by key, by default `run_names`; a copy has that of its original.
+    The rating of a rubric is followed by those of its items (`agenteval.analysis.rubrics`); they
+    have no outcome, because the items of a run share one. Of a copy by `drop_item` only the item
+    that it goes without is there, which `targets` gives by the key of the copy.
     Raises StoreError for a damaged store.
     """
     sources = [source_key] if copies_by is None else [source_key, copies_by]
-    ids = {key: criterion.id for key, criterion in criteria_by_key(store, criteria).items()}
+    by_key = criteria_by_key(store, criteria)
+    ids = {key: criterion.id for key, criterion in by_key.items()}
+    rubrics = {key: c for key, c in by_key.items() if c.id == RUBRIC}
+    newest: dict[str, str] = {}
+    for source in sources if rubrics else ():
+        newest |= store.rubrics_of(source)
     run_keys = set(runs)
     originals = variants is not None and set(variants) == {ORIGINAL}
     few = originals and len(run_keys) <= _FEW
@@ -89,7 +99,7 @@ def scores_from_store(  # noqa: PLR0913  each narrows the choice
             asked_for = (run_key if variant == ORIGINAL else run["origin"]) in run_keys
         else:
             asked_for = (run_key, variant) in copies
-        if not asked_for:
+        if not asked_for or (criterion_key in rubrics and newest[run_key] != criterion_key):
             continue
         texts = {
             "run": names.get(run_key) or names.get(run["origin"]) or run["run_id"],
@@ -105,4 +115,25 @@ def scores_from_store(  # noqa: PLR0913  each narrows the choice
             texts["probabilities"] = masses and canonical_json(masses)
         success = None if run["success"] is None else bool(run["success"])
         builder.add(texts, repeat=repeat, success=success, value=value)
+        if criterion_key in rubrics:
+            of_copy = variant.startswith(DROP_ITEM)
+            target = (targets or {}).get(run_key, "") if of_copy else None
+            evidence = decode(detail, f"the result of run {run_key[:12]}").get("evidence", {})
+            rated = items_of(rubrics[criterion_key], status, value, evidence)
+            _add_items(builder, texts, rated, repeat, target)
     return builder.table()
+
+
+def _add_items(
+    builder: TableBuilder,
+    texts: Mapping[str, Any],
+    rated: Iterable[RatedItem],
+    repeat: int,
+    target: str | None,
+) -> None:
+    """Add the items of a rating with these `texts`; with a `target`, only the item of this id."""
+    for answer in rated:
+        if target in (None, answer.item.id):
+            names = {"run": item_run(texts["run"], answer.item), "criterion": ITEMS, "label": None}
+            row = {**texts, **names, "status": answer.status}
+            builder.add(row, repeat=repeat, success=None, value=answer.value)

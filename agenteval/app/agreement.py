@@ -19,6 +19,7 @@ from agenteval.analysis.rater_comparison import (
 )
 from agenteval.analysis.rating_sources import StoredJudge, chosen_raters, file_table, raters_in
 from agenteval.analysis.ratings import with_runs
+from agenteval.analysis.rubrics import item_criteria, pooled, pooled_labels
 from agenteval.analysis.sampling import By, Sample, draw, read_sample
 from agenteval.analysis.scores import run_names
 from agenteval.app.options import AgreementKeywords, AgreementOptions, Ratings
@@ -123,6 +124,7 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
     judges = (settings.judges,) if isinstance(settings.judges, str) else tuple(settings.judges)
     criteria, notes = known_criteria(settings.criteria, settings.task)
     unfinished: list[str] = []
+    rubrics: dict[str, Criterion] = {}
     scores = settings.scores
     files = [scores] if isinstance(scores, str | Path | ScoreTable) else list(scores)
     if files:
@@ -134,7 +136,9 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
         if stored:
             judges, task = judges or (stored.queue.source_key,), task or stored.queue.task
             notes += [f"labels of the queue {stored.queue.name!r}", *stored.notes]
-        tables, criteria = _from_store(settings.store, judges, task, criteria, notes, unfinished)
+        stored_tables = _from_store(settings.store, judges, task, criteria, notes, unfinished)
+        tables, criteria = stored_tables.tables, stored_tables.criteria
+        rubrics = stored_tables.rubrics
     people: dict[str, ScoreTable] = {}
     if isinstance(labels, ScoreTable):
         people = {"people": labels}
@@ -143,7 +147,7 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
     elif labels is not None:
         path = Path(labels)
         chosen = chosen_raters(path, settings.raters, "--rater")
-        people = {r or path.stem: file_table(path, criteria, rater=r) for r in chosen}
+        people = _labels_of(path, chosen, criteria, rubrics)
     tables, people = _placed(tables, people, labels, settings.runs, notes)
     compared = compare_raters(
         tables,
@@ -342,7 +346,8 @@ def judge_table(
     else:
         unfinished: list[str] = []
         name = task and Path(task).name
-        tables, rated_criteria = _from_store(store, judges, name, rated_criteria, notes, unfinished)
+        stored = _from_store(store, judges, name, rated_criteria, notes, unfinished)
+        tables, rated_criteria = stored.tables, stored.criteria
         notes += unfinished
     ((name, table),) = tables.items()
     rated = table.present("criterion")
@@ -427,6 +432,27 @@ def _judges_in(
     return [rater for rater in chosen if rater not in people]
 
 
+def _labels_of(
+    path: Path,
+    raters: Sequence[str | None],
+    criteria: Sequence[Criterion],
+    rubrics: Mapping[str, Criterion],
+) -> dict[str, ScoreTable]:
+    """Return the labels of each rater of a file; those of items of rubrics are pooled."""
+    known = (*criteria, *item_criteria(rubrics)) if criteria else ()
+    tables = {rater or path.stem: file_table(path, known, rater=rater) for rater in raters}
+    return {name: pooled_labels(table, rubrics) for name, table in tables.items()}
+
+
+@dataclass(frozen=True)
+class _StoredTables:
+    """Ratings by judge, the criteria they are on, and the rubrics of the runs by name."""
+
+    tables: dict[str, ScoreTable]
+    criteria: tuple[Criterion, ...]
+    rubrics: dict[str, Criterion]
+
+
 def _from_store(
     place: str | Path | Store | None,
     judges: Sequence[str],
@@ -434,8 +460,9 @@ def _from_store(
     known: tuple[Criterion, ...],
     notes: list[str],
     unfinished: list[str],
-) -> tuple[dict[str, ScoreTable], tuple[Criterion, ...]]:
-    """Tables of the judges asked for (default: the latest), and the criteria they rated."""
+) -> _StoredTables:
+    """Tables of the judges asked for (default: the latest)."""
+    rubrics: dict[str, Criterion] = {}
     tables: dict[str, ScoreTable] = {}
     criteria = {c.id: c for c in known}
     with opened(place, create=False) as store:
@@ -448,11 +475,12 @@ def _from_store(
                 if shown in tables:
                     raise InputError(f"{name!r} is the same judge twice", "--source")
                 rated = _rated_alike(judge, criteria, notes, fixed=bool(known))
-                for criterion in rated.values():
+                for criterion in pooled(rated.values()):
                     criteria.setdefault(criterion.id, criterion)
+                rubrics.update(judge.rubrics)
                 tables[shown] = judge.table(set(rated), judge.newest_runs)
                 unfinished += [f"{shown}: {line}" for line in judge.unfinished]
-    return tables, known or tuple(criteria.values())
+    return _StoredTables(tables, known or tuple(criteria.values()), rubrics)
 
 
 def _rated_alike(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import count
 from typing import Generic
 
@@ -41,7 +40,7 @@ def pending(evaluator: Evaluator[T], store: Store, *, retry_failed: bool = False
     attempt, so that replies that were paid for are found; a failure of content only with
     `retry_failed`, as a new attempt.
     """
-    columns = {c.sha256: 1 << i for i, c in enumerate(evaluator.criteria)} or {"": 1}
+    columns = _columns(evaluator)
     done: defaultdict[tuple[str, str, int], int] = defaultdict(int)  # bits of columns
     failed: defaultdict[tuple[str, str, int], int] = defaultdict(int)
     attempts: defaultdict[tuple[str, str, int], dict[str, int]] = defaultdict(dict)
@@ -49,20 +48,28 @@ def pending(evaluator: Evaluator[T], store: Store, *, retry_failed: bool = False
     for cell, state in store.states(evaluator.source_key, attempts=not evaluator.criteria):
         key, variant, column, repeat = cell
         place = key, variant, repeat
-        if column not in columns:
+        bit = columns.get(key, {}).get(column)
+        if bit is None:
             continue
         if state.open_on_resume:
             attempts[place][column] = state.attempt
         elif state.failed and retry_failed:
             attempts[place][column] = state.attempt + 1
         else:
-            (failed if state.failed else done)[place] |= columns[column]
+            (failed if state.failed else done)[place] |= bit
             if not (state.failed or evaluator.criteria):
                 checks[place] = state.check_key  # None: interrupted before the verdict
 
-    @lru_cache(maxsize=1024)  # most items lack the same
-    def calls(settled: int, tried: tuple[tuple[str, int], ...]) -> list[_PendingCall]:
-        return list(_calls(evaluator, columns, settled, dict(tried)))
+    common: dict[tuple[int, int, tuple[tuple[str, int], ...]], list[_PendingCall]] = {}
+
+    def calls(
+        unit: Unit[T], settled: int, tried: tuple[tuple[str, int], ...]
+    ) -> list[_PendingCall]:
+        bits = columns[unit.key]
+        key = id(bits), settled, tried  # most items lack the same
+        if key not in common:
+            common[key] = list(_calls(evaluator, unit, bits, settled, dict(tried)))
+        return common[key]
 
     units: list[Unit[T]] = []
     cells = complete = lost = unjudged = 0
@@ -72,13 +79,13 @@ def pending(evaluator: Evaluator[T], store: Store, *, retry_failed: bool = False
         stale = place in checks and not evaluator.is_current(unit, checks[place])
         if stale:
             finished, unjudged = 0, unjudged + 1
-        cells += len(columns)
+        cells += len(columns[unit.key])
         complete += finished.bit_count()
         lost += unusable.bit_count()
         tried = tuple(attempts[place].items()) if place in attempts else ()
         units += [
             replace(unit, criteria=call.criteria, attempt=call.attempt, stored=stale)
-            for call in calls(finished | unusable, tried)
+            for call in calls(unit, finished | unusable, tried)
         ]
     return Pending(units, cells, complete, lost, _grids(evaluator), unjudged)
 
@@ -89,16 +96,35 @@ class _PendingCall:
     attempt: int
 
 
+def _columns(evaluator: Evaluator[T]) -> dict[str, dict[str, int]]:
+    """Return a bit for each criterion of an item, by the item's key and the criterion's hash.
+
+    Items with the same criteria share one table.
+    """
+    shared: dict[tuple[str, ...], dict[str, int]] = {}
+    columns: dict[str, dict[str, int]] = {}
+    for unit in evaluator.units():
+        if unit.key not in columns:
+            hashes = tuple(c.sha256 for c in unit.criteria) or ("",)
+            bits = {name: 1 << i for i, name in enumerate(hashes)}
+            columns[unit.key] = shared.setdefault(hashes, bits)
+    return columns
+
+
 def _calls(
-    evaluator: Evaluator[T], columns: dict[str, int], settled: int, attempts: dict[str, int]
+    evaluator: Evaluator[T],
+    unit: Unit[T],
+    columns: dict[str, int],
+    settled: int,
+    attempts: dict[str, int],
 ) -> Iterator[_PendingCall]:
     """The calls for what is missing of one item; one call has one number of attempts."""
-    if not evaluator.criteria:
+    if not unit.criteria:
         if not settled:
             yield _PendingCall((), attempts.get("", 0))
         return
     missing: defaultdict[int, list[Criterion]] = defaultdict(list)
-    for criterion in evaluator.criteria:
+    for criterion in unit.criteria:
         if not settled & columns[criterion.sha256]:
             missing[attempts.get(criterion.sha256, 0)].append(criterion)
     for attempt in sorted(missing):
@@ -112,13 +138,15 @@ def _grids(evaluator: Evaluator[T]) -> tuple[Grid, ...]:
     repeats: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
     for unit in evaluator.units():
         repeats[unit.variant, unit.key].add(unit.repeat)
-    keys: defaultdict[str, defaultdict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
+    columns = _columns(evaluator)
+    keys: defaultdict[tuple[str, tuple[str, ...]], defaultdict[int, list[str]]]
+    keys = defaultdict(lambda: defaultdict(list))
     for (variant, key), numbers in repeats.items():
-        keys[variant][next(n for n in count() if n not in numbers)].append(key)
-    criteria = tuple(sorted({c.sha256 for c in evaluator.criteria}))
+        criteria = tuple(sorted(filter(None, columns[key])))
+        keys[variant, criteria][next(n for n in count() if n not in numbers)].append(key)
     return tuple(
         Grid(short(items[number]), number, variant if criteria else "", criteria)
-        for variant, items in keys.items()
+        for (variant, criteria), items in keys.items()
         for number in sorted(items)
         if number
     )

@@ -18,7 +18,7 @@ from typing import Any
 
 from agenteval.errors import InputError
 from agenteval.readers.strict_json import Notes
-from agenteval.records import Message, RunFailure
+from agenteval.records import Criterion, Message, RunFailure
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -119,6 +119,7 @@ class RunDraft:
     spans: list[Any] = field(default_factory=list)
     metadata: dict[str, Any] = field(default_factory=dict)
     failure: RunFailure | None = None
+    rubric: Criterion | None = None
 
     def keep(self, key: str, value: Any) -> None:
         """Put a value into the metadata; a key that is taken gets the next free number."""

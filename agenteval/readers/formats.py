@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agenteval.errors import InputError
+from agenteval.readers import rubrics
 from agenteval.readers.failed_runs import failure_of, is_failed
 from agenteval.readers.fields import (
     LONGEST_NAME,
@@ -174,12 +175,27 @@ class _RecordReader:
                 self.draft.metadata.update(item)
             elif item is not None:
                 self.draft.keep(key, item)
+        self._read_rubric(unmatched)
         self._keep(list(unmatched.items()))
         self._read_texts()
         self._read_identity()
         self._read_verdict_and_reference()
         self._read_spans()
         self.draft.failure = failure_of(unmatched, self.draft.output.strip(), context)
+
+    def _read_rubric(self, unmatched: dict[str, Any]) -> None:
+        """Take the rubric out of the other keys."""
+        for key in [k for k in unmatched if snake(k) in rubrics.KEYS]:
+            value = rubrics.listed(unmatched[key])
+            if value is None:
+                note = f"{key!r} is not a list of items: kept as metadata, not judged"
+                self.context.notes.add(note, self.context.place)
+                continue
+            if self.draft.rubric is not None:
+                raise InputError(f"two rubrics, the other is {key!r}", self.context.place)
+            del unmatched[key]
+            where = f"{self.context.place}: {key}"
+            self.draft.rubric = rubrics.read_rubric(value, where, self.context.notes)
 
     def _rows(self, field: str) -> Rows:
         return self.fields.get(field, [])

@@ -1,7 +1,15 @@
 """The nouns of agenteval: frozen pydantic records without any input or output."""
 
 from agenteval.records.base import Record, canonical_json, content_hash
-from agenteval.records.criteria import CriteriaSet, Criterion, Direction, Provenance, Scale, slug
+from agenteval.records.criteria import (
+    RUBRIC,
+    CriteriaSet,
+    Criterion,
+    Direction,
+    Provenance,
+    Scale,
+    slug,
+)
 from agenteval.records.finding import GRADES, Finding, Findings, Grade, Impact, Rejected
 from agenteval.records.run import (
     Message,
@@ -28,6 +36,7 @@ from agenteval.records.task import Example, Examples, Task
 
 __all__ = [
     "GRADES",
+    "RUBRIC",
     "CallRecord",
     "CellKey",
     "CriteriaSet",

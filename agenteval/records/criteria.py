@@ -16,9 +16,10 @@ from agenteval.records.base import FAIL_FAST, Record, content_hash
 Scale = Literal["ordinal", "binary", "numeric", "nominal"]
 Order = Literal["worst_to_best", "unclear"]
 Direction = Literal["lower", "none", "higher", "unknown"]
-Aggregation = Literal["mean", "min"]
+Aggregation = Literal["mean", "min", "weighted"]
 
 SCHEMA_VERSION = 1
+RUBRIC = "rubric"  # id of the criterion that the rubric of a run is
 
 
 @lru_cache(maxsize=8192)
@@ -66,9 +67,11 @@ class Criterion(Record):
 
     `accepted_values` run from worst to best if `order` says so; the value of a score is the rank
     divided by the number of levels - 1. A nominal criterion has no order and is never averaged. A
-    criterion with `sub_criteria` is scored through them and combined by `aggregation`. With a
-    `judge` it is computed from the run's reference without a model, see
-    `agenteval.utility.computed`.
+    criterion with `sub_criteria` is scored through them and combined by `aggregation`: their mean,
+    their minimum, or as a rubric by their `weight` (`agenteval.records.rubric`; the levels of a
+    part with a negative weight begin with the one that says that it holds). The rubric of a run
+    names its `case`, so that those of two cases are never taken for one. With a `judge` it is
+    computed from the run's reference without a model, see `agenteval.utility.computed`.
     """
 
     id: str = ""
@@ -84,6 +87,8 @@ class Criterion(Record):
     numeric_range: tuple[float, float] | None = None  # worst, best; numeric scale only
     sub_criteria: Annotated[tuple[Criterion, ...], FAIL_FAST] = ()
     aggregation: Aggregation = "mean"
+    weight: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    case: str | None = Field(default=None, exclude_if=lambda value: value is None)
     judge: str | None = Field(default=None, exclude_if=lambda value: value is None)
     judge_options: dict[str, JsonValue] = Field(
         default_factory=dict, exclude_if=lambda value: not value
@@ -101,6 +106,10 @@ class Criterion(Record):
 
     @model_validator(mode="after")
     def _levels(self) -> Criterion:
+        if self.is_rubric and not (
+            self.sub_criteria and all(part.weight is not None for part in self.sub_criteria)
+        ):
+            raise ValueError(f"criterion {self.name!r}: 'weighted' needs parts with a weight each")
         if self.sub_criteria:
             return self
         if self.scale == "numeric":
@@ -133,6 +142,8 @@ class Criterion(Record):
         computed = {"judge": self.judge, "options": self.judge_options, "version": 1}
         return {
             **({"computed": computed} if self.judge else {}),
+            **({} if self.weight is None else {"weight": self.weight}),
+            **({} if self.case is None else {"case": self.case}),
             "id": self.id,
             "name": self.name,
             "description": self.description,
@@ -150,6 +161,16 @@ class Criterion(Record):
     def ordered(self) -> bool:
         """Whether the levels have a known order, so that values can be averaged."""
         return self.scale != "nominal" and self.order != "unclear"
+
+    @property
+    def is_rubric(self) -> bool:
+        """Whether its parts are weighted statements about the work."""
+        return self.aggregation == "weighted"
+
+    @property
+    def na_label(self) -> str:
+        """The answer that is not a level; of an item of a rubric, that it cannot be told."""
+        return "not applicable" if self.weight is None else "cannot tell"
 
     def leaves(self, prefix: str = "") -> list[tuple[str, Criterion]]:
         """Return (path, leaf) of the criterion itself or its parts, with paths `parent/child`."""

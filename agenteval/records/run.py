@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, JsonValue, field_validator
 
 from agenteval.records.base import FAIL_FAST, Record, content_hash
+from agenteval.records.criteria import Criterion
 from agenteval.text import plural
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -122,7 +123,8 @@ class Run(Record):
 
     A run with a `failure` has no answer and is not judged. `success` and `reference` are gold
     labels, which judges do not see unless asked for. `input` defines the case: runs of several
-    systems on the same input are compared in pairs.
+    systems on the same input are compared in pairs. `rubric` is what this run is judged by, beside
+    the criteria of its task if they are asked for.
     """
 
     id: str = Field(min_length=1)
@@ -136,6 +138,7 @@ class Run(Record):
     spans: Annotated[tuple[Span, ...], FAIL_FAST] = ()
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
     failure: RunFailure | None = Field(default=None, exclude_if=lambda value: value is None)
+    rubric: Criterion | None = Field(default=None, exclude_if=lambda value: value is None)
 
     @field_validator("id")
     @classmethod

@@ -17,6 +17,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, select, update
 
 from agenteval.records import Criterion
+from agenteval.records.rubric import rubric_total
 from agenteval.store import rows, schema
 
 
@@ -89,6 +90,8 @@ def _remade(row: Any, old: Criterion, new: Criterion) -> tuple[str | None, float
     if row.status != "scored":
         return None
     detail = rows.decode(row.detail, f"the result of run {row.item_key[:12]}")
+    if "members" in detail.get("evidence", {}):
+        raise ValueError("it is computed again from the results of the members")
     parts = detail.get("evidence", {}).get("parts")
     if isinstance(parts, dict):
         masses = detail["evidence"].get("probabilities", {})
@@ -121,15 +124,20 @@ def _of_parts(
 ) -> float | None:
     """Mean or least value of the parts that apply; None where a part has no order."""
     values: list[float] = []
+    met: list[float | None] = []
     for path, leaf in criterion.leaves():
-        if labels[path] == "not applicable" and leaf.allow_na:
+        if labels[path] == leaf.na_label and leaf.allow_na:
+            met.append(None)
             continue
         value = _value(leaf, labels[path], masses.get(path))
         if value is None:
             return None
         values.append(value)
+        met.append(1 - value if (leaf.weight or 0) < 0 else value)
     if not values:
         raise ValueError("no part applies")
+    if criterion.is_rubric:
+        return rubric_total([part.weight or 0.0 for part in criterion.sub_criteria], met)
     return min(values) if criterion.aggregation == "min" else math.fsum(values) / len(values)
 
 

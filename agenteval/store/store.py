@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from sqlalchemy import Executable, Select, func, inspect, literal, literal_colum
 from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval.errors import NoStoreYet, StoreError
-from agenteval.records import CallRecord, Criterion, Result, Run, Source, Usage, View
+from agenteval.records import RUBRIC, CallRecord, Criterion, Result, Run, Source, Usage, View
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.records.trial import Trial
 from agenteval.records.verification import VerifiedSet
@@ -406,7 +406,25 @@ class Store:
         content hash. Old and new versions are never mixed."""
         criteria = self.criteria_of(source_key)
         newest = {criterion.id: key for key, criterion in criteria.items()}
-        return {key: c for key, c in criteria.items() if newest[c.id] == key}
+        rubrics = set(self.rubrics_of(source_key, criteria).values())
+        return {k: c for k, c in criteria.items() if newest[c.id] == k or k in rubrics}
+
+    def rubrics_of(
+        self, source_key: str, criteria: Mapping[str, Criterion] | None = None
+    ) -> dict[str, str]:
+        """Return, by item key, the content hash of the rubric used last of those by which a source
+        judged it; `criteria` are those of the source."""
+        criteria = self.criteria_of(source_key) if criteria is None else criteria
+        rank = {key: n for n, (key, c) in enumerate(criteria.items()) if c.id == RUBRIC}
+        if not rank:
+            return {}
+        c = schema.results.c
+        newest: dict[str, str] = {}
+        query = select(c.item_key, c.criterion_key).where(c.source_key == source_key).distinct()
+        for item, key in self._all(query):
+            if key in rank and rank[key] >= rank.get(newest.get(item, ""), -1):
+                newest[item] = key
+        return newest
 
     def items(
         self, kinds: Sequence[str] = ("run", "case"), *, keys: Collection[str] | None = None

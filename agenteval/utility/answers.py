@@ -20,6 +20,7 @@ from pydantic import JsonValue
 from agenteval.errors import ReplyError
 from agenteval.models.jsonish import Doubled
 from agenteval.records import CellKey, Criterion, Failure, FailureStatus, Result, Score, slug
+from agenteval.records.rubric import rubric_total
 from agenteval.utility.labels import Match, fold, read_label, reply_words, stated_number
 
 _KEYS = reply_words("judge")
@@ -340,7 +341,7 @@ def answer_of(raw: Any, leaf: Criterion, explanation: str | None = None) -> Leve
         return _agreed([answer_of(value, leaf, explanation) for value in raw.values]) or TWICE
     if leaf.scale == "numeric":
         return _from_number(raw, leaf, explanation)
-    label = read_label(raw, leaf.accepted_values, allow_na=leaf.allow_na)
+    label = read_label(raw, leaf.accepted_values, na=leaf.na_label if leaf.allow_na else None)
     if label is None:
         shown = repr(raw)[:80]
         return NoAnswer("unscored:off_scale", f"{shown} is none of the accepted values")
@@ -351,7 +352,7 @@ def answer_of(raw: Any, leaf: Criterion, explanation: str | None = None) -> Leve
 
 def _from_number(raw: Any, leaf: Criterion, explanation: str | None) -> LevelAnswer | NoAnswer:
     """A number, also as text; over a denominator only if that is the top of the range."""
-    if leaf.allow_na and read_label(raw, (), allow_na=True):
+    if leaf.allow_na and read_label(raw, (), na=leaf.na_label):
         return LevelAnswer(None, None, "exact", explanation, not_applicable=True)
     if leaf.numeric_range is None:
         raise ReplyError(f"criterion {leaf.id!r} is numeric but has no range")
@@ -433,6 +434,28 @@ def to_result(
     return result_of(criterion, key, _aggregated(criterion, answers), rung)
 
 
+def combined(criterion: Criterion, values: Mapping[str, float | None]) -> float | None:
+    """Return the value of a criterion from those of its parts by path, None for parts that do not
+    apply or cannot be told; None if there are only such parts."""
+    if criterion.is_rubric:
+        leaves = [(leaf.weight or 0.0, values[path]) for path, leaf in criterion.leaves()]
+        met = [None if v is None else 1 - v if w < 0 else v for w, v in leaves]
+        return rubric_total([weight for weight, _ in leaves], met)
+    applying = [value for value in values.values() if value is not None]
+    if applying and criterion.aggregation == "mean":
+        return fsum(applying) / len(applying)
+    return min(applying, default=None)
+
+
+def _written(answer: LevelAnswer, leaf: Criterion) -> str | None:
+    """The label of a part; of an item that has only a number, the number."""
+    if answer.not_applicable:
+        return leaf.na_label
+    if answer.label is None and answer.value is not None and leaf.weight is not None:
+        return f"{answer.value:g}"
+    return answer.label
+
+
 def _aggregated(
     criterion: Criterion, answers: Mapping[str, LevelAnswer | NoAnswer]
 ) -> LevelAnswer | NoAnswer:
@@ -447,22 +470,19 @@ def _aggregated(
         if not leaf.ordered:  # an unknown rank must not enter a mean
             why = f"the levels of its part {path} have no known order"
             return NoAnswer("unscored:unsupported", why)
-    values = [part.value for part in parts.values() if part.value is not None]
     evidence: dict[str, JsonValue] = {
-        "parts": {p: "not applicable" if a.not_applicable else a.label for p, a in parts.items()}
+        "parts": {path: _written(a, leaves[path]) for path, a in parts.items()}
     }
     masses: dict[str, JsonValue] = {
         p: {**a.probabilities} for p, a in parts.items() if a.probabilities
     }
     reasons = [f"{path}: {a.explanation}" for path, a in parts.items() if a.explanation]
-    value = min(values, default=None)
-    if values and criterion.aggregation == "mean":
-        value = fsum(values) / len(values)
+    value = combined(criterion, {path: a.value for path, a in parts.items()})
     return LevelAnswer(
         None,
         value,
         "exact" if all(a.match == "exact" for a in parts.values()) else "tolerant",
         "\n".join(reasons) or None,
-        not_applicable=not values,
+        not_applicable=value is None,
         evidence=evidence | ({"probabilities": masses} if masses else {}),
     )

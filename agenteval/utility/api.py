@@ -336,13 +336,19 @@ quantify = synchronous(aquantify)
 async def quantify_estimate(judging: Judging) -> CostEstimate:
     """Return what `quantify` would ask. Raises InputError for a cap without a price."""
     runs, criteria = len(judging.items), judging.criteria
-    cells = runs * len(criteria) * judging.repeats
+    rubrics = sum(run.rubric is not None for run, _ in judging.items)
+    cells = (runs * len(criteria) + rubrics) * judging.repeats
+    listed = f"criteria: {len(criteria)} ({', '.join(c.name for c in criteria)})"
+    judged = f"{plural(runs, 'run')} × {plural(len(criteria), 'criterion')}"
+    if rubrics and not criteria:
+        listed, judged = f"rubrics: of {plural(rubrics, 'run')}", plural(rubrics, "rubric")
+    elif rubrics:
+        listed, judged = f"{listed}, and {plural(rubrics, 'rubric')}", f"({judged} + {rubrics})"
     about = (
         f"runs: {runs} of task {judging.task.name}",
         f"reference answers: {'shown to the judge' if judging.how.with_reference else 'withheld'}",
-        f"criteria: {len(criteria)} ({', '.join(c.name for c in criteria)})",
-        f"cells: {plural(runs, 'run')} × {plural(len(criteria), 'criterion')} × "
-        f"{plural(judging.repeats, 'repeat')} = {cells:,}",
+        listed,
+        f"cells: {judged} × {plural(judging.repeats, 'repeat')} = {cells:,}",
     )
     total = CostEstimate(command="quantify", about=about, budget=judging.limits.budget())
     if judging.sends_nothing:
@@ -371,8 +377,7 @@ def _scored(
             criterion_keys=[c.sha256 for c in rated.criteria],
             repeats=rated.repeats,
         )
-        usage = judging.usage(store, rated.source_key)
-        tables = judging.tables(store, rated) if ratings else ()
+        usage = store.usage(rated.source_key)
     judged = sum(r.status not in INFRASTRUCTURE for r in ratings)
     far = f"{judged} of {rated.cells} cells are judged"
     unfinished: tuple[str, ...] = ()
@@ -398,6 +403,7 @@ def _scored(
         exit_code=code,
         now=requests,
     )
+    tables = judging.tables(store, rated) if ratings else ()
     return replace(report, tables=(*report.tables, *tables))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,6 +23,9 @@ from agenteval.utility.options import (
     VerifiedJudge,
 )
 
+if TYPE_CHECKING:
+    from agenteval.reporting.report import Report
+
 
 @grouped
 def criteria(
@@ -31,22 +34,36 @@ def criteria(
     reply: options.ReplyOptions,
     limits: options.LimitOptions,
     shown: options.OutputOptions,
+    per_case: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RUNS",
+            help="Write a rubric for each input of these runs instead (criteria/TASK.rubrics.jsonl "
+            "for --rubrics of quantify).",
+            show_default=False,
+            rich_help_panel="Critic",
+        ),
+    ] = None,
 ) -> None:
     """Propose criteria for a task, and merge paraphrases.
 
     Their scales are checked; they are written to criteria/TASK.json.
     """
     from agenteval.readers.tasks import TASK_FILE, find_task
-    from agenteval.utility import api
+    from agenteval.utility import api, rubric_api
 
     folder = find_task(task)
-    target = settings.output or Path("criteria") / f"{folder.task.name}.json"
-    refuse_input(target, [folder.runs, folder.path / TASK_FILE], store=settings.store)
+    ending = "json" if per_case is None else "rubrics.jsonl"
+    target = settings.output or Path("criteria") / f"{folder.task.name}.{ending}"
+    inputs = [folder.runs, folder.path / TASK_FILE, per_case]
+    refuse_input(target, inputs, store=settings.store)
     if not settings.dry_run:
         note(f"{plural(settings.seeds, 'critic')} on task {folder.task.name}")
-    report = api.propose(
-        task, **keywords(settings, output=target, limits=limits.limits(), notify=notify)
-    )
+    how = keywords(settings, output=target, limits=limits.limits(), notify=notify)
+    if per_case is None:
+        report: Report = api.propose(task, **how)
+    else:
+        report = rubric_api.propose_rubrics(task, per_case, **how)
     if not settings.dry_run:
         note(f"written to {target}; read it, edit it, then quantify")
     finish(report, shown)

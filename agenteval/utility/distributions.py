@@ -38,7 +38,6 @@ from agenteval.utility.quantifier import (
     shown_texts,
 )
 
-NOT_APPLICABLE = "not applicable"
 LEAST_MASS = 0.9  # of the letters: what lies outside could move a value by .1 of the scale at most
 TOLERANCE = 1e-3  # of a sum of probabilities
 _TOP = 20  # log-probabilities of a token: what endpoints give at most
@@ -182,7 +181,7 @@ class DistributionJudge:
 
 def _levels(leaf: Criterion) -> tuple[str, ...]:
     """The labels that get a probability."""
-    return leaf.accepted_values + (NOT_APPLICABLE,) * leaf.allow_na
+    return leaf.accepted_values + (leaf.na_label,) * leaf.allow_na
 
 
 def _scale(leaf: Criterion) -> dict[str, Any]:
@@ -247,7 +246,7 @@ def _answer(
     """The answer of a distribution. If the criterion may not apply, it does not when that is most
     probable; else the probabilities are those given that it applies."""
     if leaf.allow_na:
-        absent = masses.pop(NOT_APPLICABLE)
+        absent = masses.pop(leaf.na_label)
         evidence["not_applicable"] = round(absent, 6)
         if absent > max(masses.values()):
             return LevelAnswer(None, None, "exact", not_applicable=True, evidence=evidence)

@@ -14,21 +14,29 @@ from agenteval.models.asking import MOST_REQUESTS
 from agenteval.records import CallRecord, Criterion, Run, Source, Usage, View, content_hash
 from agenteval.stats.scores import ORIGINAL
 from agenteval.store import Store
+from agenteval.utility.rubrics import MOST_ITEMS, parts_of
 
 Item = tuple[Run, View]
+
+
+def rubrics_of(items: Sequence[Item]) -> tuple[Criterion, ...]:
+    """Return the rubrics of the runs, each once."""
+    rubrics = (run.rubric for run, _ in items if run.rubric is not None)
+    return tuple({rubric.sha256: rubric for rubric in rubrics}.values())
 
 
 @dataclass(frozen=True)
 class JudgeEvaluator:
     """A judge on some texts: `variants` are (variant, runs as the judge sees them), in order.
 
-    A text or criterion that is listed twice is rated once. `extra_lock` tells experiments apart
-    that may run at the same time although the judge and the task are the same.
+    Every run is rated on `shared_criteria`, and on its rubric if it has one. A text or criterion
+    that is listed twice is rated once. `extra_lock` tells experiments apart that may run at the
+    same time although the judge and the task are the same.
     """
 
     judge: RunJudge
     variants: Sequence[tuple[str, Sequence[Item]]]
-    all_criteria: Sequence[Criterion]
+    shared_criteria: Sequence[Criterion]
     repeats: int
     extra_lock: str = ""
 
@@ -72,9 +80,13 @@ class JudgeEvaluator:
         return content_hash([lock, self.extra_lock]) if self.extra_lock else lock
 
     @cached_property
+    def _shared(self) -> tuple[Criterion, ...]:
+        return tuple({c.sha256: c for c in self.shared_criteria}.values())
+
+    @cached_property
     def criteria(self) -> tuple[Criterion, ...]:
-        """The criteria, each once."""
-        return tuple({c.sha256: c for c in self.all_criteria}.values())
+        """The criteria of all runs, each once; rubrics are last."""
+        return (*self._shared, *rubrics_of(self.items))
 
     @cached_property
     def _texts(self) -> list[tuple[str, dict[str, Item]]]:
@@ -86,15 +98,18 @@ class JudgeEvaluator:
 
     @property
     def cells(self) -> int:
-        """Number of texts × criteria × repeats."""
-        return sum(len(texts) for _, texts in self._texts) * len(self.criteria) * self.repeats
+        """Number of texts × their criteria × repeats."""
+        return sum(len(unit.criteria) for unit in self.units())
 
     def units(self) -> Iterator[Unit[Item]]:
         """Yield variant by variant, repeat by repeat, every text."""
-        for variant, texts in self._texts if self.criteria else ():
+        for variant, texts in self._texts:
             for repeat in range(self.repeats):
                 for key, item in texts.items():
-                    yield Unit(key, item, self.criteria, repeat, variant)
+                    rubric = item[0].rubric
+                    criteria = self._shared if rubric is None else (*self._shared, rubric)
+                    if criteria:
+                        yield Unit(key, item, criteria, repeat, variant)
 
     def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
         """Return how the judge spreads criteria over calls."""
@@ -112,8 +127,10 @@ class JudgeEvaluator:
         return [relabelled.line for relabelled in changed]
 
     def requests(self, unit: Unit[Item]) -> Requests:
-        """One request, and one more to repair a malformed reply."""
-        return {"judge": RequestBounds(1, MOST_REQUESTS)}
+        """One request, and one more to repair a malformed reply, for each part of a rubric."""
+        most = 1 if self.source.parameters.get("one_per_call") else MOST_ITEMS
+        count = len(parts_of(unit.criteria, most))
+        return {"judge": RequestBounds(count, MOST_REQUESTS * count)}
 
     def failure(self, unit: Unit[Item], message: str, usage: Usage) -> Outcome:
         """Return a failure on each criterion; it names the run."""

@@ -27,6 +27,7 @@ from agenteval.utility.answers import (
     answer_of,
     from_probabilities,
     result_of,
+    to_result,
 )
 from agenteval.utility.computed import last_turn
 from agenteval.utility.scorers import NEEDS_VERSION, Scorer, ScorerGrade, grade_for
@@ -54,6 +55,8 @@ class FunctionJudge:
     Errors of this package, such as those of a `Client` that the function asks, count as they do for
     any judge. Plain functions are called one at a time, async ones as many at once as the limits
     allow.
+
+    Of a rubric it is asked about each item, whose `description` is the statement.
 
     A `Scorer` knows no criterion: it is asked once for each run and repeat, and what it says stands
     for each criterion (see `grade_for`). It gets the last turn of the trajectory as `output`.
@@ -99,13 +102,23 @@ class FunctionJudge:
     async def evaluate(self, unit: JudgeUnit) -> Outcome:
         """Return one result per criterion. Raises only errors of this package."""
         usage = await self.budget.charge()
-        answers = await self._answers(unit)
+        leaves = [
+            leaf for c in unit.criteria for leaf in (c.leaves() if c.is_rubric else [(c.id, c)])
+        ]
+        asked = await self._answers(replace(unit, criteria=tuple(leaf for _, leaf in leaves)))
+        answers = {
+            path: replace(answer, message=redacted(answer.message)[:500])
+            if isinstance(answer, NoAnswer)
+            else answer
+            for (path, _), answer in zip(leaves, asked, strict=True)
+        }
         results = []
-        for criterion, answer in zip(unit.criteria, answers, strict=True):
-            if isinstance(answer, NoAnswer):
-                answer = replace(answer, message=redacted(answer.message)[:500])
+        for criterion in unit.criteria:
             key = cell_key(unit, criterion, self.source.sha256)
-            results.append(result_of(criterion, key, answer))
+            if criterion.is_rubric:
+                results.append(to_result(criterion, key, answers, None))
+            else:
+                results.append(result_of(criterion, key, answers[criterion.id]))
         shown = tuple(c.id for c in unit.criteria)
         return Outcome(tuple(results), CallRecord(shown=shown, attempts=1, usage=usage))
 

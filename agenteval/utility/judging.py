@@ -31,6 +31,7 @@ from agenteval.models.replay import ReplayTransport
 from agenteval.readers import degenerate, make_view, read_runs
 from agenteval.readers.fields import check_name
 from agenteval.readers.leaks import leak_lines
+from agenteval.readers.strict_json import Notes
 from agenteval.readers.tasks import TaskFolder, find_task, recording_of
 from agenteval.records import CriteriaSet, Criterion, Run, Task, Usage, View, content_hash
 from agenteval.records.run import no_answers
@@ -42,10 +43,11 @@ from agenteval.utility.computed import WithComputed, check_computed
 from agenteval.utility.criteria_file import find_criteria, has_criteria, load_criteria
 from agenteval.utility.distributions import DistributionJudge, Kind
 from agenteval.utility.embedded import EmbeddedJudge
-from agenteval.utility.evaluator import Item, JudgeEvaluator
+from agenteval.utility.evaluator import Item, JudgeEvaluator, rubrics_of
 from agenteval.utility.function_judge import FunctionJudge, JudgeFunction
 from agenteval.utility.options import JudgeOptions
 from agenteval.utility.quantifier import Guarded, Quantifier, QuantifierOptions, chat_judge
+from agenteval.utility.rubrics import JudgedRubrics, with_rubrics
 from agenteval.utility.scorers import Scorer, scorer_of
 
 if TYPE_CHECKING:
@@ -151,7 +153,9 @@ class Judging:
         criteria = [c for c in self.criteria if not c.judge]
         for variant, items in texts:
             for (run, view), repeat in product(items, range(self.repeats)):
-                for batch in quantifier.batches(criteria) if degenerate(run) is None else ():
+                rubric = [] if run.rubric is None else [run.rubric]
+                asked = [*criteria, *rubric] if degenerate(run) is None else []
+                for batch in quantifier.batches(asked):
                     request, _ = quantifier.request(JudgeUnit(run, view, batch, repeat, variant))
                     try:
                         self.recording.find(request)
@@ -159,7 +163,10 @@ class Judging:
                         raise InputError(str(error), "--model recorded") from error
 
     def _options(self, **changes: Any) -> QuantifierOptions:
-        plain = QuantifierOptions(self.how.one_per_call, self.how.temperature, seed=self.seed)
+        rubrics = bool(rubrics_of(self.items))
+        plain = QuantifierOptions(
+            self.how.one_per_call, self.how.temperature, seed=self.seed, rubrics=rubrics
+        )
         return replace(plain, **changes)
 
     def evaluator(
@@ -258,10 +265,6 @@ class Judging:
         """
         return self
 
-    def usage(self, store: Store, source_key: str) -> Usage:
-        """Return what the judge, or all members of a panel, have used so far."""
-        return store.usage(source_key)
-
     def tables(self, store: Store, rated: JudgeEvaluator) -> tuple[Table, ...]:
         """Return further tables about the judge; only several judges have any."""
         return ()
@@ -300,7 +303,9 @@ def read_judging(
     in_python = not isinstance(judge, Model)
     name = options.task.name if isinstance(options.task, Task) else options.task or ""
     all_runs = read_run_list(runs, name, watch, options.mapping)
-    used = all_runs[: options.limit]
+    notes = Notes()
+    used = with_rubrics(all_runs, options.rubrics, notes)[: options.limit]
+    watch.warn_list("warnings about the rubrics:", notes.lines())
     watch.note(
         f"{plural(len(all_runs), 'run')} read"
         + (f", the first {len(used)} used" if options.limit else "")
@@ -318,7 +323,7 @@ def read_judging(
     if not options.with_reference and not in_python:
         leaks = [line for run, view in items for line in leak_lines(run, view)]
         watch.warn_list("the judge may see the reference answer or the verdict:", leaks, most=5)
-    read = criteria_for(judge, criteria, task.name, watch)
+    items, read = _with_criteria(items, judge, criteria, task.name, watch)
     check_computed(read, [run.reference for run in used])
     computed = [c.name for c in read if c.judge]
     if computed:
@@ -387,6 +392,45 @@ def _refuse_model_options(options: JudgeOptions) -> None:
                 "a Python judge calls its model itself, so its replies are not recorded here",
                 option,
             )
+
+
+def _with_criteria(
+    items: list[Item],
+    judge: Model | JudgeFunction | Scorer,
+    criteria: Criteria | None,
+    task: str,
+    watch: Watch,
+) -> tuple[list[Item], tuple[Criterion, ...]]:
+    """Return the runs with the rubrics that are judged, and the criteria of all runs.
+
+    Rubrics take the place of the task's criteria, which are judged beside them only if they are
+    asked for. A line says what is judged. Raises InputError.
+    """
+    sizes = [len(run.rubric.sub_criteria) for run, _ in items if run.rubric is not None]
+    if not sizes:
+        return items, criteria_for(judge, criteria, task, watch)
+    if isinstance(judge, Scorer):
+        watch.warn(f"{judge.name} of {judge.framework} does not support rubrics: not judged")
+        items = [(run.model_copy(update={"rubric": None}), view) for run, view in items]
+        return items, criteria_for(judge, criteria, task, watch)
+    read = () if criteria is None else read_criteria(criteria, task, watch)
+    unjudged = 0
+    if criteria is None and has_criteria(task):
+        unjudged = len(load_criteria(find_criteria(task)).criteria.criteria)
+    judged = JudgedRubrics(len(sizes), len(items) - len(sizes), tuple(sizes), len(read), unjudged)
+    watch.warn(judged.line)
+    with_case = [
+        (run, view)
+        if run.rubric is None
+        else (
+            run.model_copy(
+                update={"rubric": run.rubric.model_copy(update={"case": case_key(run)})}
+            ),
+            view,
+        )
+        for run, view in items
+    ]
+    return with_case, read
 
 
 def criteria_for(

@@ -19,7 +19,13 @@ from typing import Any, Literal
 
 from rapidfuzz.distance import OSA
 
-_NOT_APPLICABLE = {"not applicable", "n/a", "na", "n.a.", "n.a", "inapplicable"}
+_NO_LEVEL = {  # the answers that are not a level, in all their spellings
+    "not applicable": {"not applicable", "n/a", "na", "n.a.", "n.a", "inapplicable"},
+    "cannot tell": {
+        *("cannot tell", "can't tell", "can not tell", "cannot assess", "cannot say"),
+        *("cannot determine", "cannot be determined", "unable to tell", "undecidable"),
+    },
+}
 _NUMBERED = re.compile(r"^\(?(\d{1,3})\)?\s*(?:[-–—:.)=]\s*|\s+)(\S.*)$")
 _NEGATIONS = ("un", "in", "im", "ir", "il", "non", "non-", "dis", "mis", "ab", "a")
 
@@ -44,7 +50,7 @@ Match = Literal["exact", "tolerant"]
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """An accepted value and how it was matched; None means not applicable."""
+    """An accepted value and how it was matched; None means the answer that is not a level."""
 
     value: str | None
     match: Match
@@ -71,11 +77,12 @@ def fold(text: str) -> str:
     return text.rstrip(_EDGES).lstrip(_EDGES if not _DECIMAL.match(text) else " ,;:!\"'`*")
 
 
-def read_label(raw: Any, accepted: Sequence[str], *, allow_na: bool = False) -> Label | None:
+def read_label(raw: Any, accepted: Sequence[str], *, na: str | None = None) -> Label | None:
     """Return the accepted value meant by `raw`, or None when it is off the scale.
 
     `raw` may be text, or a whole number when the accepted values are numbered. A boolean is only
-    ever the word true or false. With `allow_na`, "not applicable" and its short forms are read.
+    ever the word true or false. `na` is the answer that is not a level, "not applicable" or "cannot
+    tell"; its other spellings are read, too.
     """
     if isinstance(raw, bool):
         raw = str(raw).lower()
@@ -88,7 +95,7 @@ def read_label(raw: Any, accepted: Sequence[str], *, allow_na: bool = False) -> 
     text = fold(raw)
     if label := _only(value for value in accepted if fold(value) == text):
         return label
-    if allow_na and text in _NOT_APPLICABLE:
+    if na is not None and text in _NO_LEVEL[na]:
         return Label(None, "exact")
     return (
         _by_stated_number(text, accepted)

@@ -69,6 +69,14 @@ class JudgeOptions(RunOptions, EndpointOptions, ExecutorOptions):
         rich_help_panel="Model",
     )
     mapping: Mapping[str, str] | None = with_default(CommonOptions, "mapping", None)
+    rubrics: str | Path | None = option(
+        None,
+        type=Path | None,
+        metavar="FILE",
+        help="Rubrics of runs or inputs: JSON lines, each with `run` or `input` and `rubric`.",
+        show_default=False,
+        rich_help_panel="Runs",
+    )
     system: str | None = option(
         None,
         help="System name for runs without one, e.g. bot-v2; their ids become NAME/ID.",
@@ -101,6 +109,7 @@ class JudgeKeywords(RunKeywords, EndpointKeywords, ExecutorKeywords, total=False
     task: str | Task | None
     with_reference: bool
     mapping: Mapping[str, str] | None
+    rubrics: str | Path | None
     system: str | None
     repeats: int
     seed: int

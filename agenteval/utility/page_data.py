@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from agenteval.analysis.rubrics import ITEMS, pooled
 from agenteval.analysis.scores import run_names, scores_from_store
 from agenteval.errors import InputError
 from agenteval.records import Criterion, Source
@@ -234,12 +235,14 @@ def from_store(
         runs=keys,
         copies={(t.run_key, t.variant) for t in copies},
     )
-    table = arranged(ratings, [c.id for c in chosen.values()])
+    ratings = ratings.where(ratings.criterion.codes != ratings.criterion.code(ITEMS))
+    shown = pooled(chosen.values(), items=False)
+    table = arranged(ratings, [c.id for c in shown])
     if not len(table):
         raise InputError("the judge has not rated these runs on these criteria", "--source")
-    criteria = tuple(c for c in chosen.values() if c.id in set(table.present("criterion")))
+    criteria = tuple(c for c in shown if c.id in set(table.present("criterion")))
     written = _written(criteria, wanted.criteria_file)
-    verified = _verified(store, source_key, table, criteria, originals, copies, options)
+    verified = _verified(store, source_key, table, chosen, originals, copies, options)
     by_run: dict[str, dict[str, str]] = {}
     for copy in copies:
         by_run.setdefault(copy.run_id, {})[copy.variant] = copy.run_key
@@ -296,7 +299,7 @@ def _verified(  # noqa: PLR0913  the parts of one store
     store: Store,
     source_key: str,
     table: ScoreTable,
-    criteria: tuple[Criterion, ...],
+    chosen: Mapping[str, Criterion],
     originals: Sequence[JudgedText],
     copies: Sequence[JudgedText],
     options: VerifyOptions,
@@ -324,17 +327,17 @@ def _verified(  # noqa: PLR0913  the parts of one store
     }
     planned = verified_runs(store, source_key)
     runs = {t.run_key for t in originals if short([t.run_key])[0] in planned} or runs
-    judged = tuple(c for c in criteria if c.id in rated)
+    judged = {key: c for key, c in chosen.items() if c.id in rated}
     ratings = scores_from_store(
         store,
         source_key,
-        criteria={c.sha256 for c in judged},
+        criteria=set(judged),
         runs=runs,
         repeats=int(of_copies.repeat.max()) + 1,
         copies={(copy.run_key, copy.variant) for copy in copies if copy.origin in runs},
     )
     facts = CopyFacts({(t.run_id, t.variant): t.length for t in (*originals, *copies)})
-    result = verify_table(ratings, judged, options, copies=facts)
+    result = verify_table(ratings, pooled(judged.values()), options, copies=facts)
     result = with_drift_warning(result, store.models(source_key))
     part = f", from the {len(runs)} of {len(originals)} runs that `agenteval verify` judged"
     origin = "computed from the store" + (part if len(runs) < len(originals) else "")

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
+from agenteval.analysis.rubrics import DROP_ITEM, pooled
 from agenteval.analysis.scores import scores_from_store
 from agenteval.cli.running import Watch
 from agenteval.engine.judging import RunJudge
+from agenteval.errors import InputError, ModelUnavailable
+from agenteval.models.embeddings import make_embedder
 from agenteval.records import Criterion
 from agenteval.records.verification import VerifiedSet
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store
-from agenteval.utility.evaluator import Item, JudgeEvaluator
+from agenteval.utility.evaluator import Item, JudgeEvaluator, rubrics_of
 from agenteval.utility.perturb import perturb, rng_for, variant_name
+from agenteval.utility.perturb.items import Similarity, common_words, cosines, without_item
+from agenteval.utility.perturb.layout import Unchanged
 from agenteval.utility.verify import CopyFacts
 
 # By default one operator that shortens, two that keep the length, one that lengthens, and one that
@@ -26,12 +32,13 @@ class PerturbedRuns:
     """Perturbed copies of the runs by one operator.
 
     `items` holds the copies that differ from their original; `unchanged` gives by run id the reason
-    why the others do not.
+    why the others do not, `targets` the item of the rubric that a copy goes without.
     """
 
     variant: str
     items: tuple[Item, ...]
     unchanged: Mapping[str, str]
+    targets: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, runs: Collection[str]) -> PerturbedRuns:
         """Return the copies of these run ids."""
@@ -57,6 +64,9 @@ def make_copies(
     """
     copies = []
     for operator in dict.fromkeys(operators or DEFAULT_OPERATORS):
+        if operator == DROP_ITEM:
+            copies.append(_without_items(items, seed, watch))
+            continue
         variant = variant_name(operator, share, seed)
         changed: list[Item] = []
         unchanged: dict[str, str] = {}
@@ -66,13 +76,51 @@ def make_copies(
                 changed.append((run, copy.view.model_copy(update={"origin": view.sha256})))
             else:
                 unchanged[run.id] = copy.reason
-        if unchanged and watch is not None:
-            watch.warn(
-                f"{variant}: {len(unchanged)} of {len(items)} copies equal their original and are "
-                f"omitted (e.g. {next(iter(unchanged.values()))})"
-            )
+        _note_unchanged(variant, unchanged, len(items), watch)
         copies.append(PerturbedRuns(variant, tuple(changed), unchanged))
     return copies
+
+
+def _note_unchanged(
+    variant: str, unchanged: Mapping[str, str], count: int, watch: Watch | None
+) -> None:
+    if unchanged and watch is not None:
+        watch.warn(
+            f"{variant}: {len(unchanged)} of {count} copies equal their original and are "
+            f"omitted (e.g. {next(iter(unchanged.values()))})"
+        )
+
+
+def _without_items(items: Sequence[Item], seed: int, watch: Watch | None) -> PerturbedRuns:
+    """Return copies of the runs with rubrics, without what one of their items asks for.
+
+    Raises InputError where no run has a rubric.
+    """
+    similarity: Similarity = common_words
+    how = "common words (agenteval[local] has an embedder)"
+    with suppress(ModelUnavailable):
+        embedder = make_embedder(None)
+        similarity, how = cosines(embedder), f"the embedder {embedder.name}"
+    changed: list[Item] = []
+    unchanged: dict[str, str] = {}
+    targets: dict[str, str] = {}
+    for run, view in items:
+        if run.rubric is None:
+            continue
+        try:
+            copy = without_item(view, run.rubric, similarity)
+        except Unchanged as why:
+            unchanged[run.id] = str(why)
+            continue
+        changed.append((run, copy.view.model_copy(update={"origin": view.sha256})))
+        targets[run.id] = copy.item
+    variant = f"{DROP_ITEM}:-:{seed}"
+    if not changed and not unchanged:
+        raise InputError(f"{DROP_ITEM} needs runs with rubrics", "--perturb")
+    if watch is not None:
+        watch.note(f"{variant}: sentences for an item are found by {how}")
+    _note_unchanged(variant, unchanged, len(changed) + len(unchanged), watch)
+    return PerturbedRuns(variant, tuple(changed), unchanged, targets)
 
 
 @dataclass(frozen=True)
@@ -94,6 +142,13 @@ class VerificationData:
     def texts(self) -> int:
         """Number of originals and copies."""
         return sum(len(items) for _, items in self.variants)
+
+    @property
+    def cells(self) -> int:
+        """Number of texts × their criteria × repeats."""
+        texts = [run for _, items in self.variants for run, _ in items]
+        rubrics = sum(run.rubric is not None for run in texts)
+        return (len(texts) * len(self.criteria) + rubrics) * self.repeats
 
     def of(self, runs: Collection[str]) -> VerificationData:
         """Return the same of these run ids."""
@@ -124,11 +179,22 @@ class VerificationData:
         return scores_from_store(
             store,
             source_key,
-            criteria={c.sha256 for c in self.criteria},
+            criteria={c.sha256 for c in (*self.criteria, *rubrics_of(self.items))},
             runs={view.sha256 for _, view in self.items},
             repeats=self.repeats,
             copies={(view.sha256, c.variant) for c in self.copies for _, view in c.items},
+            targets={
+                view.sha256: copies.targets[run.id]
+                for copies in self.copies
+                if copies.targets
+                for run, view in copies.items
+            },
         )
+
+    @property
+    def shown(self) -> tuple[Criterion, ...]:
+        """The criteria as they are verified: rubrics as their total and their items."""
+        return tuple(pooled((*self.criteria, *rubrics_of(self.items))))
 
 
 def with_drift_warning(result: VerifiedSet, models: Mapping[str, int]) -> VerifiedSet:

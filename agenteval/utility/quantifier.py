@@ -7,8 +7,9 @@ by seed, a reply out of form gets one repair round, and what is still unreadable
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import asyncio
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -28,8 +29,11 @@ from agenteval.utility.answers import Answers, NoAnswer, leaves_of, to_result
 from agenteval.utility.critic import strict_object
 from agenteval.utility.reading import read_text
 from agenteval.utility.renamed import Renamed
+from agenteval.utility.rubrics import MOST_ITEMS, parts_of
 
 _TOKENS_FOR_ONE = 120  # an explanation of some sentences and a label
+RUBRIC_VERSION = 1  # of the way in which rubrics are shown and read
+_RUBRIC = ("system", "user", "item")
 Wording = Literal["a", "b"]  # two prompts of the same meaning, written apart from one another
 
 
@@ -45,6 +49,7 @@ class QuantifierOptions:
     reversed_scale: bool = False  # accepted values listed from best to worst
     wording: Wording = "a"
     reworded: bool = False  # each criterion in one of three other wordings, drawn anew each time
+    rubrics: bool = False  # some runs have rubrics of their own
 
     @property
     def unusual(self) -> dict[str, bool | str]:
@@ -53,6 +58,31 @@ class QuantifierOptions:
         wording = self.wording if self.wording != "a" else False
         ways = {"reversed_scale": self.reversed_scale, "wording": wording}
         return {way: how for way, how in (ways | {"reworded": self.reworded}).items() if how}
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Answers of one request; `repaired` has the rung of the repair by leaf path."""
+
+    shown: tuple[str, ...]
+    replies: list[Reply]
+    answers: Answers
+    rung: str | None = None
+    repaired: dict[str, str] = field(default_factory=dict)
+    refused: str | None = None
+
+
+async def _gathered(work: Sequence[Coroutine[Any, Any, _Asked]]) -> list[_Asked]:
+    """Return the results of requests that run at once; raises the first error, with the usage of
+    all of them."""
+    done = await asyncio.gather(*work, return_exceptions=True)
+    good = [part for part in done if isinstance(part, _Asked)]
+    if error := next((part for part in done if isinstance(part, BaseException)), None):
+        if isinstance(error, AgentevalError):
+            paid = (r.usage for part in good for r in part.replies if not r.cached)
+            error.spent = sum(paid, start=error.spent or Usage())
+        raise error
+    return good
 
 
 class Quantifier:
@@ -69,7 +99,9 @@ class Quantifier:
         listing = "_reworded" if self.options.reworded else listing
         names = f"system{wording}", f"user{wording}", f"criterion{listing}", "repair"
         prompts = [load_prompt("agenteval.utility", f"quantifier_{name}") for name in names]
-        self._system, self._user, self._entry, self._repair = prompts
+        *self._plain, self._repair = prompts
+        self._rubric = [load_prompt("agenteval.utility", f"rubric_{name}") for name in _RUBRIC]
+        rubric: list[JsonValue] = [RUBRIC_VERSION, *(p.sha256 for p in self._rubric)]
         self._rendered: dict[object, str] = {}  # parts of prompts that every call repeats
         self.source = Source(
             evaluator="utility.quantifier",
@@ -84,20 +116,24 @@ class Quantifier:
                 "task": content_hash([task.name, task.description]),
                 "endpoint": client.address,
                 **self.options.unusual,
+                **({"rubric": content_hash(rubric)} if self.options.rubrics else {}),
             },
             seed=self.options.seed,
         )
 
     def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
-        """Return all criteria for one call, or one per call."""
+        """Return all criteria for one call, or one per call; a rubric has a call of its own."""
         if self.options.one_per_call:
             return [(c,) for c in criteria]
-        return [tuple(criteria)] if criteria else []
+        shared = tuple(c for c in criteria if not c.is_rubric)
+        return [*([shared] if shared else ()), *((c,) for c in criteria if c.is_rubric)]
 
     def request(self, unit: JudgeUnit) -> tuple[Request, tuple[str, ...]]:
         """Return the request for a unit, and the leaf paths in the order shown."""
         shown = self._order(unit)
         any_na = any(c.allow_na for _, c in shown)
+        rubric = any(c.is_rubric for c in unit.criteria)
+        system, user, _ = self._rubric if rubric else self._plain
         values: dict[str, Any] = {
             "nonce": NONCE,
             "any_na": any_na,
@@ -107,15 +143,15 @@ class Quantifier:
             "ids": [path for path, _ in shown],
             **shown_texts(unit),
         }
-        if any_na not in self._rendered:
-            self._rendered[any_na] = self._system.render(nonce=NONCE, any_na=any_na)
+        if (rubric, any_na) not in self._rendered:
+            self._rendered[rubric, any_na] = system.render(nonce=NONCE, any_na=any_na)
         request = request_about(
             unit,
             shown,
             values,
             messages=(
-                {"role": "system", "content": self._rendered[any_na]},
-                {"role": "user", "content": self._user.render(**values)},
+                {"role": "system", "content": self._rendered[rubric, any_na]},
+                {"role": "user", "content": user.render(**values)},
             ),
             schema=reply_schema(shown, reversed_scale=self.options.reversed_scale),
             parameters=sampling(self.options, unit),
@@ -133,7 +169,8 @@ class Quantifier:
             # the order of the levels is shown, but is not part of the hash
             key = (path, c.sha256, c.accepted_values, c.ordered, way)
             if key not in self._rendered:
-                self._rendered[key] = self._entry.render(path=path, c=c, way=way)
+                entry = (self._plain if c.weight is None else self._rubric)[2]
+                self._rendered[key] = entry.render(path=path, c=c, way=way)
             yield self._rendered[key]
 
     def _order(self, unit: JudgeUnit) -> list[tuple[str, Criterion]]:
@@ -147,13 +184,34 @@ class Quantifier:
 
     async def evaluate(self, unit: JudgeUnit) -> Outcome:
         """Return one Score or Failure per criterion; raises the ModelError of a failed request."""
+        most = 1 if self.options.one_per_call else MOST_ITEMS
+        parts = [replace(unit, criteria=part) for part in parts_of(unit.criteria, most)]
+        asked = await _gathered([self._asked(part) for part in parts])
+        replies = [reply for part in asked for reply in part.replies]
+        shown = tuple(path for part in asked for path in part.shown)
+        if refused := next(filter(None, (part.refused for part in asked)), None):
+            call = call_record(shown, replies, None)
+            return fail_all(unit, self.source.sha256, "unscored:refusal", refused, call)
+        by_path = {path: answer for part in asked for path, answer in part.answers.by_path.items()}
+        repaired = {path: rung for part in asked for path, rung in part.repaired.items()}
+        rung, extra = asked[0].rung, [name for part in asked for name in part.answers.extra]
+        results = []
+        for criterion in unit.criteria:
+            repairs = (repaired[path] for path, _ in criterion.leaves() if path in repaired)
+            key = cell_key(unit, criterion, self.source.sha256)
+            results.append(to_result(criterion, key, by_path, next(repairs, rung)))
+        rung = next(iter(repaired.values()), rung)
+        call = call_record(shown, replies, rung, extra, repaired=len(replies) > len(parts))
+        return Outcome(tuple(results), call)
+
+    async def _asked(self, unit: JudgeUnit) -> _Asked:
+        """The answers of one request and its repair."""
         request, shown = self.request(unit)
         reply = await self.client.complete(request)
         if refused := refusal(reply):
-            call = call_record(shown, [reply], None)
-            return fail_all(unit, self.source.sha256, "unscored:refusal", refused, call)
+            return _Asked(shown, [reply], Answers(), refused=refused)
         answers, rung = read_text(reply.text, unit.criteria, reply.finish)
-        replies, repaired = [reply], dict[str, str]()  # by leaf path: the rung of the repair
+        replies, repaired = [reply], dict[str, str]()
         if answers.missing() and self.options.repair and not reply.says_nothing:
             retry = await self._ask_again(unit, request, reply, answers)
             if retry is not None:
@@ -163,14 +221,7 @@ class Quantifier:
                     if not isinstance(second.by_path[path], NoAnswer):
                         answers.by_path[path] = second.by_path[path]
                         repaired[path] = f"repair:{again_rung}"
-        results = []
-        for criterion in unit.criteria:
-            repairs = (repaired[path] for path, _ in criterion.leaves() if path in repaired)
-            key = cell_key(unit, criterion, self.source.sha256)
-            results.append(to_result(criterion, key, answers.by_path, next(repairs, rung)))
-        rung = next(iter(repaired.values()), rung)
-        call = call_record(shown, replies, rung, answers.extra, repaired=len(replies) > 1)
-        return Outcome(tuple(results), call)
+        return _Asked(shown, replies, answers, rung, repaired)
 
     async def _ask_again(
         self, unit: JudgeUnit, request: Request, first: Reply, answers: Answers
@@ -283,9 +334,9 @@ def reply_schema(
         label: dict[str, Any] = {"type": "number"}
         if criterion.scale != "numeric":
             values = list(criterion.accepted_values)[:: -1 if reversed_scale else 1]
-            label = {"type": "string", "enum": values + ["not applicable"] * criterion.allow_na}
+            label = {"type": "string", "enum": values + [criterion.na_label] * criterion.allow_na}
         elif criterion.allow_na:
-            label = {"anyOf": [label, {"enum": ["not applicable"]}]}
+            label = {"anyOf": [label, {"enum": [criterion.na_label]}]}
         return strict_object({"explanation": {"type": "string"}, "label": label})
 
     return strict_object({path: entry(c) for path, c in shown})

@@ -13,6 +13,8 @@ from agenteval.analysis.disagreement import disagreement_table, disagreements
 from agenteval.analysis.flagged import Flags
 from agenteval.analysis.gates import UNSCORED, Gate, Outcome, exit_code, mean_gate, unscored_gate
 from agenteval.analysis.means import ALL, Rating, ScoreRow, lines_on_failed_runs, summarize
+from agenteval.analysis.rubric_tables import rubric_tables
+from agenteval.analysis.rubrics import pooled
 from agenteval.analysis.spread import spread_line, spread_table, spreads
 from agenteval.analysis.tables import outcomes, score_notes, score_tables, score_title, spent
 from agenteval.errors import InputError
@@ -97,12 +99,14 @@ class VerifyPlots(Plots):
 class ScoreReport(Report):
     """Scores of runs on criteria by one judge.
 
-    `ratings` holds every result with what is known of its run, `source` who judged, `cells` how
-    many results were asked for. `plot` draws the ratings.
+    `criteria` has the rubrics of all runs as one, `judged` each of them. `ratings` holds every
+    result with what is known of its run, `source` who judged, `cells` how many results were asked
+    for. `plot` draws the ratings.
     """
 
     source: Source
     criteria: tuple[Criterion, ...]
+    judged: tuple[Criterion, ...] = ()
     ratings: tuple[Rating, ...]
     cells: int
     store: str | Path
@@ -127,7 +131,7 @@ class ScoreReport(Report):
         if not self.ratings:
             return []
         runs = {rating.run_key for rating in self.ratings}
-        criteria = {c.sha256 for c in self.criteria}
+        criteria = {c.sha256 for c in self.judged}
         repeats = 1 + max((rating.repeat for rating in self.ratings), default=-1)
         with Store(self.store, create=False) as store:
             return [
@@ -249,8 +253,9 @@ def score_report(
     `levels` shows levels counted from 0 instead of values. `usage` is all that the judge took,
     `now` the requests of this command."""
     failures = Counter(r.status for r in ratings if ":" in r.status)
-    names = {c.id: c.name for c in criteria}
     table = rating_table(ratings)
+    judged, criteria = criteria, pooled(criteria, items=False)
+    names = {c.id: c.name for c in criteria}
     title, tables, more = "", list[Table](), list[str]()
     if ratings:
         by_criterion = spreads(table, criteria)
@@ -264,6 +269,7 @@ def score_report(
         more = list(score_notes(source, ratings))
         tables = [
             *score_tables(ratings, criteria, levels=levels, foot=foot),
+            *rubric_tables(ratings, judged),
             *([spread_table(by_criterion, names)] if by_criterion else ()),
             disagreement_table(disagreements({source.model: table}), names, "repeats"),
         ]
@@ -288,6 +294,7 @@ def score_report(
         },
         source=source,
         criteria=tuple(criteria),
+        judged=tuple(judged),
         ratings=tuple(ratings),
         cells=len(ratings) if cells is None else cells,
         store=store,

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from agenteval.analysis.rubrics import pooled
 from agenteval.analysis.scores import scores_from_store
 from agenteval.analysis.stopping import InterimAnalysis, Until
 from agenteval.engine import ExperimentResult
@@ -66,10 +67,10 @@ async def judge_until(
                 store,
                 evaluator.source.sha256,
                 repeats=judging.repeats,
-                criteria={c.sha256 for c in judging.criteria},
+                criteria={c.sha256 for c in rated.criteria},
                 runs={view.sha256 for _, view in items},
             )
-            look = until.look(table, judging.criteria, list(cases))
+            look = until.look(table, pooled(rated.criteria, items=False), list(cases))
             how_far = f"{count} of {plural(len(cases), 'case')} (order of seed {judging.seed})"
             if look.stop and count < len(cases):
                 line = f"stopped after {how_far}: {look.reason}"

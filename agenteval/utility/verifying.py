@@ -10,6 +10,7 @@ from typing import Unpack
 from agenteval.analysis.flagged import flags_of
 from agenteval.analysis.means import lines_on_failed_runs
 from agenteval.analysis.rating_sources import chosen_raters
+from agenteval.analysis.rubrics import DROP_ITEM
 from agenteval.cli.options import read_options
 from agenteval.cli.running import Watch, opened, planned, synchronous
 from agenteval.engine import CostEstimate, RequestBounds, RequestCounter
@@ -24,6 +25,7 @@ from agenteval.store.experiments import remark
 from agenteval.text import plural
 from agenteval.utility.combined import CombinedJudging
 from agenteval.utility.criteria_file import find_criteria, save_criteria
+from agenteval.utility.evaluator import rubrics_of
 from agenteval.utility.judging import (
     Criteria,
     Judging,
@@ -57,7 +59,7 @@ async def averify(
     *,
     scores: str | Path | None = None,
     labels: str | Path | None = None,
-    perturbations: Sequence[str] = DEFAULT_OPERATORS,
+    perturbations: Sequence[str] = (),
     share: float = 0.25,
     options: VerifyOptions | None = None,
     probes: bool = False,
@@ -122,7 +124,7 @@ async def averify(
             report = await _verified(
                 judging, store, material, thresholds, people, probing, sequential=sequential
             )
-        if output is not None:
+        if output is not None and judging.criteria:  # rubrics are not criteria of the task
             path = Path(str(output).replace("{task}", judging.task.name))
             _write(path, judging.task.name, judging.criteria, report, watch)
     except JudgingStopped as early:
@@ -171,6 +173,9 @@ def _material(judging: Judging, operators: Sequence[str], share: float) -> Verif
 
     Raises InputError for an unknown operator, and for what is not recorded.
     """
+    has_rubrics = bool(rubrics_of(judging.items))
+    if has_rubrics and not operators:
+        operators = (*DEFAULT_OPERATORS, DROP_ITEM)
     copies = make_copies(
         judging.items, operators, share=share, seed=judging.seed, watch=judging.watch
     )
@@ -179,7 +184,7 @@ def _material(judging: Judging, operators: Sequence[str], share: float) -> Verif
         for i, copy in enumerate(copies):
             items = tuple(x for x in copy.items if (x[0].id, copy.variant) in recorded)
             copies[i] = replace(copy, items=items or copy.items)  # all where none is recorded
-    if not any(c.expect for c in judging.criteria):
+    if not has_rubrics and not any(c.expect for c in judging.criteria):
         judging.watch.warn(
             "no criterion says what a perturbation should do (`expect`): only controls are judged"
         )
@@ -194,10 +199,13 @@ async def _estimate(
     """Return the requests that `verify` would send; without `options` there are no probes. Raises
     InputError for a cap without a price."""
     texts, originals, repeats = material.texts, len(material.items), material.repeats
+    judged = plural(len(material.criteria), "criterion")
+    if rubrics_of(material.items):
+        judged = f"{judged} and their rubrics" if material.criteria else "their rubrics"
     about = (
         f"texts: {originals} originals and {texts - originals} perturbed copies",
-        f"cells: {plural(texts, 'text')} × {plural(len(material.criteria), 'criterion')} × "
-        f"{plural(repeats, 'repeat')} = {texts * len(material.criteria) * repeats:,}",
+        f"cells: {plural(texts, 'text')} × {judged} × {plural(repeats, 'repeat')} = "
+        f"{material.cells:,}",
     )
     total = CostEstimate(command="verify", about=about, budget=judging.limits.budget())
     runs = [run for run, _ in material.items]
@@ -254,7 +262,7 @@ async def _verified(
             table = part.ratings(store, key)
             models = store.models(key)
         at_look = options.at_look(number, len(counts))
-        result = verify_table(table, part.criteria, at_look, copies=part.facts, labels=labels)
+        result = verify_table(table, part.shown, at_look, copies=part.facts, labels=labels)
         result = with_drift_warning(result, models)
         store.save_verdict(key, judging.task.name, result)
         undecided = sum(v.verdict == "undecided" and bool(v.coverage) for v in result.criteria)
@@ -278,7 +286,7 @@ async def _verified(
     )
     return verify_report(
         result,
-        part.criteria,
+        part.shown,
         about,
         table,
         probes=probes,

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from agenteval.analysis.rubrics import pooled
 from agenteval.errors import StoreError
-from agenteval.records import Criterion
+from agenteval.records import RUBRIC, Criterion
 from agenteval.store import Store
 from agenteval.store.browse import (
     OriginalRun,
@@ -109,7 +110,13 @@ def read_index(store: Store, source_key: str) -> JudgeIndex:
     Raises StoreError where the store cannot be read.
     """
     calls, reading = calls_of(store, source_key), _Reading()
-    for item, criterion, status, label, value in every_cell(store, source_key):
+    rated = store.criteria_of(source_key)
+    rubrics = store.rubrics_of(source_key, rated)  # all of them are one column
+    pooled_key = next(iter(rubrics.values()), "")
+    for item, key, status, label, value in every_cell(store, source_key):
+        if rated[key].id == RUBRIC and rubrics.get(item) != key:
+            continue  # judged by an earlier rubric
+        criterion = pooled_key if rated[key].id == RUBRIC else key
         reading.add(item, criterion, status, label, np.nan if value is None else value)
     reading.flush()
     every, reading.parts = np.concatenate(reading.parts), []
@@ -141,7 +148,7 @@ def read_index(store: Store, source_key: str) -> JudgeIndex:
     np.add.at(failures, (row[code <= -2], -2 - code[code <= -2]), 1)
     return JudgeIndex(
         runs,
-        tuple(criteria[key] for key in keys),
+        tuple(pooled([criteria[key]], items=False)[0] for key in keys),
         keys,
         *arrays,
         levels,

@@ -11,6 +11,7 @@ from typing import Any
 
 from starlette.requests import Request
 
+from agenteval.analysis.rubrics import items_of
 from agenteval.errors import InputError
 from agenteval.readers.injection import texts_signs
 from agenteval.readers.view import ViewTurn, split_trajectory
@@ -213,7 +214,7 @@ def _judges(found: RunOnPage, judges: Sequence[JudgedBy]) -> list[Block]:
         for judge in judges:
             results = [r for r in judge.results if r.criterion_id == criterion]
             row[judge.key] = levels_in_words(results) if results else None
-            blocks += _answers(judge, results, several=len(judges) > 1)
+            blocks += _answers(judge, results, found.criteria, several=len(judges) > 1)
         rows.append(row)
         if blocks:
             cards.append(Card([Fragment(name, "strong")], blocks))
@@ -236,7 +237,13 @@ def _word(result: Result) -> str:
     return result.label or value or result.status.replace("_", " ")
 
 
-def _answers(judge: JudgedBy, results: Sequence[Result], *, several: bool) -> Iterator[Block]:
+def _answers(
+    judge: JudgedBy,
+    results: Sequence[Result],
+    criteria: Mapping[str, Criterion],
+    *,
+    several: bool,
+) -> Iterator[Block]:
     for result in results:
         who = f"{judge.name}, " if several else ""
         line: list[str | Fragment] = [
@@ -250,7 +257,27 @@ def _answers(judge: JudgedBy, results: Sequence[Result], *, several: bool) -> It
             if result.message:
                 yield Text(cut(result.message, MOST_TEXT))
             continue
+        criterion = criteria.get(result.key.criterion)
+        if criterion is not None and criterion.is_rubric:
+            yield Listing(_items(criterion, result), titled=False)
         yield from _words_of(result)
+
+
+@dataclass(frozen=True)
+class _ItemRow:
+    item: str = column("item")
+    statement: str = column("statement")
+    weight: float | None = column("weight", "number")
+    answer: str = column("answer")
+
+
+def _items(rubric: Criterion, score: Score) -> Table:
+    """Return the items of a rubric with the answers of one rating."""
+    rows = [
+        _ItemRow(rated.item.id, rated.item.description, rated.item.weight, rated.label or "")
+        for rated in items_of(rubric, score.status, score.value, score.evidence)
+    ]
+    return table_of(_ItemRow, "items", "Items", rows)
 
 
 def _words_of(score: Score) -> Iterator[Block]:

@@ -98,9 +98,8 @@ def controls() -> Iterator[Probe]:
     for name, markers in (("texts as they are", False), ("markers with a known code", True)):
 
         def opened(evaluator: Quantifier, markers: bool = markers) -> None:
-            evaluator._system = open_prompt(package, "quantifier_system", markers=markers)
-            evaluator._user = open_prompt(package, "quantifier_user", markers=markers)
-            evaluator._entry = open_prompt(package, "quantifier_criterion", markers=markers)
+            names = (f"quantifier_{name}" for name in ("system", "user", "criterion"))
+            evaluator._plain = [open_prompt(package, name, markers=markers) for name in names]
 
         yield Probe(name, controlled(opened), levels("honest"), levels("best"))
 

@@ -26,9 +26,9 @@ def test_labels_of_the_table() -> None:
 
 @pytest.mark.parametrize("raw", ["not applicable", "N/A", "n/a", "Not_Applicable", "NA"])
 def test_not_applicable_only_where_allowed(raw: str) -> None:
-    assert read_label(raw, CLEAR, allow_na=True) == Label(None, "exact")
+    assert read_label(raw, CLEAR, na="not applicable") == Label(None, "exact")
     assert read_label(raw, CLEAR) is None
-    none = read_label("none", ("none", "some"), allow_na=True)  # a level of its own
+    none = read_label("none", ("none", "some"), na="not applicable")  # a level of its own
     assert none == Label("none", "exact")
 
 
@@ -42,7 +42,7 @@ def test_case_and_space_never_change_the_level(label: str, upper: bool, tail: st
 
 @given(st.text(max_size=40))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    read = read_label(text, CLEAR, allow_na=True)
+    read = read_label(text, CLEAR, na="not applicable")
     assert read is None or read.value in (*CLEAR, None)
     assert fold(fold(text)) == fold(text)
 

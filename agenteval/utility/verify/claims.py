@@ -24,7 +24,7 @@ CONTROLS_STILL = "controls change nothing"
 SUCCESS_ABOVE = "success is rated above failure"
 PEOPLE_AGREE = "people agree"
 NO_LABELS = "nothing is known about success: label 20 runs with `agenteval agree sample`"
-_SAME_LENGTH = frozenset({"shuffle_sentences", "swap_numbers"})
+_SAME_LENGTH = frozenset({"shuffle_sentences", "swap_numbers", "drop_item"})
 _MORE_COPIES = "rate more copies (docs/verify.md says how they are made)"
 _MOST_MORE = 10  # no more than this many times the present cases are proposed
 
