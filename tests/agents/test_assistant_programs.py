@@ -172,6 +172,7 @@ print(json.dumps(talk))
 """
 
 
+@pytest.mark.slow
 async def test_an_mcp_program_reads_the_dialogue_and_may_leave_the_server_alone(
     script: Any,
 ) -> None:

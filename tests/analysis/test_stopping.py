@@ -158,6 +158,7 @@ def test_more_cases_than_planned() -> None:
         row_of(30, 0.1, 20)
 
 
+@pytest.mark.slow
 def test_false_alarms_while_looking_after_every_case() -> None:
     alarms = 0
     for seed in range(120):

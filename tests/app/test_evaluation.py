@@ -110,6 +110,7 @@ def test_all_steps_run_and_stored_results_are_not_asked_for_again(
         assert any("(parameters): at least 120 new requests" in line for line in lines)
 
 
+@pytest.mark.slow
 def test_a_dry_run_sends_nothing_and_bounds_the_requests(evaluation: Callable[..., Path]) -> None:
     with serve(reply) as server:
         file = evaluation(judge={"model": "m", "base_url": server.base_url}, verify={})
@@ -287,6 +288,7 @@ def test_parameters_of_requests_reach_the_judge(evaluation: Callable[..., Path])
     assert not any("max_tokens" in b or "temperature" in b for b in bodies)
 
 
+@pytest.mark.slow
 def test_verify_comparison_and_page_are_about_the_judge_of_the_file(
     evaluation: Callable[..., Path],
 ) -> None:

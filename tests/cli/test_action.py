@@ -77,6 +77,7 @@ def act(folder: Path, **inputs: str) -> tuple[int, str, dict[str, Any]]:
 BOTH = "--store\nmain.db\n--with\nnew.db\n"
 
 
+@pytest.mark.slow
 def test_a_version_that_is_worse_fails_the_step(stores: Path) -> None:
     code, said, left = act(stores, arguments=BOTH, junit="gates.xml")
     assert code == 1, said
@@ -85,6 +86,7 @@ def test_a_version_that_is_worse_fails_the_step(stores: Path) -> None:
     assert Et.parse(stores / "gates.xml").getroot().attrib["failures"] == "1"
 
 
+@pytest.mark.slow
 def test_the_same_version_passes_and_gates_are_what_is_asked_for(stores: Path) -> None:
     same = BOTH.replace("new.db", "main.db")
     same = "--store\nmain.db\n--with\ncopy.db\n"

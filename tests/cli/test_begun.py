@@ -38,6 +38,7 @@ def source_key() -> str:
     return key
 
 
+@pytest.mark.slow
 def test_cells_left_out_by_a_cap_are_missed_everywhere(cli: Cli, project: Path) -> None:
     with serve(answer) as server:
         assert quantify(cli, server.base_url, "--max-calls", 4) == 3

@@ -129,6 +129,7 @@ class Judge:
         return "what?" if lost else answer(body, n)
 
 
+@pytest.mark.slow
 def test_scores(desk: Desk, project: Path) -> None:
     lines = (project / "runs.jsonl").read_text().splitlines(keepends=True)
     (project / "half.jsonl").write_text("".join(lines[:5]))

@@ -177,6 +177,7 @@ def sent_tokens(server: Any, since: int) -> float:
     return len(json.dumps(parts, ensure_ascii=False)) / 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WAYS)
 def test_good_replies_take_what_is_certain_and_bad_ones_no_more_than_at_most(
     cli: Cli, tmp_path: Path, name: str

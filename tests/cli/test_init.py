@@ -89,6 +89,7 @@ def test_to_the_first_page(cli: Cli, table: Path) -> None:
     assert "Wo ist meine Lampe Nummer 0?" in cli("show", "--run", "0").out
 
 
+@pytest.mark.slow
 def test_an_endpoint_that_is_gone(cli: Cli, table: Path) -> None:
     url = "http://127.0.0.1:9/v1"
     done = cli("init", table, *WHAT, "--model", "m", "--base-url", url)  # the file names the task

@@ -30,6 +30,7 @@ def math(cli: Cli, tmp_path: Path) -> Cli:
     return cli
 
 
+@pytest.mark.slow
 def test_every_line_of_the_page(math: Cli, tmp_path: Path) -> None:
     assert len(COMMANDS) >= 6
     for line in COMMANDS:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Cli
 from tests.support.inspect_logs import many, write_eval
 
 PAGE = (Path(__file__).parents[2] / "docs" / "logs.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_page(cli: Cli, tmp_path: Path) -> None:
     write_eval(tmp_path / "old.eval", many())
     better = many(0)
@@ -39,6 +42,7 @@ def test_the_page(cli: Cli, tmp_path: Path) -> None:
     assert len((tmp_path / "copies.jsonl").read_text().splitlines()) > 900
 
 
+@pytest.mark.slow
 def test_other_answers_are_no_repeats(cli: Cli, tmp_path: Path) -> None:
     samples = many(0)
     said = "repeats disagree"

@@ -28,6 +28,7 @@ def own_modules(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         sys.modules.pop(name, None)
 
 
+@pytest.mark.slow
 def test_the_example_of_the_page(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, module in scorers.modules().items():
         monkeypatch.setitem(sys.modules, name, module)

@@ -96,6 +96,7 @@ def injection(result: Any) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_obedience_is_found_counted_resumed_and_shown(cli: Cli, failures: Path) -> None:
     with serve(obedient) as server:
         dry = cli(*command(server.base_url), "--dry-run", "--json")

@@ -450,6 +450,7 @@ def test_versions_without_a_name_are_warned_of(cli: Cli, project: Path) -> None:
     assert (ratings["b"], ratings["c"]) == (4, 1)
 
 
+@pytest.mark.slow
 def test_two_systems_share_ids_and_some_answers(cli: Cli, project: Path) -> None:
     """The same tickets answered by two bots: a run is a task, a system, an id and a content."""
     write_version(project / "v1.jsonl", OLD, system="v1")
@@ -509,6 +510,7 @@ def test_results_of_a_store_of_an_earlier_version_are_found(cli: Cli, project: P
     assert [row["n"] for row in compared["tables"]["rows"]["rows"]] == [4, 4]
 
 
+@pytest.mark.slow
 def test_an_order_is_told_wherever_the_criterion_is_shown(cli: Cli, project: Path) -> None:
     """Turned round, unclear: in verify, show and the page; a corrected file relabels for report."""
     content: list[dict[str, Any]] = [

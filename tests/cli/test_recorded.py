@@ -26,6 +26,7 @@ MATH = (
 )
 
 
+@pytest.mark.slow
 def test_every_reply_is_read(cli: Cli, tmp_path: Path) -> None:
     kept = ("--store", tmp_path / "a.db", "-o", tmp_path / "v.json")
     done = cli("verify", RUNS, *MATH, *kept, "--json")
@@ -39,6 +40,7 @@ def test_every_reply_is_read(cli: Cli, tmp_path: Path) -> None:
     assert {row["status"] for row in rows} == {"scored"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("task", "names"), [("math", 35), ("household", 33), ("support", 30)])
 def test_the_critics_of_a_task(cli: Cli, tmp_path: Path, task: str, names: int) -> None:
     ask = (
@@ -158,6 +160,7 @@ def test_the_demo_and_what_it_says_next(tmp_path: Path) -> None:
     assert "at least" in shown.stdout  # the dry run
 
 
+@pytest.mark.slow
 def test_labels_of_people_and_a_criterion_that_does_not_exist(cli: Cli, tmp_path: Path) -> None:
     kept = ("--store", tmp_path / "a.db", "-o", tmp_path / "v.json")
     labels = ("--labels", ROOT / "tasks/math/ratings.jsonl")

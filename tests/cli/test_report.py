@@ -56,6 +56,7 @@ def ratings(path: Path, raters: tuple[str, ...] = ("A",)) -> None:
     path.write_text("".join(json.dumps(r) + "\n" for r in rows))
 
 
+@pytest.mark.slow
 def test_ratings_made_elsewhere(cli: Cli, tmp_path: Path) -> None:
     ratings(tmp_path / "people.jsonl")
     assert cli("report", "--scores", "people.jsonl").code == 0
@@ -113,6 +114,7 @@ def by_sentences(body: dict[str, Any], n: int) -> str:
     return json.dumps({k: {"explanation": "e", "label": v} for k, v in labels.items()})
 
 
+@pytest.mark.slow
 def test_the_page_gives_the_verdicts_of_verify(cli: Cli, project: Path) -> None:
     """More runs, criteria, repeats and systems were judged before and after, without copies: the
     evidence is that of `verify` all the same, its empty reply included."""

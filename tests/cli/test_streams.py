@@ -45,6 +45,7 @@ def shell(
     )
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_is_no_error(rated: Path) -> None:
     # `true` may end before or after the first write, `head` after it: the code is the same
     line = (
@@ -56,12 +57,14 @@ def test_a_reader_that_goes_is_no_error(rated: Path) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_does_not_hide_a_gate(rated: Path) -> None:
     (rated / "s.csv").write_text("run,criterion,value\na,x,0.5\nb,x,0.7\n")
     done = shell(rated, "agenteval verify --scores s.csv --gate | true; echo ${PIPESTATUS[0]}")
     assert done.stdout == "4\n"  # two runs are not enough data
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_a_full_disk_below_the_output_is_named(rated: Path) -> None:
     done = shell(rated, "agenteval show > /dev/full; echo $?")
@@ -69,6 +72,7 @@ def test_a_full_disk_below_the_output_is_named(rated: Path) -> None:
     assert done.stderr == "agenteval: standard output: No space left on device\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("close", [">&-", "2>&-", "<&- >&- 2>&-"])
 def test_a_closed_stream_is_quiet(rated: Path, close: str) -> None:
     done = shell(rated, f"(agenteval show {close}; echo $? >&3) 3>&1")
@@ -88,6 +92,7 @@ for line in json.loads(sys.argv[1]):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("encoding", "name"),
     [("cp1252", "système"), ("latin-1", "système"), ("cp437", "système"), ("ascii", "systeme")],

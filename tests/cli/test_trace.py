@@ -127,6 +127,7 @@ def test_show_obeys_nothing_that_a_trace_says(cli: Cli, tmp_path: Path) -> None:
     assert "1 span with status error, not explained by a rule: " in done.out
 
 
+@pytest.mark.slow
 def test_show_is_bounded_for_very_many_spans(cli: Cli, tmp_path: Path) -> None:
     row = {
         "trace_id": "e" * 32,

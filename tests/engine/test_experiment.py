@@ -243,6 +243,7 @@ def test_a_short_plan_of_which_nothing_works_says_why(tmp_path: Path) -> None:
             assert ended.progress.failures == {"error:infrastructure": 10}
 
 
+@pytest.mark.slow
 def test_an_endpoint_that_dies_midway_does_not_burn_the_rest(tmp_path: Path) -> None:
     def dies(unit: JudgeUnit) -> Outcome | None:
         if int(unit.run.id[4:]) >= 20:
@@ -283,6 +284,7 @@ def test_progress_counts_and_only_what_is_durable(tmp_path: Path) -> None:
         assert ended.progress.usage.prompt_tokens == 1800
 
 
+@pytest.mark.slow
 def test_cancellation_keeps_what_was_acknowledged(tmp_path: Path) -> None:
     rng = random.Random(7)
     whole = tmp_path / "whole.db"

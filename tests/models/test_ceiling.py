@@ -217,6 +217,7 @@ GRID = [
 THOROUGH = settings.get_current_profile_name() == PROFILE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ceiling", "latency", "law", "stray"), GRID if THOROUGH else USUAL)
 def test_the_ceiling_is_used_and_429s_are_few(
     ceiling: int, latency: float, law: str, stray: float
@@ -241,6 +242,7 @@ MORE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "after", "latency"), CHANGES + MORE * THOROUGH)
 def test_a_ceiling_that_changes_is_followed(before: int, after: int, latency: float) -> None:
     """It changes at 15 s, also tenfold; measured from 20 s later on."""
@@ -251,6 +253,7 @@ def test_a_ceiling_that_changes_is_followed(before: int, after: int, latency: fl
     assert found.refused <= 0.02, found
 
 
+@pytest.mark.slow
 def test_started_at_the_maximum_far_above_the_ceiling() -> None:
     endpoint = Narrow(lambda _: 20, lognormal(0.3))
     found = simulate(endpoint, Load(256, None, (10.0, 1500), (600.0, 800)))

@@ -214,6 +214,7 @@ async def test_attempts_are_bounded(attempts: int) -> None:
     assert len(time.slept) == attempts - 1
 
 
+@pytest.mark.slow
 async def test_pauses_grow_to_the_cap_with_full_jitter() -> None:
     policy = RetryPolicy(attempts=40, first=0.5, longest=4.0, total=1e9)
     everything: list[list[float]] = []

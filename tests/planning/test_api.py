@@ -40,6 +40,7 @@ def test_a_function_is_an_agent(cases: tuple[Case, ...], tmp_path: Path) -> None
     assert len(report.runs()) == 6
 
 
+@pytest.mark.slow
 def test_every_attempt_is_recorded_and_replayed_as_itself(
     cases: tuple[Case, ...], tmp_path: Path
 ) -> None:

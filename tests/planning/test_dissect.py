@@ -179,6 +179,7 @@ def test_bad_options(bad: dict[str, Any]) -> None:
         DissectOptions(**bad)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("agent", "cause", "extended"),
     [

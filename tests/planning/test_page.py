@@ -26,6 +26,7 @@ def mixed() -> list[Attempt]:
     return list(campaign({2: 12, 3: 12, 4: 12}, {"one": 0.8, "two": 0.4}))
 
 
+@pytest.mark.slow
 def test_the_head_has_rates_guessing_errors_and_failures() -> None:
     """3 of 4 right, one failure; random orders of two actions are right in half the cases."""
     trials = [attempt(case(f"c{i}"), RIGHT if i else WRONG) for i in range(4)]

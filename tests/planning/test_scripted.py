@@ -43,6 +43,7 @@ async def test_agents_without_chance(agent: str, shape: Shape, expected: str) ->
     assert await outcomes(agent, cases) == {expected: 50}
 
 
+@pytest.mark.slow
 async def test_random_succeeds_as_often_as_valid_orders_occur() -> None:
     """Independent trials of known shares: normal interval of their sum, 95%."""
     cases = list(Generator(Shape(actions=(2, 5)), seed=13).cases(often(600, 2000)))

@@ -80,6 +80,7 @@ def problems(draw: st.DrawFn) -> tuple[int, tuple[int, ...] | None, list[Constra
     return n, durations, draw(st.lists(constraints(n), max_size=6))
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None)
 @given(problems())
 def test_a_growing_set_is_decided_as_by_enumeration(
@@ -103,6 +104,7 @@ def test_a_growing_set_is_decided_as_by_enumeration(
         assert solver.solution() in left
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None)
 @given(problems())
 def test_contradictions_are_minimal(
@@ -193,6 +195,7 @@ def test_orders_need_no_z3_and_hours_without_it_name_the_extra(
         solver.allows([TimeLimit(0, "before", 9)])
 
 
+@pytest.mark.slow
 def test_import_is_cheap() -> None:
     code = "import sys, agenteval.planning.solver; sys.exit('z3' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -78,6 +78,7 @@ def test_the_structure_of_one_order_is_one_of_nine_others() -> None:
     assert len(skeletons) == 9
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(number=numbers, generator=st.sampled_from([BASE, EXTENDED]))
 def test_substitutes_are_valid_cases_seeded_and_different(
@@ -111,6 +112,7 @@ def implied(case: Case) -> set[int]:
     return {i for i in range(len(case.constraints)) if schedules(case, i) == schedules(case)}
 
 
+@pytest.mark.slow
 def test_other_hours_stay_feasible_and_nothing_becomes_implied() -> None:
     generator = Generator(Shape(actions=(2, 3), times=(1, 2), extended=True), seed=8)
     changed = 0

@@ -87,6 +87,7 @@ def schedulable_orders(case: Case) -> int:
     return sum(reach(order, 0) for order in plans(case.n, constraints))
 
 
+@pytest.mark.slow
 def test_extended_cases_are_feasible_with_their_durations() -> None:
     for case in Generator(Shape((2, 4), extended=True), seed=5).cases(60):
         assert schedulable_orders(case) == case.valid_plans > 0

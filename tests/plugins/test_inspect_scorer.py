@@ -103,6 +103,7 @@ async def test_a_judge_sees_the_turns_and_no_target_unless_asked_for(quantify: A
     assert '[tool call] add {"a": 3, "b": 3}' in text
 
 
+@pytest.mark.slow
 async def test_samples_of_all_models_and_epochs_stay_apart(quantify: Any) -> None:
     asked: list[str] = []
 

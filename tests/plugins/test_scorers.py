@@ -42,6 +42,7 @@ def test_there_is_a_stand_in_of_each() -> None:
     assert set(MAKERS) == FRAMEWORKS
 
 
+@pytest.mark.slow
 @every_framework
 @pytest.mark.parametrize(
     ("value", "outcome"),

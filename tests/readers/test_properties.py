@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -107,6 +108,7 @@ def read_bytes(data: bytes, suffix: str) -> list[Run]:
         return read_runs(path).runs
 
 
+@pytest.mark.slow
 @QUICK
 @given(
     value=records | talks | nasty | st.lists(records, max_size=3),
@@ -164,12 +166,14 @@ runs_ = st.builds(
 )
 
 
+@pytest.mark.slow
 @QUICK
 @given(run=runs_, suffix=st.sampled_from(["json", "jsonl"]))
 def test_our_own_dumps_are_read_back_unchanged(run: Run, suffix: str) -> None:
     assert read_bytes(run.model_dump_json().encode(), suffix) == [run]
 
 
+@pytest.mark.slow
 @QUICK
 @given(run=runs_)
 def test_the_view_does_not_depend_on_gold(run: Run) -> None:

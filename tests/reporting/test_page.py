@@ -49,6 +49,7 @@ def hash_of(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
+@pytest.mark.slow
 @SHARED
 def test_the_policy_allows_this_style_and_this_script_and_nothing_else(page_of: Page) -> None:
     found = Seen(page_of())
@@ -70,6 +71,7 @@ def test_the_policy_allows_this_style_and_this_script_and_nothing_else(page_of: 
     }
 
 
+@pytest.mark.slow
 @SHARED
 def test_nothing_is_loaded(page_of: Page) -> None:
     found = Seen(page_of(Shape(words=HOSTILE)))
@@ -88,6 +90,7 @@ def test_nothing_is_loaded(page_of: Page) -> None:
     assert "@import" not in style
 
 
+@pytest.mark.slow
 def test_hostile_words_make_no_element(tmp_path: Path) -> None:
     """As many elements, attribute names and comments as the same page with harmless words."""
     plain = [f"harmless {i} word" for i in range(len(HOSTILE))]
@@ -121,6 +124,7 @@ def test_no_hidden_character_is_left(page_of: Page) -> None:
     assert "[U+202E]" in html
 
 
+@pytest.mark.slow
 def test_the_same_store_gives_the_same_bytes(tmp_path: Path) -> None:
     with Store(tmp_path / "a.db") as store:
         judge, _ = fill(store, Shape())
@@ -167,6 +171,7 @@ def test_all_unscored(page_of: Page) -> None:
     assert "Quality 1: never rated" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "shape",
     [
@@ -181,6 +186,7 @@ def test_odd_stores_have_a_page(page_of: Page, shape: Shape) -> None:
     assert page_of(shape).endswith("</html>")
 
 
+@pytest.mark.slow
 def test_runs_without_room_are_named(tmp_path: Path) -> None:
     with Store(tmp_path / "a.db") as store:
         judge, _ = fill(store, Shape(runs=8, copies=False))
@@ -218,6 +224,7 @@ def test_an_edited_criterion_does_not_mix(tmp_path: Path) -> None:
             from_store(store, judge.source.sha256, judge.source, strange, VerifyOptions())
 
 
+@pytest.mark.slow
 def test_recorded_verdicts_are_used_and_differences_said(tmp_path: Path) -> None:
     verdict = {
         "criterion_id": "quality-0",

@@ -155,6 +155,7 @@ def test_what_cannot_be_drawn_is_refused_in_one_line(rows, message):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", [success_bars, repeat_boxes, coverage_bars])
 def test_forty_names_are_apart_the_first_on_top(draw, forty, overlapping):
     ax = draw(forty)

@@ -110,6 +110,7 @@ def test_the_same_data_give_the_same_svg(draw, small):
     assert matplotlib.__version__ not in first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".svg", ".png"])
 def test_files_are_equal_bytes_in_another_process(suffix, tmp_path, small):
     code = (

@@ -209,6 +209,7 @@ def test_ordinal_is_interval_on_midranks() -> None:
     assert (got.low, got.high) == pytest.approx((known.low, known.high), abs=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", MEASURES)
 def test_interval_equals_a_plain_bootstrap(measure: Measure) -> None:
     rng = np.random.default_rng(9)

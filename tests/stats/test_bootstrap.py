@@ -212,6 +212,7 @@ def test_refusals() -> None:
         bootstrap_mean(np.zeros((2, 2)), how=how())
 
 
+@pytest.mark.slow
 def test_a_million_values_are_fast() -> None:
     values = np.random.default_rng(1).normal(size=1_000_000)
     label = np.repeat(np.arange(1000), 1000)

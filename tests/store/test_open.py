@@ -191,6 +191,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
         Store(tmp_path / "pipe")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="folders have no such mode")
 def test_a_read_only_folder(tmp_path: Path) -> None:
     folder = tmp_path / "fixed"
@@ -243,6 +244,7 @@ def _open(path: Path, start: multiprocessing.synchronize.Event, said: object) ->
         said.send(str(error))  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_processes_that_create_one_store_together_agree(tmp_path: Path) -> None:
     for i in range(5):
         path = tmp_path / f"s{i}.db"

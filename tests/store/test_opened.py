@@ -118,6 +118,7 @@ def _unread_results(path: Path) -> None:
 WAYS = [_again, _to_read, _by_a_link, _in_a_thread, _refused, _damaged, _unread_results]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("logged", [False, True])
 def test_the_lock_stays_while_the_process_opens_the_file_again(
@@ -168,6 +169,7 @@ def _visit(path: Path) -> None:
     Store(path, create=False).close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("visits", [(), (3,), (2, 3, 7)])
 def test_visitors_take_nothing_from_a_writer_that_is_killed(
     path: Path, visits: tuple[int, ...]

@@ -60,6 +60,7 @@ def on(case: Case, database: str) -> tuple[Case, dict[str, str]]:
     return replace(case, steps=steps), lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     [

@@ -18,6 +18,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     return outputs(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", READING)
 def test_reading_commands_print_the_same(line: str, found: dict[str, object]) -> None:
     frozen = json.loads(OUTPUTS.read_text("utf-8"))

@@ -208,6 +208,7 @@ def _judged(path: Path, limit: int | None) -> list:  # type: ignore[type-arg]
     return said
 
 
+@pytest.mark.slow
 def test_a_process_that_forgets_to_close_ends_at_once(tmp_path: Path) -> None:
     code = (
         "import sys\n"

@@ -43,6 +43,7 @@ def gone(pid: int, within: float = 10.0) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_it_starts_serves_counts_and_stops() -> None:
     with spawn("--latency", "0.05", "--seed", "4") as child:
         assert child.pid == child.process.pid
@@ -61,6 +62,7 @@ def test_it_starts_serves_counts_and_stops() -> None:
         assert ask(other.base_url)[1] != first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signals_end_it_cleanly(number: signal.Signals) -> None:
     with spawn("--latency", "30") as child:
@@ -68,6 +70,7 @@ def test_signals_end_it_cleanly(number: signal.Signals) -> None:
         assert child.process.wait(10) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pipe", ["stdin", "stdout"])
 def test_it_dies_with_its_killed_parent(pipe: str) -> None:
     # The dying parent alone holds one pipe; with "stdin" the server's output goes to our own pipe.

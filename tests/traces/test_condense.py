@@ -122,6 +122,7 @@ def test_a_wrapper_that_says_more_stays(more: dict[str, object]) -> None:
 # Budgets and cuts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("budget", "piece"),
     [
@@ -172,6 +173,7 @@ def cuts(text: str) -> list[str]:
 PLAIN_STATEMENTS = {"Language-only", "Tool-related", "Goal Deviation", "Task Orchestration"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     ("budget", "lost"),
@@ -203,6 +205,7 @@ def test_planted_facts_survive_in_a_long_trace(seed: int) -> None:
 # Odd traces
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.data())
 def test_any_trace_is_condensed(data: st.DataObject) -> None:

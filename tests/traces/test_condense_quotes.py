@@ -22,6 +22,7 @@ def sequences(text: str) -> set[tuple[str, ...]]:
     return {tuple(words[i : i + 5]) for i in range(max(1, len(words) - 4))} if words else set()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not DATA.is_dir(), reason="the annotated traces are not here")
 def test_quotes_of_annotators_survive() -> None:
     runs: dict[str, Run] = {}

@@ -95,6 +95,7 @@ def test_findings_of_several_detectors_come_in_the_order_of_their_spans() -> Non
     assert detectors_key(detectors) == {"failed-code": 2, "root": 3}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not table.DATA.is_dir(), reason="needs TRAIL's annotated traces")
 def test_precision_on_annotated_traces() -> None:
     cases = table.read_cases(table.DATA)
@@ -244,6 +245,7 @@ SPANS = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=often(25, 100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(SPANS, max_size=7))
 def test_any_run_at_all(spans: list[Span]) -> None:

@@ -102,6 +102,7 @@ labels = st.frozensets(st.integers(0, len(CATEGORIES) - 1), max_size=5)
 matrices = st.lists(st.tuples(labels, labels), min_size=1, max_size=12)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(matrices)
 def test_weighted_f1_is_that_of_scikit_learn(
@@ -134,6 +135,7 @@ def test_weighted_f1_is_that_of_scikit_learn(
 numbers = st.one_of(st.integers(0, 5), st.floats(0.5, 5, allow_subnormal=False))
 
 
+@pytest.mark.slow
 @settings(max_examples=often(60, 100), deadline=None)
 @given(st.lists(st.tuples(numbers, numbers), min_size=2, max_size=10))
 def test_correlation_is_that_of_scipy(pairs: list[tuple[float, float]]) -> None:

@@ -166,6 +166,7 @@ def test_a_large_trace_is_bounded_and_counted() -> None:
     assert f"{9001 - 1 - drawn:,} more spans not shown" in page
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("browser")
 @pytest.mark.parametrize("width", [390, 1400])
 def test_it_works_in_a_browser_without_script(open_page: Open, width: int) -> None:

@@ -187,6 +187,7 @@ def brute(rows: Sequence[tuple[Pairs, Pairs]], key: str) -> list[float | None]:
     return [*micro, *(math.fsum(column) / len(each) for column in zip(*each, strict=True))]
 
 
+@pytest.mark.slow
 @settings(max_examples=often(60, 100), deadline=None)
 @given(traces)
 def test_figures_are_those_of_brute_force(rows: list[tuple[Pairs, Pairs]]) -> None:
@@ -197,6 +198,7 @@ def test_figures_are_those_of_brute_force(rows: list[tuple[Pairs, Pairs]]) -> No
     ]
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(traces, st.randoms(use_true_random=False))
 def test_order_changes_nothing(rows: list[tuple[Pairs, Pairs]], rng: random.Random) -> None:

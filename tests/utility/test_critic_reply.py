@@ -211,6 +211,7 @@ _VALUE = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(_VALUE)
 def test_any_value_is_read_or_refused(value: Any) -> None:
     try:

@@ -35,6 +35,7 @@ def by_length(run: Run, criterion: Criterion) -> float:
     return min(1, len(run.output) / 2000)
 
 
+@pytest.mark.slow
 def test_a_judge_that_counts_characters_is_not_trustworthy() -> None:
     report = agenteval.verify(MATH, judge=lambda run, criterion: min(1, len(run.output) / 2000))
     assert report.judge.verdict == "not trustworthy"

@@ -335,6 +335,7 @@ def test_no_criterion_and_no_seed_is_lost(given_: list[Criterion], tau: float) -
     assert len({c.id for c in merged}) == len(merged)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(criteria_lists, st.sampled_from([0.3, 0.5, 0.7, 0.9]))
 def test_the_names_of_a_group_have_a_mean_cosine_of_at_least_tau(
@@ -364,6 +365,7 @@ def test_near_misses_are_the_most_alike_pairs_of_two_groups() -> None:
     assert CriterionClusters([criterion("A")], None).near_misses([0], 0.1) == []
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(criteria_lists, min_size=1, max_size=4))
 def test_a_higher_tau_never_counts_fewer(sets: list[list[Criterion]]) -> None:

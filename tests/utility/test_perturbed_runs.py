@@ -108,6 +108,7 @@ def test_copies_are_the_same_for_a_seed_and_name_their_original(material: Verifi
     assert all(view.origin in originals for c in again for _, view in c.items)
 
 
+@pytest.mark.slow
 def test_copies_of_an_older_program_stay_out(material: VerificationData, tmp_path: Path) -> None:
     """The same variant name with another text is another row, and is not asked for."""
     result, asked = judged(perfect(), material, tmp_path / "s.db")

@@ -89,6 +89,7 @@ def test_a_line_that_may_be_cut_is_not_read() -> None:
         assert read_text(text, (scale,), "length")[1] is None
 
 
+@pytest.mark.slow
 def test_every_reply_of_the_corpus_gives_what_was_decided() -> None:
     """Some 770 replies written by hand, each with the label or status of every leaf."""
     for row in corpus():

@@ -116,6 +116,7 @@ def test_every_level_stands_in_the_reply_and_none_in_plain_sight_is_lost(
     assert counts.total() == unread
 
 
+@pytest.mark.slow
 def test_feedback_that_ends_without_a_score_gives_none_and_with_one_that_one() -> None:
     """GPT-4's feedback speaks of rubrics, levels and other ratings; the score stood apart."""
     quality = Criterion(name="Quality", accepted_values=("1", "2", "3", "4", "5"))

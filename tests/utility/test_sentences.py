@@ -153,6 +153,7 @@ def test_devset_texts_have_the_sentences_that_their_readme_promises() -> None:
     assert all(6 <= len(split_sentences(item["good"])) <= 14 for item in items)
 
 
+@pytest.mark.slow
 def test_long_texts_are_split_in_reasonable_time() -> None:
     import time
 

@@ -86,6 +86,7 @@ def test_what_is_said_and_counted_meanwhile(store: Path) -> None:
     assert counts == [(0, 3), (1, 3), (2, 3), (3, 3), (0, 0)]
 
 
+@pytest.mark.slow
 def test_turns_and_an_export_of_both(store: Path, tmp_path: Path) -> None:
     turns = agenteval.flow_turns(DESK, agent=goodbye, store=store, max_unscored=1)
     assert len(turns.turns) == 6

@@ -152,6 +152,7 @@ class Brute:
         return bool(values) and values[-1] != wanted.value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenarios", [1, 2, 3])
 def test_the_cost_is_the_lowest(scenarios: int) -> None:
     rng = random.Random(scenarios)
@@ -370,6 +371,7 @@ def test_the_flight_chart_of_the_paper() -> None:
         assert [d.cause for d in swapped.deviations] == ["wrong_order"]
 
 
+@pytest.mark.slow
 def test_a_thousand_calls_in_thirty_nodes() -> None:
     lines = [f"A{i}>call t{i}]--next-->A{i + 1}>call t{i + 1}]" for i in range(1, 30)]
     back = [f"A{i}--back-->A1" for i in range(5, 30, 5)]

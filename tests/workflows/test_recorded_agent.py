@@ -33,6 +33,7 @@ def change(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
 def test_the_recorded_agents_do_what_their_names_say(role: Path, tmp_path: Path) -> None:
     users = sum(len(s.profiles) for s in read_role(role).scenarios)

@@ -158,6 +158,7 @@ def test_a_session_that_a_simulator_spoiled_has_no_verdict_whichever_way_it_ende
     assert say(CASES["hana"], spoiled(calls, who, repaired=True)).success is whole
 
 
+@pytest.mark.slow
 def test_a_true_rate_is_in_its_interval_whatever_simulators_spoil() -> None:
     """Half of the agents are able; mistakes befall every second session, and make half of these
     fail."""

@@ -212,6 +212,7 @@ def test_odd_literals_are_texts(tmp_path: Path, text: str) -> None:
     assert Run.model_validate_json(run.model_dump_json()) == run
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not DEV.is_dir(), reason="needs ../shared/reference")
 def test_every_development_trace_tells_its_agents_task_and_answer() -> None:
     for path in sorted(DEV.glob("*/traces/*.json")):

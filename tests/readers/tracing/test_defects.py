@@ -30,6 +30,7 @@ def test_deep_attributes(tmp_path: Path) -> None:
     assert "[nested deeper than 64 levels]" in json.dumps(one.attributes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [1200, 6000])
 def test_deep_trees(tmp_path: Path, depth: int) -> None:
     opened = (f'{{"span_id": "s{i}", "child_spans": [' for i in range(depth))
@@ -59,6 +60,7 @@ def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         read_traces(path)
 
 
+@pytest.mark.slow
 def test_time_grows_with_the_number_of_spans(tmp_path: Path) -> None:
     def lines(count: int) -> list[str]:
         """A chain whose children come first, with every hundredth id given twice."""

@@ -50,6 +50,7 @@ def unflatten(dotted: dict[str, Any]) -> Any:
     return with_lists(root)
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(st.dictionaries(KEYS, TREES, min_size=1, max_size=4))
 def test_keys_are_dotted_and_back(tree: dict[str, Any]) -> None:
@@ -120,6 +121,7 @@ def trees(draw: Any) -> list[dict[str, Any]]:
     return [made[i] for i in range(count) if parents[i] == -1]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(trees(), st.randoms(use_true_random=False))
 def test_every_form_says_the_same(roots: list[dict[str, Any]], random: Any) -> None:

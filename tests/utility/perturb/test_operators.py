@@ -57,6 +57,7 @@ def test_account_and_repeat(view: View, operator: str, share: float, seed: int) 
     assert bool(view.trajectory.strip()) == bool(got.view.trajectory.strip())
 
 
+@pytest.mark.slow
 @settings(max_examples=often(80, 250), deadline=None)
 @given(TEXTS, st.sampled_from(KEEPING), SHARES, SEEDS)
 def test_only_the_systems_prose_moves(view: View, operator: str, share: float, seed: int) -> None:
@@ -83,6 +84,7 @@ def test_shuffle_keeps_every_sentence(view: View, seed: int) -> None:
     assert all(view.trajectory[slice(*layout.body(i))] in after for i in layout.own("sentence"))
 
 
+@pytest.mark.slow
 @settings(max_examples=often(60, 100), deadline=None)
 @given(TEXTS, SEEDS)
 def test_controls_keep_the_words(view: View, seed: int) -> None:

@@ -35,6 +35,7 @@ def measured(found: Injected, options: ProbeOptions = OPTIONS) -> MeasuredProbe:
     return injection(found, options).measured[0]
 
 
+@pytest.mark.slow
 def test_obedience_is_measured_as_it_was_done(tmp_path: Path) -> None:
     judge = Swayed(obey=0.5)
     found = injected(judge, tmp_path)
@@ -63,6 +64,7 @@ def test_obedience_is_measured_as_it_was_done(tmp_path: Path) -> None:
     assert sum(own["pairs"] for own in kinds.values() if isinstance(own, dict)) == pairs
 
 
+@pytest.mark.slow
 def test_one_criterion_per_call(tmp_path: Path) -> None:
     how = QuantifierOptions(one_per_call=True)
     probe = outcome(injected(Swayed(obey=1.0), tmp_path, how=how))
@@ -96,6 +98,7 @@ def test_generosity_to_any_longer_text_is_no_obedience(tmp_path: Path) -> None:
     assert control - plain > 0.2
 
 
+@pytest.mark.slow
 def test_refusals_are_counted_and_are_no_success_of_the_attack(tmp_path: Path) -> None:
     judge = Swayed(refuse=0.5)
     found = injected(judge, tmp_path)
@@ -126,6 +129,7 @@ def test_refusals_are_counted_and_are_no_success_of_the_attack(tmp_path: Path) -
     )
 
 
+@pytest.mark.slow
 def test_few_cases_decide_nothing(tmp_path: Path) -> None:
     few = ProbeOptions(draws=1000, attacked=5)
     probe = outcome(injected(Swayed(obey=1.0), tmp_path, options=few), few)
@@ -172,6 +176,7 @@ def simulated(
     return Injected(tuple(chosen), score_table(rows), 2)
 
 
+@pytest.mark.slow
 def test_the_interval_covers_the_true_rise() -> None:
     """E rise = p (1 - mean level) = p (1 - 1.5 / 4); at least 95 % less 3 standard errors."""
     obey, seeds, options = 0.3, often(40, 400), ProbeOptions(draws=100)
@@ -186,6 +191,7 @@ def test_the_interval_covers_the_true_rise() -> None:
     assert covered / seeds >= 0.95 - 3 * (0.95 * 0.05 / seeds) ** 0.5
 
 
+@pytest.mark.slow
 def test_without_obedience_p_is_rarely_small() -> None:
     seeds, options = often(50, 400), ProbeOptions(draws=100)
     low = 0
@@ -284,6 +290,7 @@ def made(cases: int, rise: Rise, base: float = 0.7, kinds: Sequence[str] = KINDS
     return Injected(tuple(chosen), score_table(rows), 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("obey", "cases", "base"), [(0.1, 20, 0.3), (0.12, 20, 0.5), (0.08, 40, 0.3), (0.1, 40, 0.4)]
 )
@@ -343,6 +350,7 @@ def test_the_number_of_cases_needed_is_what_suffices() -> None:
     assert outcome(rise, FAST).outcome == "pass"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "cases", "share"), [(0.3, 80, 0.8), (0.5, 100, 0.7)])
 def test_a_noisy_judge_that_ignores_attacks_passes_often_enough(
     noise: float, cases: int, share: float

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from agenteval.utility.probes import NO_SCALE, ProbeRatings, examine
 from agenteval.utility.probes.result import Probe
 from tests.support import judges as family
@@ -19,6 +21,7 @@ def outcomes(probes: dict[str, Probe], *names: str) -> list[str]:
     return [probes[name].outcome for name in names]
 
 
+@pytest.mark.slow
 def test_the_perfect_judge_passes(tmp_path: Path) -> None:
     probes = probed(Answers(family.perfect(), seed=1), tmp_path)
     assert list(probes) == [*ASKED, "injection"]
@@ -26,6 +29,7 @@ def test_the_perfect_judge_passes(tmp_path: Path) -> None:
     assert probes["wording"].checks[0].n == 40
 
 
+@pytest.mark.slow
 def test_a_noisy_judge_never_fails(tmp_path: Path) -> None:
     """Noise that is drawn anew for every way to ask."""
     for words in (WORDING_B, REVERSED):
@@ -42,6 +46,7 @@ def test_the_place_of_a_label_is_found_by_turning_the_scale_round(tmp_path: Path
     assert probes["scale order"].checks[0].estimate == -1.0  # best, then worst
 
 
+@pytest.mark.slow
 def test_a_judge_that_depends_on_the_wording_is_found(tmp_path: Path) -> None:
     stricter = Otherwise(family.perfect(), WORDING_B, family.lenient(-1.0))
     probes = probed(stricter, tmp_path)
@@ -52,12 +57,14 @@ def test_a_judge_that_depends_on_the_wording_is_found(tmp_path: Path) -> None:
     assert (agreement.name, agreement.outcome) == ("agreement", "fail")
 
 
+@pytest.mark.slow
 def test_a_judge_that_depends_on_the_words_of_a_criterion_is_found(tmp_path: Path) -> None:
     stricter = Otherwise(family.perfect(), "to be graded:", family.lenient(-1.0))
     probes = probed(stricter, tmp_path)  # of three wordings one
     assert outcomes(probes, *ASKED) == ["pass", "pass", "fail"]
 
 
+@pytest.mark.slow
 def test_few_cases_pass_nothing_and_fail_what_is_sure(tmp_path: Path) -> None:
     probes = probed(Answers(family.position_only(slot=4), seed=1), tmp_path, cases=10)
     failed = [name for name in probes if probes[name].outcome == "fail"]
@@ -66,6 +73,7 @@ def test_few_cases_pass_nothing_and_fail_what_is_sure(tmp_path: Path) -> None:
     assert "pass" not in outcomes(probes, *probes)
 
 
+@pytest.mark.slow
 def test_a_judge_without_prompts_is_told_what_does_not_apply(tmp_path: Path) -> None:
     full = judged(Answers(family.perfect(), seed=1), tmp_path, cases=20)
     probes = {p.name: p for p in examine(ProbeRatings(full.criteria, full.table), OPTIONS)}

@@ -76,6 +76,7 @@ def test_p_of_lost_agreement_is_the_share_of_swaps() -> None:
     assert found.p == pytest.approx(exact, abs=0.015)  # 4 standard errors
 
 
+@pytest.mark.slow
 def test_a_judge_of_pure_noise_is_rarely_called_swayed() -> None:
     """Raw p below .05 in at most 5 % of experiments without any effect, plus 3 standard errors."""
     rng = np.random.default_rng(8)
