@@ -18,7 +18,7 @@ class Finding(Record):
 
     `span` is the id of a span of the run, and `category` a leaf of a taxonomy. `evidence` is quoted
     from the span. `confidence` is in [0, 1]. `source` names the finder, such as
-    "detector:rate-limit" or "locator".
+    "detector:failed-code" or "locator".
     """
 
     span: str

@@ -155,7 +155,7 @@ def _ends(t: SessionTally) -> list[str]:
         how = ", ".join(
             f"{end.head.replace(chr(10), ' ')} {t.ended[key]:,}"
             for key, end in ENDS.items()
-            if key != "user" and t.ended[key]
+            if end.cut_short and t.ended[key]
         )
         remarks.append(
             f"{t.cut_short:,} of {plural(sessions, 'session')} ended without the user's "

@@ -38,10 +38,11 @@ class EndWords:
     sentence: str
     decided_by: DecidedBy | None
     hint: str = ""
+    cut_short: bool = True  # ended otherwise than by the user
 
 
 ENDS: dict[SessionEnd, EndWords] = {
-    "user": EndWords("user", "user said\ngoodbye", "the user ended it", None),
+    "user": EndWords("user", "user said\ngoodbye", "the user ended it", None, cut_short=False),
     "turns": EndWords("turns", "limit of\nturns", "stopped at the limit of turns", "limit"),
     "calls": EndWords("limit", "limit of\ncalls", "stopped at the limit of calls", "limit"),
     "turn_calls": EndWords(

@@ -35,7 +35,7 @@ from agenteval.workflows.judges import GoalsVerdict
 from agenteval.workflows.rates import MatchCounts, Rates, pass_powers, rates
 from agenteval.workflows.results import CaseInfo, SessionResult, SessionVerdict, TurnResult
 from agenteval.workflows.scores import TurnFailure, TurnTable, TurnVerdict, turn_table
-from agenteval.workflows.session import SessionEnd, SessionFailure, SessionLog
+from agenteval.workflows.session import ENDS, SessionEnd, SessionFailure, SessionLog
 
 _MOST_K = 8
 _Result = TypeVar("_Result", SessionResult, TurnResult)
@@ -140,7 +140,7 @@ class SessionTally(_Tally):
     @property
     def cut_short(self) -> int:
         """Sessions that ended otherwise than by the user's goodbye."""
-        return self.ended.total() - self.ended["user"]
+        return sum(self.ended[key] for key, end in ENDS.items() if end.cut_short)
 
     @property
     def refused(self) -> int:
