@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agenteval.errors import InputError
-from agenteval.records import Criterion
+from agenteval.records import RUBRIC, Criterion
 from agenteval.reporting.page import Page, PageSection, Text
 from agenteval.store import Store
 from agenteval.store.browse import OriginalRun, calls_of, cells_on, runs_with_text
@@ -342,10 +342,17 @@ def _cells(
 ) -> dict[tuple[str, str], GridCell]:
     """Return the cells of these runs by the keys of run and criterion."""
     criteria = dict(zip(index.keys, index.criteria, strict=True))
+    of_rubrics = next((k for k, c in criteria.items() if c.id == RUBRIC), "")
+    rubrics = store.rubrics_of(key) if of_rubrics else {}
     repeats: dict[tuple[str, str], list[Any]] = {}
     for cell in cells_on(store, key, [run.key for run in runs]):
-        if cell.criterion_key in criteria:
-            repeats.setdefault((cell.item_key, cell.criterion_key), []).append(cell)
+        column = cell.criterion_key
+        if rubrics.get(cell.item_key) == column:
+            column = of_rubrics
+        elif column == of_rubrics:  # the run is judged by another rubric now
+            continue
+        if column in criteria:
+            repeats.setdefault((cell.item_key, column), []).append(cell)
     return {place: _grid_cell(cells) for place, cells in repeats.items()}
 
 
