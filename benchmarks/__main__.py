@@ -43,6 +43,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     ),
     "few_labels": Benchmark("quality", ("--draws", "400", "--looks", "1000")),
     "escalation": Benchmark("quality", ("--draws", "200")),
+    "pairwise": Benchmark("quality", ("--experiments", "200", "--seeds", "3")),
     "verdicts": Benchmark("quality", ("--seeds", "5", "--runs", "60")),
     "anchor": Benchmark("quality"),
     "verifier": Benchmark("quality"),

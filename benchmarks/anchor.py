@@ -6,8 +6,8 @@ anchor`. `noise` is the standard deviation of a reply before it is rounded to a 
 the scale. Counted are years of 52 looks in which any criterion is said to have changed although no
 judge does (*target*: at most 5%), and how often a change of one criterion of nine, from the first
 look or from a random week on, is found within 60 answers (*target*: a drop or rise of 0.1 at noise
-.05 and .10 in 90%; at .15 it is shown and not judged, because no test on 60 answers with this error
-rate reaches it). Beside them, on the same draws: the betting confidence sequence
+.05 and .10 in 90%; at .15 it is shown and not judged: with this error rate even a z test with known
+noise of the right 60 answers would find it in 80%). Beside them: the betting confidence sequence
 (`stats.sequential`) of the differences from the first look on, and a t test a week at 5%, corrected
 for the criteria. Takes about 10 minutes.
 """

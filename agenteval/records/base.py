@@ -9,6 +9,10 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, FailFast
 
+# The sets of fields that records were made with, each once: a set takes 700 bytes, often as much as
+# a record, and is never changed, since records are frozen.
+_FIELD_SETS: dict[frozenset[str], set[str]] = {}
+
 # On long lists: the first problem is told, and a million of them take a gigabyte to list.
 FAIL_FAST = FailFast()
 
@@ -18,6 +22,12 @@ class Record(BaseModel):
 
     # Each command uses a few of the records: their validators are built at first use.
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Share the set of the fields that were given with all records that have the same."""
+        given = self.__pydantic_fields_set__
+        shared = _FIELD_SETS.setdefault(frozenset(given), given)
+        object.__setattr__(self, "__pydantic_fields_set__", shared)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy; a content hash remembered by the original is not taken over by a changed one."""

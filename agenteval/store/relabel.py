@@ -90,6 +90,8 @@ def _remade(row: Any, old: Criterion, new: Criterion) -> tuple[str | None, float
     if row.status != "scored":
         return None
     detail = rows.decode(row.detail, f"the result of run {row.item_key[:12]}")
+    if "members" in detail.get("evidence", {}):
+        raise ValueError("it is computed again from the results of the members")
     parts = detail.get("evidence", {}).get("parts")
     if isinstance(parts, dict):
         masses = detail["evidence"].get("probabilities", {})

@@ -377,8 +377,7 @@ def _scored(
             criterion_keys=[c.sha256 for c in rated.criteria],
             repeats=rated.repeats,
         )
-        usage = judging.usage(store, rated.source_key)
-        tables = judging.tables(store, rated) if ratings else ()
+        usage = store.usage(rated.source_key)
     judged = sum(r.status not in INFRASTRUCTURE for r in ratings)
     far = f"{judged} of {rated.cells} cells are judged"
     unfinished: tuple[str, ...] = ()
@@ -404,6 +403,7 @@ def _scored(
         exit_code=code,
         now=requests,
     )
+    tables = judging.tables(store, rated) if ratings else ()
     return replace(report, tables=(*report.tables, *tables))
 
 

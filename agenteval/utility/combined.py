@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -68,8 +68,8 @@ class CombinedJudging(Judging):
 
     @property
     def sends_nothing(self) -> bool:
-        """Whether all members compute in this process."""
-        return all(member.sends_nothing for member in self.members)
+        """False: each member is estimated by itself."""
+        return False
 
     @cached_property
     def sources(self) -> dict[str, Source]:
@@ -84,6 +84,13 @@ class CombinedJudging(Judging):
             raise InputError(f"{twice} is the same judge twice", "--judge")
         return named
 
+    def checked(self) -> Self:
+        """Return the judging. Raises InputError for the same judge twice, and for labels of other
+        runs."""
+        if len(self.sources) and self.labels is not None:
+            self.labelled_items()
+        return self
+
     def refuse_unrecorded(self, texts: Iterable[tuple[str, Sequence[Item]]]) -> None:
         """Raise InputError for the first text without a recorded judgment of a member."""
         listed = list(texts)
@@ -95,21 +102,24 @@ class CombinedJudging(Judging):
         for member in self.members:
             member.say_judge()
 
-    def usage(self, store: Store, source_key: str) -> Usage:
+    def spent(self, store: Store) -> Usage:
         """Return what all members have used so far."""
         return sum((store.usage(s.sha256) for s in self.sources.values()), start=Usage())
 
     async def run_member(self, name: str, rated: JudgeEvaluator, store: Store) -> ExperimentResult:
         """Let a member judge what the store lacks of these texts; a cap holds for all members."""
         member = self.members[list(self.sources).index(name)]
-        evaluator, client = member.evaluator(store, spent=self.usage(store, ""))
+        evaluator, client = member.evaluator(store, spent=self.spent(store))
         self.watch.note(f"judge {name}:")
         return await member.run(replace(rated, judge=evaluator), client, store)
 
     async def combine(self, rated: JudgeEvaluator, store: Store) -> ExperimentResult:
-        """Compute and store the results of several judges from those of the members."""
+        """Compute and store the results of several judges from those of the members.
+
+        What failed is computed again: a member may have an answer since.
+        """
         experiment = Experiment(
-            rated, store, notify=self.watch.note, warn=self.watch.warn, announce=False
+            rated, store, retry_failed=True, warn=self.watch.warn, announce=False
         )
         return await experiment.run()
 
@@ -119,22 +129,23 @@ class CombinedJudging(Judging):
         """Return `total` plus the requests of every member."""
         for name, member in zip(self.sources, self.members, strict=True):
             total += await self.member_estimate(name, member, rated, store)
-        return replace(total, budget=self.limits.budget(self.usage(store, "")))
+        return replace(total, budget=self.limits.budget(self.spent(store)))
 
     async def member_estimate(
         self, name: str, member: Judging, rated: JudgeEvaluator, store: Store
     ) -> CostEstimate:
         """Return the requests of one member for these texts."""
         if member.sends_nothing:
-            return CostEstimate(about=(f"{name}: {member.local_cost}",))
+            calls = f"{len(rated.items) * rated.repeats} calls at most"
+            return CostEstimate(about=(f"{name}: {calls}; {member.local_cost}",))
         judge, client = member.evaluator(store)
         part = await member.estimate(CostEstimate(), replace(rated, judge=judge), client, store)
         lines = tuple(replace(line, who=f"{line.who} {name}") for line in part.lines)
         return replace(part, lines=lines, about=tuple(f"{name}: {line}" for line in part.about))
 
-    def labelled_items(self, labels: Mapping[tuple[str, str], PersonsLabel]) -> list[Item]:
+    def labelled_items(self) -> list[Item]:
         """Return the runs that people labelled. Raises InputError if there are none."""
-        labelled = {run for run, _ in labels}
+        labelled = {run for run, _ in self.labels or {}}
         items = [item for item in self.items if labelled & names_of(item[0])]
         if not items:
             raise InputError("none of the labelled runs is among the runs", "--labels")

@@ -109,6 +109,7 @@ class EscalatingJudge:
                 "thresholds": shown,
                 "repeats": repeats,
             },
+            seed=next(iter(members.values())).seed,
         )
 
     def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
@@ -181,6 +182,8 @@ class EscalatingJudge:
                         "key": key,
                         "label": answer.label,
                         "value": criterion.value_of(answer.label),
+                        "explanation": f"{name} ({answer.confidence:.2f})"
+                        + (f": {answer.score.explanation}" if answer.score.explanation else ""),
                         "evidence": {**evidence, "confidence": answer.confidence},
                     }
                 )
@@ -226,7 +229,7 @@ class EscalatedJudging(CombinedJudging):
 
     async def prepared(self, store: Store) -> EscalatedJudging:
         """Judge the labelled runs, and prove a threshold for each judge and criterion."""
-        items = self.labelled_items(self.labels or {})
+        items = self.labelled_items()
         rated = JudgeEvaluator.of(self._judge(None), items, self.criteria)
         judging = self
         for number in range(len(self.members)):
@@ -319,11 +322,11 @@ class EscalatedJudging(CombinedJudging):
         strong = await self.member_estimate(strong_name, second, rated, store)
         lines = tuple(replace(line, price=self.plan.price) for line in strong.uncertain().lines)
         total = total + cheap + replace(strong, lines=lines)
-        return replace(total, budget=self.limits.budget(self.usage(store, "")))
+        return replace(total, budget=self.limits.budget(self.spent(store)))
 
     def tables(self, store: Store, rated: JudgeEvaluator) -> tuple[Table, ...]:
         """Return the thresholds with the coverage on runs without labels, and the costs."""
-        labelled = {view.sha256 for _, view in self.labelled_items(self.labels or {})}
+        labelled = {view.sha256 for _, view in self.labelled_items()}
         items = {view.sha256 for _, view in rated.items}
         counts: dict[str, Counter[str]] = {c.id: Counter() for c in self.criteria}
         decided, queue = Counter[str](), dict[str, set[str]]()
@@ -481,6 +484,4 @@ def read_escalation(  # noqa: PLR0913  as `read_judges`
         what = "the confidence of a judge needs --repeats 2 or more, or --probabilities"
         raise InputError(what, option)
     people = read_labels(labels, base.criteria, watch)
-    judging = EscalatedJudging(**vars_of(base), members=members, labels=people, plan=plan)
-    _ = judging.sources  # raises InputError for the same judge twice
-    return judging
+    return EscalatedJudging(**vars_of(base), members=members, labels=people, plan=plan).checked()

@@ -270,10 +270,6 @@ class Judging:
         """
         return self
 
-    def usage(self, store: Store, source_key: str) -> Usage:
-        """Return what the judge, or all members of a panel, have used so far."""
-        return store.usage(source_key)
-
     def tables(self, store: Store, rated: JudgeEvaluator) -> tuple[Table, ...]:
         """Return further tables about the judge; only several judges have any."""
         return ()

@@ -68,6 +68,7 @@ class PanelJudge:
             version=1,
             model=f"{rule.name} of {', '.join(members)}",
             parameters=parameters,
+            seed=next(iter(members.values())).seed,
         )
 
     def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
@@ -103,10 +104,14 @@ class PanelJudge:
         if not isinstance(combined, Score):
             return combined
         statuses = {vote.status for vote in votes.values()}
-        members = {name: vote.label or vote.value for name, vote in votes.items()}
+        members = {
+            n: v.status if v.status == "not_applicable" else v.label or v.value
+            for n, v in votes.items()
+        }
         return combined.model_copy(
             update={
                 "status": statuses.pop() if len(statuses) == 1 else combined.status,
+                "explanation": "; ".join(f"{name}: {vote}" for name, vote in members.items()),
                 "evidence": {"members": members},
             }
         )
@@ -129,8 +134,7 @@ class PanelJudging(CombinedJudging):
         """Judge the labelled runs and choose the rule, if labels decide it."""
         if not self.rule.needs_labels:
             return self
-        labels = self.labels or {}
-        items = self.labelled_items(labels)
+        items = self.labelled_items()
         rated = JudgeEvaluator.of(self.evaluator(None)[0], items, self.criteria, self.repeats)
         for name in self.sources:
             ended = await self.run_member(name, rated, store)
@@ -159,8 +163,8 @@ class PanelJudging(CombinedJudging):
 
     def _labelled_cells(self, store: Store) -> Iterator[LabelledCell]:
         """Yield labelled cells that all members answered; a label that is not used is reported."""
-        labels, unanswered = self.labels or {}, 0
-        for run, view in self.labelled_items(labels):
+        unanswered = 0
+        for run, view in self.labelled_items():
             for repeat in range(self.repeats):
                 unit = JudgeUnit(run, view, self.criteria, repeat)
                 stored = {n: results_of(store, s, unit) for n, s in self.sources.items()}
@@ -190,7 +194,7 @@ class PanelJudging(CombinedJudging):
         rows = []
         for name, source in sources.items():
             is_panel = source is rated.source
-            usage = self.usage(store, "") if is_panel else store.usage(source.sha256)
+            usage = self.spent(store) if is_panel else store.usage(source.sha256)
             rows.append(
                 _MemberRow(
                     name,
@@ -315,6 +319,4 @@ def read_judges(
         if rule.name != "auto" and (problem := rule.problem(criterion)):
             raise InputError(problem, OPTION)
     people = None if labels is None else read_labels(labels, base.criteria, watch)
-    panel = PanelJudging(**vars_of(base), members=members, labels=people, rule=rule)
-    _ = panel.sources  # raises InputError for the same judge twice
-    return panel
+    return PanelJudging(**vars_of(base), members=members, labels=people, rule=rule).checked()

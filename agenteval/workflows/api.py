@@ -119,7 +119,10 @@ async def aflow_sessions(roles: Roles = None, **options: Unpack[SessionKeywords]
         how=how,
         limits=limits,
         judge=judge,
-        simulators=Simulators(how.user, mode, simulator, opened_roles, _session_settings(how)),
+        simulators=Simulators(
+            how.user, mode, simulator is not None, opened_roles, _session_settings(how)
+        ),
+        simulator=simulator,
         demand=demand,
     )
     return await _run(experiment, watch)

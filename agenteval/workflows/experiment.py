@@ -63,13 +63,13 @@ def check_simulators(user: str, tools: str, choice: ModelChoice | None) -> ToolM
 class Simulators:
     """The simulators of sessions of these roles, and everything about them that can change one.
 
-    `user` is model or scripted, `tools` is how calls are answered, and `choice` is the model of
-    both, if there is one. Raises InputError for a role without the backend required by `tools`.
+    `user` is model or scripted, `tools` is how calls are answered, and `on_model` is whether there
+    is a model. Raises InputError for a role without the backend required by `tools`.
     """
 
     user: str
     tools: ToolMode
-    choice: ModelChoice | None
+    on_model: bool
     roles: Sequence[OpenRole]
     settings: SessionSettings
 
@@ -83,12 +83,12 @@ class Simulators:
     def asks_tools(self) -> bool:
         """Whether the model may answer calls."""
         without = any(of.backend is None for of in self.roles)
-        return self.choice is not None and self.tools != "backend" and without
+        return self.on_model and self.tools != "backend" and without
 
     @property
-    def asked(self) -> ModelChoice | None:
-        """The model, None where it is not asked at all."""
-        return self.choice if self.user == "model" or self.asks_tools else None
+    def asks(self) -> bool:
+        """Whether the model is asked at all."""
+        return self.user == "model" or self.asks_tools
 
     @property
     def most_calls(self) -> int:
@@ -96,10 +96,8 @@ class Simulators:
         settings = self.settings
         return settings.calls + (settings.calls_per_turn - 1 if settings.published else 0)
 
-    def conditions(self) -> dict[str, JsonValue]:
-        """Return what of them can change a session."""
-        # This client only tells names; it opens no connection before it is asked.
-        client = None if self.asked is None else Client(make_transport(self.asked))
+    def conditions(self, client: Client | None) -> dict[str, JsonValue]:
+        """Return what of them can change a session; `client` is one to the model."""
         conditions: dict[str, JsonValue] = {
             "loop": VERSION,
             "limits": {k: v for k, v in self.settings.parameters.items() if k != "format"},
@@ -144,8 +142,8 @@ class _Opened(NamedTuple):
 class WorkflowExperiment:
     """Sessions with `simulators`, or without any single turns.
 
-    `judge` is the model of the judges, None for none. `demand` is what success asks of the final
-    state, None for what each role says.
+    `judge` and `simulator` are the models of judges and simulators, None for none. `demand` is what
+    success asks of the final state, None for what each role says.
     """
 
     cases: Sequence[Case]
@@ -154,6 +152,7 @@ class WorkflowExperiment:
     limits: Limits
     judge: ModelChoice | None
     simulators: Simulators | None = None
+    simulator: ModelChoice | None = None
     demand: Demand | None = None
     executor: Executor = field(default_factory=LocalExecutor)
 
@@ -167,7 +166,10 @@ class WorkflowExperiment:
         """Everything besides agent and format that can change a trial."""
         if self.simulators is None:
             return {"seconds": self.how.seconds}
-        return self.simulators.conditions()
+        choice = self.simulator if self.simulators.asks else None
+        # This client only tells names; it opens no connection before it is asked.
+        client = None if choice is None else Client(make_transport(choice))
+        return self.simulators.conditions(client)
 
     def variants(self) -> list[AgentVariant]:
         """Return the agent in each format; nothing is opened."""
@@ -235,7 +237,8 @@ class WorkflowExperiment:
             verdicts = Verdicts(judges)
             attempt: Attempt = partial(_turn, seconds=self.how.seconds)
             if self.simulators is not None:
-                attempt = partial(self.simulators.session, client=client(self.simulators.asked))
+                simulator = client(self.simulator if self.simulators.asks else None)
+                attempt = partial(self.simulators.session, client=simulator)
             system: System | None = None
             if not dry:
                 system = await stack.enter_async_context(self.agent.opened(budget))

@@ -312,7 +312,7 @@ def same(left: Any, right: Any) -> bool:
 
 def _differing(left: Any, right: Any, path: Path = ()) -> Iterator[tuple[Path, Any, Any]]:
     """Yield where two JSON values differ, in order of paths: (path, left value, right value)."""
-    if left is right or _identical(left, right):
+    if left is right or identical(left, right):
         return
     if isinstance(left, dict) and isinstance(right, dict):
         keys = {*left, *right}
@@ -357,10 +357,10 @@ def as_json(value: object, where: str, base: JsonValue = None) -> JsonValue:
 def _as_object(
     value: dict[str, Any], where: str, base: dict[str, JsonValue]
 ) -> dict[str, JsonValue]:
-    if _identical(value, base):
+    if identical(value, base):
         return base
     shared = {key: base[key] for key, part in value.items() if key in base and part == base[key]}
-    if not _identical([value[key] for key in shared], list(shared.values())):  # 1 == True, say
+    if not identical([value[key] for key in shared], list(shared.values())):  # 1 == True, say
         shared = {}
     return {
         key: shared[key] if key in shared else as_json(part, where, base.get(key))
@@ -368,7 +368,7 @@ def _as_object(
     }
 
 
-def _identical(value: Any, base: Any) -> bool:
+def identical(value: Any, base: Any) -> bool:
     """Return whether two values are the same JSON: of the same types (1 == True, but not here),
     with the keys in the same order."""
     try:

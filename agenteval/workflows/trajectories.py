@@ -33,7 +33,7 @@ from agenteval.records import Message, ToolCall, content_hash
 from agenteval.text import did_you_mean
 from agenteval.workflows.backend import BackendDefect, StatefulBackend, call_tool, fresh_backend
 from agenteval.workflows.cases import OpenRole, SessionCase, session_case, session_cases
-from agenteval.workflows.final_state import as_json, changes_of, held, same
+from agenteval.workflows.final_state import as_json, changes_of, held, identical, same
 from agenteval.workflows.scenario import Action, Goal, Name, Profile, WorkflowTool, complaint
 from agenteval.workflows.session import SessionCall, SessionEnd, SessionFailure, SessionLog
 
@@ -330,8 +330,7 @@ def _carried_out(
     except (ValueError, BackendDefect) as error:
         if isinstance(error, BackendDefect) and not complaint(tool.parameters, arguments):
             raise InputError(str(error), place) from error
-        backend.state.clear()  # in place: a module's functions know no other
-        backend.state.update(restored())
+        _put_back(backend.state, restored(), {})
         return "bad_arguments", str(error.__cause__ or error)
     value = as_json(value, f"{place}: the result of {call.name}")
     return "ok", value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -345,6 +344,27 @@ def _snapshot(state: dict[str, Any]) -> Callable[[], dict[str, Any]]:
         copied = copy.deepcopy(state)
         return lambda: copied
     return lambda: cast("dict[str, Any]", marshal.loads(stored))  # noqa: S302
+
+
+def _put_back(state: Any, before: Any, done: dict[int, Any]) -> None:
+    """Change a state to what it was before, in place: a backend may hold references to parts of it,
+    and the functions of a module know no other. `done` has the parts by the id of the old one."""
+    done[id(before)] = state
+    if isinstance(before, list):
+        del state[len(before) :]
+        state += before[len(state) :]
+    elif list(state) != list(before):  # also in its order
+        parts = {key: state.get(key, part) for key, part in before.items()}
+        state.clear()
+        state.update(parts)
+    for key, part in list(enumerate(before)) if isinstance(before, list) else before.items():
+        if id(part) not in done and isinstance(part, (dict, list)):
+            if identical(state[key], part):
+                continue
+            if type(state[key]) is type(part):
+                _put_back(state[key], part, done)
+                continue
+        state[key] = done.get(id(part), part)
 
 
 def _answer(call: ToolCall, answers: list[Message]) -> str | None:

@@ -83,6 +83,7 @@ ONE_LINE = [
     (["prefer", "first", "first", "--runs", "both.jsonl"], "compared with itself"),
     (["prefer", "old.jsonl", "other.jsonl"], "no case"),
     (["prefer", "old.jsonl", "new.jsonl", "--gate"], "--verify"),
+    (["prefer", "old.jsonl", "new.jsonl", "--model", "openai:m"], "a panel"),
     (["prefer", "old.jsonl", "new.jsonl", "--verdicts", "new.jsonl"], "only one"),
     (["prefer", "old.jsonl", "new.jsonl", "--verify", "--perturb", "burn"], "does not exist"),
 ]

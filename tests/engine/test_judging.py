@@ -23,9 +23,10 @@ from agenteval.errors import (
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply, Request
 from agenteval.readers import make_view
-from agenteval.records import Criterion, Failure, Run, Score, Source, Task
+from agenteval.records import Criterion, Failure, Message, Run, Score, Source, Task
 from agenteval.testing.scripted import ScriptedTransport
 from agenteval.utility.distributions import DistributionJudge, Kind
+from agenteval.utility.pairwise.judge import PairQuantifier
 from agenteval.utility.quantifier import Guarded, Quantifier, QuantifierOptions
 
 CRITERIA = (
@@ -33,15 +34,23 @@ CRITERIA = (
     Criterion(name="Accuracy", accepted_values=("wrong", "right"), allow_na=True),
     Criterion(name="Kind", accepted_values=("proof", "sum"), scale="nominal"),
 )
-RUN = Run(id="r", task="t", input="2 + 2?", output="It is 4 because 2 and 2 make 4.")
+ANSWER = "It is 4 because 2 and 2 make 4."
+RUN = Run(
+    id="r",
+    task="t",
+    input="2 + 2?",
+    output=ANSWER,
+    messages=(Message(role="assistant", content="4"), Message(role="assistant", content=ANSWER)),
+    metadata={"degenerate": [None, None]},  # as a pair of responses
+)
 UNIT = JudgeUnit(RUN, make_view(RUN), CRITERIA)
 
 Answer = Callable[[Request], str | Reply | Exception]
 
 
-def _chat(answer: Answer) -> RunJudge:
+def _chat(answer: Answer, kind: type[Quantifier] = Quantifier) -> RunJudge:
     client = Client(ScriptedTransport(answer), retry=RetryPolicy(attempts=1))
-    return Quantifier(client, Task(name="t", description="d"), QuantifierOptions())
+    return kind(client, Task(name="t", description="d"), QuantifierOptions())
 
 
 def _distributed(kind: Kind) -> Callable[[Answer], RunJudge]:
@@ -57,6 +66,7 @@ def _distributed(kind: Kind) -> Callable[[Answer], RunJudge]:
 EVALUATORS: dict[str, Callable[[Answer], RunJudge]] = {
     "quantifier": _chat,
     "guarded quantifier": lambda answer: Guarded(_chat(answer)),
+    "pairwise": lambda answer: _chat(answer, PairQuantifier),
 }
 DISTRIBUTIONS = {kind: _distributed(kind) for kind in ("decisions", "letters")}
 GOOD = json.dumps({"clarity": "clear", "accuracy": "right", "kind": "sum"})

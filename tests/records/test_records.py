@@ -53,6 +53,13 @@ def test_records_are_frozen_and_closed() -> None:
         Run(id="a\x1b[2J")
 
 
+def test_a_changed_copy_does_not_change_what_other_records_were_given() -> None:
+    first, second = Run(id="a", output="x"), Run(id="b", output="y")
+    changed = first.model_copy(update={"input": "?"})
+    assert changed.model_dump(exclude_unset=True) == {"id": "a", "output": "x", "input": "?"}
+    assert second.model_dump(exclude_unset=True) == {"id": "b", "output": "y"}
+
+
 @pytest.mark.parametrize("levels", [(), ("only",), ("a", "A "), ("a", " "), ("a", "b", "a")])
 def test_a_scale_needs_two_different_levels(levels: tuple[str, ...]) -> None:
     with pytest.raises(ValidationError):

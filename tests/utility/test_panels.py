@@ -18,6 +18,7 @@ from agenteval.models.limits import Limits, Price
 from agenteval.records import CellKey, Score, Task
 from agenteval.stats.scores import score_table
 from agenteval.store import Store
+from agenteval.testing import serve
 from agenteval.utility.panel_rules import (
     LabelledCell,
     PanelRule,
@@ -146,6 +147,34 @@ def test_a_member_without_an_answer_is_named_and_never_left_out() -> None:
     assert len(report.scores) == 11
 
 
+def recovering(run: Run, criterion: Criterion) -> str | None:
+    CALLS["recovering"] += 1
+    return "yes" if CALLS["recovering"] > 12 else None
+
+
+def test_a_member_that_answers_later_completes_the_panel() -> None:
+    judges = [kind, recovering]
+    assert agenteval.quantify(RUNS, [RIGHT], judge=judges).scores == []
+    report = agenteval.quantify(RUNS, [RIGHT], judge=judges, retry_failed=True)
+    assert (len(report.scores), report.failures) == (12, [])
+
+
+def test_cases_until_the_panel_is_precise() -> None:
+    report = agenteval.quantify(RUNS, [RIGHT], judge=[kind, strict], until="0.9")
+    assert 0 < len(report.scores) == report.cells <= 12
+
+
+def test_another_order_of_levels_computes_the_panel_again() -> None:
+    panel: dict[str, Any] = {"judge": [strict, kind], "panel": "veto"}
+    agenteval.quantify(RUNS, [RIGHT], **panel)
+    turned = RIGHT.model_copy(update={"accepted_values": ("yes", "no")})
+    calls = CALLS.total()
+    report = agenteval.quantify(RUNS, [turned], **panel)
+    assert CALLS.total() == calls
+    assert {s.label for s in report.scores} == {"yes", "no"}
+    assert sum(s.label == "yes" for s in report.scores) == 11  # now one yes is a veto
+
+
 def test_a_cap_holds_for_all_members_together() -> None:
     judges = [strict, middle, kind]
     report = agenteval.quantify(RUNS, [RIGHT], judge=judges, limits=Limits(max_calls=20))
@@ -172,6 +201,27 @@ def test_a_dry_run_prices_every_member() -> None:
     costs = [part["most"]["cost"] for part in plan["parts"]]
     assert plan["cost"]["most"] == pytest.approx(sum(costs))
     assert min(costs) > 0
+
+
+def test_a_panel_of_chat_models() -> None:
+    task = Task(name="sums", description="Say the number.")
+    with serve() as server:
+        options: Any = {
+            "judge": ["one", "two"],
+            "panel": "majority",
+            "task": task,
+            "base_url": server.base_url,
+            "limits": Limits(price=Price(1.0, 1.0), max_cost=5.0),
+        }
+        report = agenteval.quantify(RUNS, [GRADE], **options)
+        asked = len(server.requests)
+        assert agenteval.quantify(RUNS, [GRADE], **options).source == report.source
+        assert len(server.requests) == asked == 24
+    assert (len(report.scores), report.exit_code) == (12, 0)
+    (table,) = (t for t in report.tables if t.key == "panel")
+    costs = {row["judge"]: row["cost"] for row in table.rows}
+    assert costs["panel (majority)"] == pytest.approx(costs["one"] + costs["two"])
+    assert min(costs.values()) > 0
 
 
 def test_show_agree_and_compare_know_the_panel() -> None:

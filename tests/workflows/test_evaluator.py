@@ -328,7 +328,7 @@ def test_one_agent_under_two_conditions_is_two_each_with_its_formats(store: Stor
 
 def held(case: Any, variant: AgentVariant, number: int) -> Any:
     """A session with the scripted user and the role's backend."""
-    simulators = Simulators("scripted", "backend", None, [OF], SessionSettings())
+    simulators = Simulators("scripted", "backend", False, [OF], SessionSettings())
     return simulators.session(case, variant, number, client=None)
 
 

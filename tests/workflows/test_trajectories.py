@@ -321,6 +321,28 @@ def test_a_refused_call_leaves_the_state_as_a_deep_copy_of_it_would(
     assert restored({"a": [1], "b": {}}, log.changes or ()) == end
 
 
+def test_a_backend_keeps_its_references_into_the_state_after_a_refused_call(tmp_path: Path) -> None:
+    (tmp_path / "policy.md").write_text("Count.", encoding="utf-8")
+    (tmp_path / "backend.py").write_text(
+        "class Backend:\n    def __init__(self) -> None:\n"
+        "        self.state = {'orders': {'a': [1]}, 'last': None}\n"
+        "        self.orders = self.state['orders']\n\n"
+        '    def add(self, name: str, n: int) -> None:\n        """Add."""\n'
+        "        self.state['last'] = self.orders.setdefault(name, [])\n"
+        "        self.orders[name].append(n)\n"
+        "        if n > 5:\n            raise ValueError('too many')\n",
+        encoding="utf-8",
+    )
+    steps = [("a", 9), ("b", 9), ("a", 2)]
+    messages = [call("add", {"name": name, "n": n}, name + str(n)) for name, n in steps]
+    (one,) = read(tmp_path, record(HELLO, *messages))[0]
+    log = replayed(case_of(open_role(tmp_path), one), one)
+    assert isinstance(log, SessionLog)
+    assert [c.status for c in log.calls] == ["bad_arguments", "bad_arguments", "ok"]
+    end = restored({"orders": {"a": [1]}, "last": None}, log.changes or ())
+    assert end == {"orders": {"a": [1, 2]}, "last": [1, 2]}
+
+
 @given(value=JSON | st.just((1,)) | st.floats(allow_nan=False), base=JSON)
 def test_a_copy_that_shares_parts_is_the_copy(value: Any, base: Any) -> None:
     for pair in ((value, base), ({"a": value, "b": 1}, {"a": base, "b": True})):

@@ -66,8 +66,10 @@ async def aprefer(
         raise InputError("give systems, --pairs or --verdicts, only one of them", "prefer")
     if verdicts is not None:
         return _recorded(Path(verdicts))
-    if how.system is not None or how.probabilities:
-        raise InputError("not available for pairs", "system, probabilities")
+    if how.system is not None or how.panel is not None or how.probabilities:
+        raise InputError("not available for pairs", "system, panel, probabilities")
+    if isinstance(how.judge, list | tuple):
+        raise InputError("one judge compares pairs; a panel rates single runs", "--model")
     watch = Watch(how.notify, how.progress)
     reader, recorded = PairReader(criteria, how, watch), None
     if pairs is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +12,7 @@ import typer
 from agenteval.cli import arguments as options
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import notify
-from agenteval.cli.options import keywords, option
+from agenteval.cli.options import keywords, option, to_tuple
 from agenteval.cli.progress import following
 from agenteval.errors import InputError
 from agenteval.utility.pairwise.options import PreferOptions
@@ -32,8 +33,29 @@ class PairSources:
     verify: bool = option(
         False, "--verify", help="Verify the judge as well, on pairs with a known answer."
     )
+    perturbations: Sequence[str] = option(
+        (),
+        "--perturb",
+        type=list[str] | None,
+        convert=to_tuple,
+        help="Perturbation for --verify. Repeatable. Default: drop_sentences, pad, whitespace, "
+        "formatting.",
+        show_default=False,
+        rich_help_panel="Perturbations",
+    )
+    share: float = option(
+        0.25,
+        help="Share of a text that a perturbation changes.",
+        min=0.01,
+        max=0.9,
+        rich_help_panel="Perturbations",
+    )
     max_unscored: float = option(
-        0.1, help="Exit with 3 if more comparisons have no result.", rich_help_panel="Checks"
+        0.1,
+        help="Exit with 3 if more comparisons have no result.",
+        min=0,
+        max=1,
+        rich_help_panel="Checks",
     )
 
 
@@ -41,7 +63,6 @@ class PairSources:
 def prefer(
     judge: PreferOptions,
     reply: options.ReplyOptions,
-    copies: options.CopyOptions,
     source: PairSources,
     sides: Annotated[
         list[str] | None,
@@ -71,8 +92,7 @@ def prefer(
 
     if gate and not source.verify:
         raise InputError("needs --verify", "--gate")
-    perturbed = {"perturbations": copies.perturb or (), "share": copies.share}
     with following("judging") as progress:
-        more = {"limits": limits.limits(), "notify": notify, "progress": progress, **perturbed}
+        more = {"limits": limits.limits(), "notify": notify, "progress": progress}
         report = api.prefer(*(sides or ()), **keywords(judge, source, **more))
     finish(report.judge_gate() if gate and report.judge else report, shown)

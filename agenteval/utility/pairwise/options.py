@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agenteval.cli.options import option, python_only
-from agenteval.utility.options import JudgeOptions
+from agenteval.utility.options import JudgeOptions, to_judges
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agenteval.utility.judging import AnyJudge
 
 
@@ -16,15 +18,17 @@ if TYPE_CHECKING:
 class PreferOptions(JudgeOptions):
     """The pairs to judge, and how to prompt the judge."""
 
-    judge: AnyJudge = option(
+    judge: AnyJudge | Sequence[AnyJudge] = option(
         None,
         "--model",
         "--judge",
-        type=str | None,
+        type=list[str] | None,
+        convert=to_judges,
         help="PROVIDER:MODEL, replay:FILE, autogen:FILE, or python:MODULE:NAME of a function "
         "(first, second, criterion). Default: AGENTEVAL_MODEL.",
         show_default=False,
     )
+    panel: str | None = python_only()  # this one and the next two are refused
     system: str | None = python_only()
     probabilities: bool = python_only(False)
     repeats: int = option(1, help="Number of times each pair is judged in each order.", min=1)

@@ -33,7 +33,6 @@ DAMAGE = "originals beat damaged copies"
 CONTROL = "controls tie or split evenly"
 LENGTH = "padding does not win"
 SUCCESS = "success beats failure"
-_REQUIRED = (TIES, MIRRORS, DAMAGE, CONTROL, LENGTH, SUCCESS)
 EVEN = 0.1  # distance from 1/2 up to which a win rate counts as even
 _FEWEST = 5  # labelled pairs, as of runs on either side in `verify`
 _OTHER_JUDGE = "do not use its preferences; try another judge"
@@ -180,7 +179,7 @@ def judge_verdict(
     cases = len({o.case for o in damaged if o.score is not None})
     judged = [o.score is not None for found in outcomes.values() for o in found]
     against = [c for c in claims if c.standing == "refuted"]
-    lacking = [c for c in claims if c.standing == "not shown" and c.name in _REQUIRED]
+    lacking = [c for c in claims if c.standing == "not shown"]
     within_case = claims[-1].standing == "not checked"
     trusted = "trustworthy" + (" for differences within a case" if within_case else "")
     rule = first_match(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -84,3 +85,26 @@ def test_time_grows_with_the_number_of_spans(tmp_path: Path) -> None:
         assert [s.id for s in result.runs[0].spans] == [f"{i:016x}" for i in range(1, count + 1)]
         assert len(result.warnings) == 1
     assert seconds[1] < 40 * seconds[0]  # ten times the spans; a square would be a hundred
+
+
+def test_lines_of_spans_take_at_most_three_and_a_half_times_their_size(tmp_path: Path) -> None:
+    attributes = {
+        "openinference.span.kind": "LLM",
+        "llm.model_name": "m",
+        "output.value": "text " * 100,
+        "llm.token_count.prompt": 100,
+        "llm.input_messages.0.message.role": "user",
+    }
+    path = tmp_path / "t.jsonl"
+    with path.open("w") as file:
+        for i in range(1000):
+            span = {"trace_id": f"{i // 50:032x}", "span_id": f"{i:016x}", "name": "chat"}
+            said = {"llm.input_messages.0.message.content": f"question {i}"}
+            file.write(json.dumps({**span, "attributes": attributes | said}) + "\n")
+    read_traces(path)  # what is made once
+    tracemalloc.start()
+    try:
+        assert len(read_traces(path).runs) == 20
+        assert tracemalloc.get_traced_memory()[1] < 3.5 * path.stat().st_size
+    finally:
+        tracemalloc.stop()

@@ -11,6 +11,7 @@ import pytest
 
 import agenteval
 from agenteval import Criterion, Limits, Run
+from agenteval.app.stored import export_replies
 from agenteval.records import RunFailure, Task
 from agenteval.testing import serve
 
@@ -220,6 +221,15 @@ def test_the_budget_stops_the_comparison_and_a_second_call_continues() -> None:
         assert stopped.unfinished
         assert agenteval.prefer(judge="m", **keywords).rows[0].ties == 4
         assert server.count == 8
+
+
+def test_recorded_replies_judge_as_those_of_the_model() -> None:
+    asked(lambda body, n: reply("second"))
+    export_replies("replies.jsonl", "agenteval.db")
+    report = agenteval.prefer(
+        "old", "new", runs=RUNS, task=TASK, judge="replay:replies.jsonl", store="other.db"
+    )
+    assert (report.rows[0].flips, report["position"].rows[0]["bias"].value) == (4, -0.5)
 
 
 def test_a_dry_run_sends_nothing_and_counts_both_orders() -> None:
