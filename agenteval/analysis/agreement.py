@@ -37,6 +37,7 @@ from agenteval.stats.interval import Interval, mean_interval
 from agenteval.stats.kappa import cohen_kappa
 from agenteval.stats.proportion import proportion_interval
 from agenteval.stats.scores import ORIGINAL, ScoreTable
+from agenteval.text import plural
 
 
 @dataclass(frozen=True)
@@ -308,7 +309,7 @@ def _warnings(agreement: Agreement, options: AgreeOptions) -> list[str]:
             f"kappa and alpha use {n}"
         )
     if n < options.few:
-        text = f"{n} runs rated by both, fewer than {options.few}"
+        text = f"{plural(n, 'run')} rated by both, fewer than {options.few}"
         ends = proportion_interval(round(0.8 * n), n) if n else None
         if ends is not None and ends.low is not None and ends.high is not None:
             text += (

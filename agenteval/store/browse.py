@@ -163,22 +163,6 @@ def every_cell(store: Store, source_key: str) -> Iterator[Any]:
         yield from connection.execution_options(yield_per=2_000).execute(query)
 
 
-def cells_on(store: Store, source_key: str, keys: Iterable[str]) -> Iterator[Any]:
-    """Yield item_key, criterion_key, repeat, status, label, value of a source on original runs."""
-    query = select(
-        _results.item_key,
-        _results.criterion_key,
-        _results.repeat,
-        _results.status,
-        _results.label,
-        _results.value,
-    ).where(_results.source_key == source_key, _results.variant == "original")
-    with reading(store.engine) as connection:
-        for part in rows.batched(keys, 400):
-            among = query.where(_results.item_key.in_(part))
-            yield from connection.execute(among.order_by(_results.item_key, _results.repeat))
-
-
 def calls_on(store: Store, source_key: str, item_key: str) -> list[JudgeCall]:
     """Return the calls of a judge that gave its results on an item, by variant and repeat."""
     ids = (

@@ -115,8 +115,10 @@ def compare_page(viewer: Viewer, request: Request) -> Response:
             _side(b, index, criterion, b, _by_case),
         )
     pairs = _pairs(*sides) if sides else []
-    part, number = _part(pairs, request)
-    before, after = turn_links(request, number, _differing(pairs), PER_PAGE)
+    differing = _differing(pairs)  # they come first
+    number = page_number(query, differing, PER_PAGE)
+    part = pairs[(number - 1) * PER_PAGE : min(number * PER_PAGE, differing)]
+    before, after = turn_links(request, number, differing, PER_PAGE)
     page = Page("view", "Compare", "", _sections(store, key, other, sides, pairs, part))
     return respond(
         request,
@@ -186,12 +188,6 @@ def _pairs(first: Side, second: Side) -> list[PairedRun]:
 
 def _differing(pairs: Sequence[PairedRun]) -> int:
     return sum(abs(p.difference) > _ROUND for p in pairs)
-
-
-def _part(pairs: Sequence[PairedRun], request: Request) -> tuple[Sequence[PairedRun], int]:
-    differing = _differing(pairs)  # they come first
-    number = page_number(request.query_params, differing, PER_PAGE)
-    return pairs[(number - 1) * PER_PAGE : min(number * PER_PAGE, differing)], number
 
 
 # ---- what is shown -------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ class CriterionCard:
 def criteria_page(viewer: Viewer, request: Request) -> Response:
     """The criteria of the file, or else those that the latest judge was asked on."""
     key, source = resolve_source(viewer.store, request.query_params.get("source"))
-    cells = _cells(viewer.store, key)
+    cells = _counted(viewer.store, key, calls_of(viewer.store, key))
     path = viewer.criteria_file
     from_file = load_criteria(path).criteria.criteria if path else ()
     newest = {c.id: c for c in criteria_by_key(viewer.store, cells).values()}
@@ -88,7 +88,7 @@ def preview(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Respon
         save_criteria(path, CriteriaSet(task=loaded.task, criteria=criteria))
         return RedirectResponse(f"/criteria#{after.id}", 303)
     key, source = resolve_source(viewer.store, None)
-    cells = _cells(viewer.store, key).get(before.sha256, 0)
+    cells = _counted(viewer.store, key, calls_of(viewer.store, key)).get(before.sha256, 0)
     same = after.sha256 == before.sha256
     return respond(
         request,
@@ -106,10 +106,6 @@ def preview(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Respon
         else f"This changes what the judge reads: {plural(cells, 'result')} of {source.model} "
         f"{'is' if cells == 1 else 'are'} judged again.",
     )
-
-
-def _cells(store: Store, source_key: str) -> dict[str, int]:
-    return _counted(store, source_key, calls_of(store, source_key))
 
 
 @lru_cache(maxsize=8)

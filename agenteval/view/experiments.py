@@ -24,7 +24,7 @@ from agenteval.store.browse import (
     labelled_successes,
     outcomes_of,
 )
-from agenteval.store.experiments import open_experiments, short, unfinished_of
+from agenteval.store.experiments import StoredExperiment, open_experiments, short, unfinished_of
 from agenteval.text import plural
 from agenteval.view.server import Viewer, page_path, respond, viewer_of
 
@@ -78,13 +78,14 @@ def experiments_page(viewer: Viewer, request: Request) -> Response:
         key = experiment.source_key
         name = f"{experiment.name} {key[:8]}"
         links[name] = source_link(key, experiment.evaluator, judge=key in judges)
-        rows.append(_row(store, name, experiment, _pass_rate(store, experiment, labels)))
+        rate = _pass_rate(store, experiment, labels)
+        rows.append(_row(store, name, key, experiment, rate))
     source_keys = {experiment.source_key for experiment in experiments}
     for key, source in reversed(sources.items()):
         if key not in source_keys:  # stored before experiments were
             name = f"{source.model} {key[:8]}"
             links[name] = source_link(key, source.evaluator, judge=key in judges)
-            rows.append(_row_of_source(store, name, key))
+            rows.append(_row(store, name, key, None, None))
     empty = ["task", "verdict", "gate", "cost", "passed", "decided"]
     table = table_of(_ExperimentRow, "experiments", "Experiments", rows, drop_empty=empty)
     nothing = Text(
@@ -106,21 +107,22 @@ def source_link(key: str, evaluator: str, *, judge: bool) -> str:
 
 def running(store: Store, most: int | None = MOST_COUNTED) -> list[RunningExperiment]:
     """Return what is not finished. Above `most` planned results they are not counted."""
-    lines = []
-    for experiment in open_experiments(store):
-        if most is not None and experiment.planned > most:
-            name, planned = f"{experiment.name} {experiment.source[:8]}", experiment.planned
-            line = f"{planned:,} results are planned"
-            lines.append(RunningExperiment(experiment.source, name, planned, None, line))
-    counted = [e.source for e in open_experiments(store) if most is None or e.planned <= most]
-    for open_ in unfinished_of(store, dict.fromkeys(counted)):
-        experiment = open_.experiment
-        if most is None or experiment.planned <= most:
-            name = f"{experiment.name} {experiment.source[:8]}"
-            lines.append(
-                RunningExperiment(experiment.source, name, open_.planned, open_.stored, open_.line)
-            )
-    return lines
+    begun = open_experiments(store)
+    counted = [e for e in begun if most is None or e.planned <= most]
+    lines = [
+        RunningExperiment(e.source, _name(e), e.planned, None, f"{e.planned:,} results are planned")
+        for e in begun
+        if e not in counted
+    ]
+    return lines + [
+        RunningExperiment(o.experiment.source, _name(o.experiment), o.planned, o.stored, o.line)
+        for o in unfinished_of(store, dict.fromkeys(e.source for e in counted))
+        if o.experiment in counted
+    ]
+
+
+def _name(experiment: StoredExperiment) -> str:
+    return f"{experiment.name} {experiment.source[:8]}"
 
 
 async def progress(request: Request) -> Response:
@@ -145,39 +147,28 @@ async def progress(request: Request) -> Response:
     return StreamingResponse(events(), media_type="text/event-stream")
 
 
-def _row(store: Store, name: str, experiment: BegunExperiment, rate: _PassRate) -> _ExperimentRow:
-    verdict, gate = _verdict(store, experiment.source_key)
-    return _ExperimentRow(
-        name=name,
-        task=rate.task,
-        begun=minute(experiment.begun),
-        runs=len(experiment.rows),
-        planned=experiment.planned,
-        state="not finished" if experiment.finished is None else "finished",
-        verdict=verdict,
-        gate=gate,
-        cost=store.usage(experiment.source_key).cost,
-        passed=Estimate.of(proportion_interval(rate.passed, rate.decided))
-        if rate.decided
-        else None,
-        decided=rate.decided,
-    )
-
-
-def _row_of_source(store: Store, name: str, key: str) -> _ExperimentRow:
+def _row(
+    store: Store, name: str, key: str, experiment: BegunExperiment | None, rate: _PassRate | None
+) -> _ExperimentRow:
+    """Return the row of an experiment, or of results that were stored before experiments were."""
     verdict, gate = _verdict(store, key)
+    state = "unknown"
+    if experiment is not None:
+        state = "not finished" if experiment.finished is None else "finished"
     return _ExperimentRow(
         name=name,
-        task=None,
-        begun=None,
-        runs=None,
-        planned=None,
-        state="unknown",
+        task=rate.task if rate else None,
+        begun=minute(experiment.begun) if experiment else None,
+        runs=len(experiment.rows) if experiment else None,
+        planned=experiment.planned if experiment else None,
+        state=state,
         verdict=verdict,
         gate=gate,
         cost=store.usage(key).cost,
-        passed=None,
-        decided=None,
+        passed=Estimate.of(proportion_interval(rate.passed, rate.decided))
+        if rate and rate.decided
+        else None,
+        decided=rate.decided if rate else None,
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +15,9 @@ from starlette.responses import Response
 from agenteval.errors import InputError
 from agenteval.records import Criterion
 from agenteval.reporting.page import Page, PageSection, Text
+from agenteval.stats.scores import ORIGINAL
 from agenteval.store import Store
-from agenteval.store.browse import OriginalRun, calls_of, cells_on, runs_with_text
+from agenteval.store.browse import OriginalRun, calls_of, runs_with_text
 from agenteval.view.experiments import judge_choices, judge_name, judge_of
 from agenteval.view.judge_index import JudgeIndex
 from agenteval.view.server import Viewer, page_path, page_url, respond
@@ -37,9 +37,11 @@ _SORTS = {
 
 @dataclass(frozen=True)
 class Dot:
-    """One repeat: `kind` is "low", "middle", "high", "plain" (no order) or "failure"."""
+    """One repeat: `kind` is "low", "middle", "high", "plain" (no order) or "failure", `text` its
+    level."""
 
     kind: str
+    text: str
     title: str
 
 
@@ -342,24 +344,22 @@ def _cells(
 ) -> dict[tuple[str, str], GridCell]:
     """Return the cells of these runs by the keys of run and criterion."""
     criteria = dict(zip(index.keys, index.criteria, strict=True))
-    repeats: dict[tuple[str, str], list[Any]] = {}
-    for cell in cells_on(store, key, [run.key for run in runs]):
-        if cell.criterion_key in criteria:
-            repeats.setdefault((cell.item_key, cell.criterion_key), []).append(cell)
-    return {place: _grid_cell(cells) for place, cells in repeats.items()}
+    repeats: dict[tuple[str, str], list[Dot]] = {}
+    cells = store.cells(key, variant=ORIGINAL, items=[run.key for run in runs])
+    for item, _, criterion, repeat, status, label, value, _ in cells:
+        if criterion in criteria:
+            failed = ":" in status
+            word = status.partition(":")[2].replace("_", " ") if failed else label
+            word = word or ("" if value is None else f"{value:.2f}") or status
+            dot = Dot(_kind(value, failed=failed), word, f"repeat {repeat + 1}: {word}")
+            repeats.setdefault((item, criterion), []).append(dot)
+    return {place: _grid_cell(dots) for place, dots in repeats.items()}
 
 
-def _grid_cell(cells: Sequence[Any]) -> GridCell:
-    words, dots = [], []
-    for cell in cells:
-        failed = ":" in cell.status
-        word = cell.status.partition(":")[2].replace("_", " ") if failed else cell.label
-        word = word or ("" if cell.value is None else f"{cell.value:.2f}") or cell.status
-        words.append((word, _kind(cell.value, failed=failed)))
-        dots.append(Dot(words[-1][1], f"repeat {cell.repeat + 1}: {word}"))
-    (text, kind), count = Counter(words).most_common(1)[0]
-    if count < len(words):
-        text += f" {count}/{len(words)}"
+def _grid_cell(dots: Sequence[Dot]) -> GridCell:
+    (text, kind), count = Counter((dot.text, dot.kind) for dot in dots).most_common(1)[0]
+    if count < len(dots):
+        text += f" {count}/{len(dots)}"
     return GridCell(text, kind, tuple(dots))
 
 

@@ -27,12 +27,12 @@ MANY_CALLS = 5_000  # of a judge, above which a page does not read all its resul
 
 @dataclass(frozen=True)
 class LabelScreen:
-    """One item for a rater: `given` are the rater's labels so far by criterion (content hash);
-    `done` of `total` items are finished."""
+    """One item for a rater: `given` are the rater's labels so far, or those of a form that was
+    refused, by criterion (content hash); `done` of `total` items are finished."""
 
     item: LabelItem
     criteria: Mapping[str, Criterion]  # by content hash
-    given: Mapping[str, str]
+    given: Mapping[str, HumanLabel]
     done: int
     total: int
 
@@ -47,19 +47,33 @@ class Revealed:
     equal: bool
 
 
-def screen(store: Store, queue: LabelQueue, rater: str, key: str) -> LabelScreen:
-    """Return an item of the queue as this rater sees it. Raises InputError for another item."""
+def screen(
+    store: Store, queue: LabelQueue, rater: str, key: str, form: Mapping[str, str] | None = None
+) -> LabelScreen:
+    """Return an item of the queue as this rater sees it, with the choices of a form that was
+    refused. Raises InputError for another item."""
     if key not in queue.items:
         raise InputError("is not in this queue", key[:12])
     (item,) = label_items(store, queue, [key])
     labels = Labels(store)
+    criteria = label_criteria(store, queue)
     given = {
-        label.criterion_key: label.label or ""
+        label.criterion_key: label
         for label in labels.history(key)  # what was undone is still chosen
         if label.rater == rater and label.status in ("scored", "not_applicable")
     }
+    if form is not None:
+        given = {
+            criterion: HumanLabel(
+                rater=rater,
+                item_key=key,
+                label=form.get(f"level.{criterion}"),
+                evidence=form.get(f"evidence.{criterion}", ""),
+            )
+            for criterion in criteria
+        }
     done = sum(states.get(rater) == "done" for states in labels.progress(queue).values())
-    return LabelScreen(item, label_criteria(store, queue), given, done, len(queue.items))
+    return LabelScreen(item, criteria, given, done, len(queue.items))
 
 
 def save_form(

@@ -95,28 +95,38 @@ def item_page(viewer: Viewer, request: Request) -> Page | Response:
     if not viewer.labelling:
         raise InputError("this viewer only reads; start it with --label", "label")
     queue, rater = _queue(viewer, request.query_params), rater_in(request.query_params)
-    after = request.query_params.get("after")
     key = request.query_params.get("item")
     if key is None:
+        after = request.query_params.get("after")
         key = Labels(viewer.store).next_item(queue, rater, after)
     if key is None:
         where = page_path("/label/results", queue=queue.name, rater=rater)
         return RedirectResponse(where, 303)
-    before = revealed(viewer.store, queue, rater, after) if after else []
-    others = (
-        [d for d in differences(viewer.store, queue) if d.item_key == key]
-        if rater == ADJUDICATED
-        else []
-    )
+    return _item(viewer, request, queue, rater, key)
+
+
+def _item(
+    viewer: Viewer,
+    request: Request,
+    queue: LabelQueue,
+    rater: str,
+    key: str,
+    refused: tuple[InputError, Mapping[str, str]] | None = None,
+) -> Response:
+    """Return the page of an item, with a form that was refused and why."""
+    store, after = viewer.store, request.query_params.get("after")
     return respond(
         request,
         "label.html",
+        422 if refused else 200,
         queue=queue,
         rater=rater,
-        screen=screen(viewer.store, queue, rater, key),
-        before=before,
-        others=others,
-        problem="",
+        screen=screen(store, queue, rater, key, refused[1] if refused else None),
+        before=revealed(store, queue, rater, after) if after else [],
+        others=[d for d in differences(store, queue) if d.item_key == key]
+        if rater == ADJUDICATED
+        else [],
+        problem=str(refused[0]) if refused else "",
         results=page_path("/label/results", queue=queue.name, rater=rater),
     )
 
@@ -125,8 +135,8 @@ def results_page(viewer: Viewer, request: Request) -> Page:
     """Return the page with the results of a queue's labels."""
     queue = _queue(viewer, request.query_params)
     tables, notes = label_results(viewer.store, queue)
-    first = [table for table in tables if not table.detail]
-    details = [table for table in tables if table.detail and (table.rows or table.notes)]
+    first = [table for table in tables if not table.detail or table.key == "raters"]
+    details = [table for table in tables if table not in first and (table.rows or table.notes)]
     differing = differences(viewer.store, queue)
     rows = [
         _DifferenceRow(
@@ -146,7 +156,11 @@ def results_page(viewer: Viewer, request: Request) -> Page:
         f"Labels of {queue.name}",
         "Agreement of the judge with every rater, and its means corrected by the labels.",
         [
-            PageSection("summary", "", [*nothing, *(Text(n, "warning") for n in notes), *first]),
+            PageSection(
+                "summary",
+                "Agreement and means",
+                [*nothing, *(Text(n, "warning") for n in notes), *first],
+            ),
             PageSection(
                 "differences",
                 "Raters differ",
@@ -167,18 +181,7 @@ def save(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
     except InputError as error:
         if key not in queue.items:
             raise
-        return respond(
-            request,
-            "label.html",
-            422,
-            queue=queue,
-            rater=rater,
-            screen=screen(viewer.store, queue, rater, key),
-            before=[],
-            others=[],
-            problem=str(error),
-            results=page_path("/label/results", queue=queue.name, rater=rater),
-        )
+        return _item(viewer, request, queue, rater, key, (error, form))
     where = page_path("/label/item", queue=queue.name, rater=rater, after=key)
     return RedirectResponse(where, 303)
 
@@ -226,17 +229,17 @@ def _drawn_by_index(
     items = {run.key: {"task": run.task, "system": run.system, "run_id": run.id} for run in runs}
     names = run_names(items, items)
     once = np.isnan(index.spreads) & ~np.isnan(index.means)  # no repeat differs from another
-    means, spreads = (
-        {
-            names[index.runs[i].key]: float(figures[i])
-            for figures in (across(values, mean=True),)
-            for i in rows
-            if not np.isnan(figures[i])
-        }
-        for values in (index.means, np.where(once, 0, index.spreads))
+    means = across(index.means, mean=True)
+    spreads = across(np.where(once, 0, index.spreads), mean=True)
+    rated = {names[index.runs[i].key]: i for i in rows if not np.isnan(means[i])}
+    repeated = not np.isnan(index.spreads).all()
+    sample = draw_among(
+        {run: float(means[i]) for run, i in rated.items()},
+        {run: float(spreads[i]) for run, i in rated.items()} if repeated else None,
+        n,
+        by=by,
+        seed=seed,
     )
-    several = not np.isnan(index.spreads).all()
-    sample = draw_among(means, spreads if several else None, n, by=by, seed=seed)
     return sample, {name: key for key, name in names.items()}
 
 

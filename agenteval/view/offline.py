@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from functools import partial
 from importlib.resources import files
 from typing import Any
 
 from agenteval.analysis.human_labels import LabelledQueue
 from agenteval.errors import InputError
 from agenteval.reporting.page import asset, environment, markup, policy
-from agenteval.stats.scores import CodedColumn, ScoreTable
+from agenteval.stats.scores import CodedColumn
 from agenteval.store import Store
 from agenteval.view.label_items import label_criteria, label_items
 
@@ -69,45 +67,31 @@ def label_rows(labelled: LabelledQueue) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     entries = {entry.run: entry for entry in labelled.ratings.entries()}
     for rater, table in labelled.people.items():
-        by_run_and_criterion = {
-            (row.run, row.criterion): row for row in map(partial(_row, table), range(len(table)))
+        columns = (table.run, table.criterion, table.label, table.status)
+        given = {
+            (run, criterion): (label, status)
+            for run, criterion, label, status in zip(*map(_texts, columns), strict=True)
         }
-        for run in (
-            sample.weights if sample else dict.fromkeys(run for run, _ in by_run_and_criterion)
-        ):
+        for run in sample.weights if sample else dict.fromkeys(str(run) for run, _ in given):
             for criterion in labelled.criteria:
-                row = by_run_and_criterion.get((run, criterion.id))
-                if row is None and sample is None:
+                label, status = given.get((run, criterion.id), (None, None))
+                if status is None and sample is None:
                     continue
                 fields: dict[str, Any] = {
                     "run": run,
                     "case": entries[run].case,
                     "system": entries[run].system or "",
                     "criterion": criterion.id,
-                    "label": row and row.label,
-                    "rater": row and rater,
+                    "label": label,
+                    "rater": status and rater,
                 }
-                if row is not None and row.label is None:
-                    fields["status"] = row.status
+                if status is not None and label is None:
+                    fields["status"] = status
                 if sample is not None:
                     fields |= {"weight": round(sample.weights[run], 6), "sample": sample.name}
                 rows.append(fields)
     return rows
 
 
-@dataclass(frozen=True)
-class _LabelRow:
-    run: str
-    criterion: str
-    label: str | None
-    status: str
-
-
-def _row(table: ScoreTable, at: int) -> _LabelRow:
-    def name(column: CodedColumn) -> str | None:
-        code = column.codes[at]
-        return None if code < 0 else column.names[code]
-
-    return _LabelRow(
-        str(name(table.run)), str(name(table.criterion)), name(table.label), str(name(table.status))
-    )
+def _texts(column: CodedColumn) -> list[str | None]:
+    return [None if code < 0 else column.names[code] for code in column.codes]

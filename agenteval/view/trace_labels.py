@@ -42,10 +42,11 @@ def traces_page(viewer: Viewer, request: Request) -> Response:
     outlines = load_outlines(viewer.store)
     cards = [
         TraceCard(
-            key, shown.trace, shown.total, {r: len(x.findings) for r, x in given[key].items()}
+            key,
+            shown.trace,
+            shown.total,
+            {rater: len(label.findings) for rater, label in given.get(key, {}).items()},
         )
-        if key in given
-        else TraceCard(key, shown.trace, shown.total, {})
         for key, shown in outlines.items()
     ]
     rater = request.query_params.get("rater", viewer.rater or "")

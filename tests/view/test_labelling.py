@@ -74,10 +74,12 @@ def test_undo_takes_back_the_last_item_and_shows_what_was_chosen(
     rater: Browser, store: Path
 ) -> None:
     label(rater, "ann", 0)
-    label(rater, "ann", 1)
+    first = next(iter(levels(rater.get("/label/item", queue="q", rater="ann").text, 0)))
+    label(rater, "ann", 1, **{first.replace("level", "evidence"): "so he says"})
     page = rater.send("/label/undo", queue="q", rater="ann").text
     assert "1 of 4 runs labelled" in page
     assert page.count(" checked") == 9
+    assert ">so he says</textarea>" in page
     with Store(store) as opened:
         assert Counter(x.rater for x in Labels(opened).newest()) == {"ann": 9}
 
@@ -155,8 +157,10 @@ def test_a_form_without_all_levels_saves_nothing(
     else:
         chosen[name] = change["other"]
     form = {"queue": "q", "rater": "ann", "item": item_of(page), **chosen}
-    answer = rater.send("/label/save", **form)
+    answer = rater.send("/label/save", **form, **{name.replace("level", "evidence"): "so he says"})
     assert (answer.status_code, said in answer.text) == (422, True)
+    assert answer.text.count(" checked") == 8  # what was chosen is not lost
+    assert ">so he says</textarea>" in answer.text
     with Store(store) as opened:
         assert Labels(opened).newest() == []
 
