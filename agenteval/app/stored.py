@@ -453,7 +453,7 @@ def _trials(store: Store, family: str) -> Report:
 
         return flow_results(store)
     if family == "traces":
-        from agenteval.traces.api import findings_report
+        from agenteval.traces.findings_api import findings_report
 
         return findings_report(store=store)
     raise InputError(f"there is no page for {family}; `agenteval show` prints its table")

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+from agenteval.readers.attributes import text_of
 from agenteval.readers.fields import INPUT, MESSAGES, OUTPUT, snake
 from agenteval.readers.loose_json import json_or_none
 from agenteval.readers.messages import ROLES, Parts, is_answer, role_of
-from agenteval.readers.spans import text_of
 from agenteval.records import Run, Span
 
 _NOTHING = frozenset({"", "null", "<null>", "none", "{}", "[]", '""', "undefined"})

@@ -29,16 +29,14 @@ from agenteval.models.windows import UNKNOWN, context_of
 from agenteval.readers import make_view
 from agenteval.readers.leaks import leak_lines
 from agenteval.readers.span_usage import why_not_understood
-from agenteval.records import Findings, Span
+from agenteval.records import Findings
 from agenteval.records.table import Table
 from agenteval.reporting.report import Report
-from agenteval.store import Store, Trials, default_path, is_there
-from agenteval.store.experiments import Unfinished, unfinished_trials
+from agenteval.store import Store, Trials
 from agenteval.text import plural
-from agenteval.traces.annotations import Annotation, official_text, read_annotation, write_folder
+from agenteval.traces.annotations import write_folder
 from agenteval.traces.condense import Options
 from agenteval.traces.detectors import detect as detect_errors
-from agenteval.traces.evaluation import evaluate
 from agenteval.traces.evaluator import (
     EVALUATOR,
     DetectorsFinder,
@@ -48,7 +46,6 @@ from agenteval.traces.evaluator import (
     case_of,
     finder_key,
     load_findings,
-    load_outlines,
     not_examined,
 )
 from agenteval.traces.input import (
@@ -56,18 +53,13 @@ from agenteval.traces.input import (
     Traces,
     combined,
     flags_of,
-    flags_of_outlines,
-    name_of,
     read_each,
-    read_findings,
     read_taxonomy,
 )
 from agenteval.traces.locator import Locator
 from agenteval.traces.locator_prompt import LocatorOptions
 from agenteval.traces.options import LocateKeywords, LocateOptions
-from agenteval.traces.outline import Outline, outline, trace_key, unexplained
-from agenteval.traces.score import Scoring
-from agenteval.traces.score_tables import score_tables
+from agenteval.traces.outline import Outline, unexplained
 from agenteval.traces.tables import FinderFindings, finding_tables, stats_tables, trace_stats
 from agenteval.traces.taxonomy import Taxonomy
 from agenteval.traces.whole import WholeTraceFinder
@@ -75,7 +67,7 @@ from agenteval.traces.whole import WholeTraceFinder
 StorePath = str | Path | Store | None
 Judge = Locator | WholeTraceFinder
 _MAX_CONCURRENCY = 8  # traces in memory
-_EXCERPTS = "only the stored excerpts were searched; give the trace files to search their full text"
+EXCERPTS = "only the stored excerpts were searched; give the trace files to search their full text"
 _FIELDS = {"span", "category", "impact", "description", "evidence", "confidence", "source"}
 
 
@@ -120,7 +112,7 @@ class FindingsReport(Report):
         """
         from agenteval.traces.page import traces_page
 
-        facts = [("text addressed to the judge", _EXCERPTS)] if self.excerpts else []
+        facts = [("text addressed to the judge", EXCERPTS)] if self.excerpts else []
         return traces_page(self, facts=facts, most_traces=most_traces, spans=spans)
 
     def write(self, folder: str | Path) -> list[Path]:
@@ -164,7 +156,7 @@ def detect(
             not_examined(run, why) if why else Findings(trace=run.id, findings=errors)
         )
         flags.append(flags_of([run]))
-    return _report([FinderFindings("detectors", findings)], labels, watch, combined(flags))
+    return findings_of([FinderFindings("detectors", findings)], labels, watch, combined(flags))
 
 
 @dataclass
@@ -241,7 +233,7 @@ class _Location:
         total, what = len(self.cases), "traces were not examined"
         lost = total - sum(row.findings.status is None for row in stored)
         gate = unscored_gate(total, lost, self.options.max_unscored, what)
-        report = _report(by_finder(stored), self.taxonomy, self.watch, flags)
+        report = findings_of(by_finder(stored), self.taxonomy, self.watch, flags)
         unfinished, code = how_it_ended(ended, "traces not examined")
         notes = [] if stored else ["no trace has been examined"]
         for findings in (row.findings for row in stored):
@@ -249,7 +241,7 @@ class _Location:
             notes += [f"{findings.trace}: {why}"] if why else []
         if isinstance(self.finder, DetectorsFinder):
             notes += self._unexplained({row.trace_key: row.findings for row in stored})
-        rows = [{"finder": row.finder, **_as_json(row.findings, flags)} for row in stored]
+        rows = [{"finder": row.finder, **as_json(row.findings, flags)} for row in stored]
         return replace(
             report,
             title=f"Errors found by {self.finder.name}",
@@ -366,7 +358,8 @@ def withheld_line(cases: Sequence[TraceCase]) -> list[str]:
     ]
 
 
-def _as_json(findings: Findings, flags: Flags) -> dict[str, Any]:
+def as_json(findings: Findings, flags: Flags) -> dict[str, Any]:
+    """Return findings for JSON, with the signs of text in the trace that addresses the judge."""
     signs = next((flag.signs for flag in reversed(flags.found) if flag.run == findings.trace), ())
     return {"signs": list(signs), **findings.model_dump(mode="json")}
 
@@ -379,7 +372,7 @@ def by_finder(stored: Iterable[StoredFindings]) -> list[FinderFindings]:
     return [FinderFindings(name, findings) for name, findings in by_name.items()]
 
 
-def _report(
+def findings_of(
     finders: Sequence[FinderFindings],
     taxonomy: Taxonomy,
     watch: Watch,
@@ -388,6 +381,7 @@ def _report(
     outlines: Sequence[Outline] = (),
     scores: Sequence[Table] = (),
 ) -> FindingsReport:
+    """Return a report of the findings of finders, with its tables."""
     traces = {of_trace.trace for of_trace in outlines}
     traces.update(name for finder in finders for name in finder.findings)
     return FindingsReport(
@@ -400,121 +394,3 @@ def _report(
         flags=flags,
         scores=tuple(scores),
     )
-
-
-# -- stored findings -------------------------------------------------------------------------------
-
-
-def findings_report(
-    traces: Traces | None = None,
-    *,
-    findings: Sequence[str | Path] = (),
-    gold: str | Path | None = None,
-    taxonomy: TaxonomyLike = None,
-    store: StorePath = None,
-    notify: Notify | None = None,
-) -> FindingsReport:
-    """Return the stored findings of all finders on the `traces` (default: all), and those in
-    folders of `findings`.
-
-    With `gold`, human annotations, the finders are scored against them. Raises InputError when
-    there are no findings.
-    """
-    watch, labels = Watch(notify), read_taxonomy(taxonomy)
-    keys: set[str] | None = None
-    outlines: dict[str, Outline] = {}
-    read: list[Flags] = []
-    if traces:
-        keys = set()
-        for run, _ in read_each(traces, watch):
-            keys.add(trace_key(run))
-            outlines[run.id] = outline(run)
-            read.append(flags_of([run]))
-    stored: list[StoredFindings] = []
-    unfinished: list[Unfinished] = []
-    path, needed = default_path() if store is None else store, not (findings or gold)
-    if isinstance(path, Store) or is_there(path) or needed:
-        with opened(path, create=False) as opened_store, opened_store.snapshot():
-            unfinished = unfinished_trials(opened_store, [EVALUATOR], keys)
-            stored = load_findings(opened_store, traces=keys)
-            in_store = load_outlines(opened_store, {row.trace_key for row in stored})
-        if not stored and needed:
-            lines = "".join(f"; {experiment.line}" for experiment in unfinished)
-            raise InputError(
-                "the store has no findings on these traces; run `agenteval trace locate` "
-                f"first{lines}"
-            )
-        outlines = {**_by_id(in_store.values()), **outlines}
-    finders = by_finder(stored)
-    for folder in findings:
-        predicted = read_findings(folder, labels, watch, f"findings {folder}")
-        by_trace = {annotation.trace: annotation.findings for annotation in predicted}
-        finders.append(FinderFindings(name_of(folder), by_trace))
-    scores: list[Table] = []
-    if gold is not None:
-        truth = read_findings(gold, labels, watch, "gold")
-        for finder in finders:
-            scores += _scores(finder, truth, outlines.values(), labels)
-        by_trace = {annotation.trace: annotation.findings for annotation in truth}
-        finders.append(FinderFindings(name_of(gold), by_trace, gold=True))
-    if keys is not None:
-        finders = [
-            replace(f, findings={t: of_t for t, of_t in f.findings.items() if t in outlines})
-            for f in finders
-        ]
-    flags = combined(read) if keys is not None else flags_of_outlines(outlines.values())
-    report = _report(finders, labels, watch, flags, outlines=list(outlines.values()), scores=scores)
-    excerpts = keys is None and flags.examined > 0
-    note = (f"text addressed to the judge: {_EXCERPTS}",) if excerpts else ()
-    return replace(
-        report,
-        notes=(*report.notes, *note),
-        excerpts=excerpts,
-        unfinished=tuple(experiment.line for experiment in unfinished),
-        data={
-            "findings": [
-                {
-                    "finder": finder.name,
-                    "gold": finder.gold,
-                    "findings": [_as_json(f, flags) for f in finder.findings.values()],
-                }
-                for finder in finders
-            ],
-            "unfinished": [experiment.json() for experiment in unfinished],
-        },
-    )
-
-
-def _by_id(outlines: Iterable[Outline]) -> dict[str, Outline]:
-    """Return traces by id. Raises InputError for two traces with the same id."""
-    by_id: dict[str, Outline] = {}
-    for stored in outlines:
-        if by_id.setdefault(stored.trace, stored) is not stored:
-            what = "the store has different traces with this id; give the trace files"
-            raise InputError(what, stored.trace)
-    return by_id
-
-
-def _scores(
-    finder: FinderFindings,
-    truth: Sequence[Annotation],
-    outlines: Iterable[Outline],
-    labels: Taxonomy,
-) -> list[Table]:
-    """The first tables of a finder against gold, with its name in their titles."""
-    predicted = [
-        read_annotation(official_text(f, extra=True), t, labels) for t, f in finder.findings.items()
-    ]
-    spans = {
-        o.trace: tuple(Span(id=s.id, parent_id=s.parent_id, kind=s.kind) for s in o.spans)
-        for o in outlines
-        if o.total == len(o.spans)
-    }
-    try:
-        result = evaluate(truth, predicted, Scoring(taxonomy=labels), spans)
-    except ValueError as error:
-        raise InputError(str(error), "--gold") from error
-    return [
-        replace(t, key=f"{t.key} {finder.name}", title=f"{finder.name}: {t.title}")
-        for t in score_tables(result)[:2]
-    ]

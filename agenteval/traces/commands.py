@@ -161,7 +161,7 @@ def report(
 ) -> None:
     """Count errors by category and finder; -o writes a page with spans."""
     from agenteval.files import write_atomically
-    from agenteval.traces.api import findings_report
+    from agenteval.traces.findings_api import findings_report
 
     refuse_input(page, [*(paths or ()), gold, taxonomy], store=store)
     report = findings_report(

@@ -26,6 +26,7 @@ from agenteval.utility.evaluator import Item, JudgeEvaluator
 from agenteval.utility.judging import Criteria, Judging, Runs, criteria_for, judge_of, read_judging
 from agenteval.utility.options import JudgeOptions
 from agenteval.utility.panel_rules import level_of
+from agenteval.utility.scorers import Scorer
 
 if TYPE_CHECKING:
     from agenteval.models.client import Client
@@ -229,7 +230,9 @@ def read_members(
         replace(base, judge=judge, version=version, how=how)
         for (judge, version), how in zip(read, settings, strict=True)
     )
-    for member in members if criteria is None else ():
+    # Without a file of criteria, a scorer of another framework is its own criterion.
+    scorers = any(isinstance(member.judge, Scorer) for member in members)
+    for member in members if criteria is None and scorers else ():
         own = criteria_for(member.judge, criteria, base.task.name, Watch())
         if {c.sha256 for c in own} != {c.sha256 for c in base.criteria}:
             listed = " and ".join(", ".join(c.id for c in x) for x in (base.criteria, own))

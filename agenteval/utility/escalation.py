@@ -35,7 +35,7 @@ from agenteval.utility.combined import (
     read_members,
     vars_of,
 )
-from agenteval.utility.evaluator import Item, JudgeEvaluator
+from agenteval.utility.evaluator import Item, JudgeEvaluator, rubrics_of
 from agenteval.utility.judging import Criteria, JudgingStopped, Runs
 from agenteval.utility.options import Escalation, JudgeOptions
 from agenteval.utility.panel_rules import has_levels, level_of
@@ -477,7 +477,7 @@ def read_escalation(  # noqa: PLR0913  as `read_judges`
         limits = replace(members[1].limits, price=plan.price)
         stronger = replace(members[1], how=replace(members[1].how, limits=limits))
         members = (members[0], stronger)
-    for criterion in base.criteria:
+    for criterion in (*base.criteria, *rubrics_of(base.items)):
         if not has_levels(criterion):
             raise InputError(f"criterion {criterion.id} has no levels to agree on", option)
     if options.repeats < 2 and members[0].choice is not None and not members[0].distributes:

@@ -32,7 +32,7 @@ from agenteval.utility.combined import (
     results_of,
     vars_of,
 )
-from agenteval.utility.evaluator import JudgeEvaluator
+from agenteval.utility.evaluator import JudgeEvaluator, rubrics_of
 from agenteval.utility.judging import Criteria, Judging, JudgingStopped, Runs, read_judging
 from agenteval.utility.options import JudgeOptions
 from agenteval.utility.panel_rules import (
@@ -188,7 +188,7 @@ class PanelJudging(CombinedJudging):
         if self.labels is not None:
             cells = self.chosen.held_out if self.chosen else list(self._labelled_cells(store))
         items = {view.sha256 for _, view in rated.items}
-        criteria = {c.sha256 for c in self.criteria}
+        criteria = {c.sha256 for c in rated.criteria}
         sources = {f"panel ({self.rule.name})": rated.source, **self.sources}
         means = {n: _mean(store, s, items, criteria) for n, s in sources.items()}
         rows = []
@@ -318,5 +318,7 @@ def read_judges(
     for criterion in base.criteria:
         if rule.name != "auto" and (problem := rule.problem(criterion)):
             raise InputError(problem, OPTION)
+    if rule.name != MEAN and rubrics_of(base.items):
+        raise InputError(f"rubrics of runs have no levels: use {OPTION} {MEAN}", OPTION)
     people = None if labels is None else read_labels(labels, base.criteria, watch)
     return PanelJudging(**vars_of(base), members=members, labels=people, rule=rule).checked()

@@ -9,8 +9,9 @@ import pytest
 from agenteval.errors import InputError
 from agenteval.records.trial import TrialSystem
 from agenteval.testing import serve
-from agenteval.traces.api import alocate, findings_report, locate
+from agenteval.traces.api import alocate, locate
 from agenteval.traces.evaluator import distinct_names
+from agenteval.traces.findings_api import findings_report
 from agenteval.traces.score_api import score_findings
 from tests.cli import traces
 from tests.cli.test_trace import judge

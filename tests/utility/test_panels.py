@@ -15,10 +15,12 @@ import agenteval
 from agenteval import Criterion, Run
 from agenteval.errors import InputError
 from agenteval.models.limits import Limits, Price
+from agenteval.readers.rubrics import read_rubric
 from agenteval.records import CellKey, Score, Task
 from agenteval.stats.scores import score_table
 from agenteval.store import Store
 from agenteval.testing import serve
+from agenteval.utility.options import Escalation
 from agenteval.utility.panel_rules import (
     LabelledCell,
     PanelRule,
@@ -222,6 +224,19 @@ def test_a_panel_of_chat_models() -> None:
     costs = {row["judge"]: row["cost"] for row in table.rows}
     assert costs["panel (majority)"] == pytest.approx(costs["one"] + costs["two"])
     assert min(costs.values()) > 0
+
+
+def test_a_panel_averages_the_totals_of_rubrics() -> None:
+    items = read_rubric([{"requirement": "Names 1.", "weight": 1}], "r1")
+    runs = [Run(id="r1", task="sums", input="1?", output="It is 1, I think.", rubric=items)]
+    report = agenteval.quantify(runs, [], judge=[kind, middle])
+    assert [score.value for score in report.scores] == [0.5]  # r1: kind accepts it, middle does not
+    with pytest.raises(InputError, match="--panel-rule mean"):
+        agenteval.quantify(runs, [], judge=[kind, strict], panel="veto")
+    with pytest.raises(InputError, match="no levels to agree on"):
+        agenteval.quantify(
+            runs, [], judge=kind, escalation=Escalation(strict), labels=score_table([])
+        )
 
 
 def test_show_agree_and_compare_know_the_panel() -> None:

@@ -17,7 +17,8 @@ from agenteval.readers.assignment import assignment
 from agenteval.readers.runs import read_runs
 from agenteval.readers.traces import read_traces
 from agenteval.records import Run
-from agenteval.traces.api import detect, findings_report, locate
+from agenteval.traces.api import detect, locate
+from agenteval.traces.findings_api import findings_report
 from agenteval.traces.outline import outline
 from agenteval.traces.score_api import score_findings
 

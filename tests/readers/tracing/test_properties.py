@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenteval.errors import InputError
+from agenteval.readers.attributes import flatten, insert, with_lists
 from agenteval.readers.loose_json import NOT_STRICT, LooseDecoder
-from agenteval.readers.spans import flatten, insert, keeps_spans, with_lists
+from agenteval.readers.spans import keeps_spans
 from agenteval.readers.strict_json import Notes
 from tests.readers.tracing.samples import TRACE, flat, nested, otlp, read, span
 
