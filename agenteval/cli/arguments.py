@@ -231,8 +231,8 @@ class CopyOptions:
             "--perturb",
             rich_help_panel="Perturbations",
             help="Perturbation (repeatable): drop_sentences, drop_words, drop_middle, "
-            "truncate, shuffle_sentences, swap_numbers, pad, whitespace, formatting. "
-            "Default: five of them, see docs/verify.md.",
+            "truncate, shuffle_sentences, swap_numbers, pad, whitespace, formatting; for runs with "
+            "rubrics drop_item. Default: five of them, see docs/verify.md.",
             show_default=False,
         ),
     ] = None

@@ -142,7 +142,7 @@ class Judge:
             store=option.agenteval_store,
         )
         judging = read_judging([run], self._criteria, options, Watch())
-        thresholds = self._thresholds(judging.criteria)
+        thresholds = self._thresholds(judging.all_criteria)
         if option.agenteval_dry_run:
             self._skip(judging)
         results, stopped = self._results(judging)
@@ -150,7 +150,7 @@ class Judge:
         failures = tuple(r for r in results if isinstance(r, Failure))
         values: dict[str, float | None] = {}
         lines, missing, below = [], [], False
-        for criterion in judging.criteria:
+        for criterion in judging.all_criteria:
             criterion_scores = [score for score in scores if score.criterion_id == criterion.id]
             failed = next((f for f in failures if f.criterion_id == criterion.id), None)
             valued = [score.value for score in criterion_scores if score.value is not None]
@@ -220,7 +220,9 @@ class Judge:
                 select(schema.results, c.id.label("criterion_id"))
                 .join(schema.items, c.item_key == r.criterion_key)
                 .where(r.source_key == source, r.item_key == view.sha256, r.variant == ORIGINAL)
-                .where(r.criterion_key.in_([criterion.sha256 for criterion in judging.criteria]))
+                .where(
+                    r.criterion_key.in_([criterion.sha256 for criterion in judging.all_criteria])
+                )
                 .where(r.repeat < judging.repeats)
                 .order_by(c.id, r.repeat)
             )
@@ -228,7 +230,7 @@ class Judge:
                 return [to_result(row) for row in connection.execute(query)], ended.stopped
 
     def _tell(self, judging: Judging, source: str, **more: Any) -> None:
-        keys = [criterion.sha256 for criterion in judging.criteria]
+        keys = [criterion.sha256 for criterion in judging.all_criteria]
         self.told.append({"of": [source, *keys], "notes": judging.watch.notes, **more})
 
 

@@ -83,6 +83,11 @@ class Judging:
     executor: Executor
 
     @property
+    def all_criteria(self) -> tuple[Criterion, ...]:
+        """The criteria of all runs, followed by the rubrics of single runs."""
+        return (*self.criteria, *rubrics_of(self.items))
+
+    @property
     def repeats(self) -> int:
         """Number of times each text is judged."""
         return self.how.repeats

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agenteval.errors import InputError
-from agenteval.records import Criterion
+from agenteval.records import RUBRIC, Criterion
 from agenteval.reporting.page import Page, PageSection, Text
 from agenteval.stats.scores import ORIGINAL
 from agenteval.store import Store
@@ -344,15 +344,19 @@ def _cells(
 ) -> dict[tuple[str, str], GridCell]:
     """Return the cells of these runs by the keys of run and criterion."""
     criteria = dict(zip(index.keys, index.criteria, strict=True))
+    of_rubrics = next((k for k, c in criteria.items() if c.id == RUBRIC), "")
+    rubrics = store.rubrics_of(key) if of_rubrics else {}
     repeats: dict[tuple[str, str], list[Dot]] = {}
     cells = store.cells(key, variant=ORIGINAL, items=[run.key for run in runs])
     for item, _, criterion, repeat, status, label, value, _ in cells:
-        if criterion in criteria:
+        column = of_rubrics if rubrics.get(item) == criterion else criterion
+        superseded = column == of_rubrics and rubrics.get(item) != criterion
+        if column in criteria and not superseded:
             failed = ":" in status
             word = status.partition(":")[2].replace("_", " ") if failed else label
             word = word or ("" if value is None else f"{value:.2f}") or status
             dot = Dot(_kind(value, failed=failed), word, f"repeat {repeat + 1}: {word}")
-            repeats.setdefault((item, criterion), []).append(dot)
+            repeats.setdefault((item, column), []).append(dot)
     return {place: _grid_cell(dots) for place, dots in repeats.items()}
 
 

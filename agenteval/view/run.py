@@ -15,7 +15,7 @@ from agenteval.analysis.rubrics import items_of
 from agenteval.errors import InputError
 from agenteval.readers.injection import texts_signs
 from agenteval.readers.view import ViewTurn, split_trajectory
-from agenteval.records import Criterion, Failure, Result, Run, Score, Source, View
+from agenteval.records import RUBRIC, Criterion, Failure, Result, Run, Score, Source, View
 from agenteval.records.table import Cell, Column, Table, column, table_of
 from agenteval.reporting.page import (
     Block,
@@ -284,6 +284,8 @@ def _words_of(score: Score) -> Iterator[Block]:
     if score.explanation:
         yield Text(cut(score.explanation, MOST_TEXT))
     evidence: dict[str, Any] = dict(score.evidence)
+    if score.criterion_id == RUBRIC:
+        evidence.pop("parts", None)  # shown as a table
     if score.probabilities:
         evidence = {"probabilities": score.probabilities, **evidence}
     for name, value in evidence.items():

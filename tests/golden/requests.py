@@ -122,6 +122,11 @@ COMMANDS = (
     Command("quantify failing", f"quantify {MATH}", answers.troubled_judge),
     Command("verify", f"verify {MATH}", answers.recorded_judge),
     Command(
+        "prefer",
+        "prefer --runs {tasks}/math/runs.jsonl --task math --limit 2 --model m --base-url {url}",
+        answers.worst,
+    ),
+    Command(
         "verify probes",
         "verify runs.jsonl --model m --base-url {url} --repeats 1 --limit 2 "
         "--perturb whitespace --probes",

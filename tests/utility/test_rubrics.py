@@ -254,3 +254,8 @@ def test_totals_are_compared_by_case() -> None:
     assert not any("more than once" in note for note in report.notes)
     agenteval.page("page.html")
     assert "Weighted total of the items" in Path("page.html").read_text()
+
+
+def test_a_panel_is_refused() -> None:
+    with pytest.raises(InputError, match="one judge"):
+        agenteval.quantify(RUNS, judge=[judge, always_yes], task=TASK)
