@@ -20,7 +20,7 @@ from agenteval.stats.scores import ScoreTable
 
 
 @dataclass(frozen=True)
-class ComparisonOptions:
+class RaterComparisonOptions:
     """Parts of a comparison of raters, and how they are computed.
 
     `sample` is the draw of the labelled runs, `random` declares them a random sample without one,
@@ -55,7 +55,7 @@ def compare_raters(
     judges: Mapping[str, ScoreTable],
     people: Mapping[str, ScoreTable],
     criteria: Sequence[Criterion],
-    options: ComparisonOptions,
+    options: RaterComparisonOptions,
 ) -> RaterComparison:
     """Compare the ratings of judges and people, by name. Raises InputError as `agreement.agree`."""
     names = {c.id: c.name for c in criteria}

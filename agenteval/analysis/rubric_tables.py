@@ -20,7 +20,7 @@ _FORMULA = (
 
 
 @dataclass(frozen=True)
-class _SystemRow:
+class _RubricTotalRow:
     system: str = column("system")
     total: Interval = column("total\n[95 %]", "number", "mean over ratings; interval over cases")
     runs: int = column("runs", "count")
@@ -31,7 +31,7 @@ class _SystemRow:
 
 
 @dataclass(frozen=True)
-class _ItemRow:
+class _RubricItemRow:
     case: str = column("case", hidden=True)
     run: str = column("run", "text", "the first run with this item")
     item: str = column("item")
@@ -72,9 +72,9 @@ def rubric_tables(ratings: Sequence[Rating], criteria: Sequence[Criterion]) -> I
         )
     if lost := sum(row.missing for row in rows[: len(systems)]):
         notes.append(f"{plural(lost, 'item')} without an answer: their totals are missing, not 0")
-    yield table_of(_SystemRow, "rubrics", "rubrics of the runs", rows, notes=notes)
+    yield table_of(_RubricTotalRow, "rubrics", "rubrics of the runs", rows, notes=notes)
     yield table_of(
-        _ItemRow,
+        _RubricItemRow,
         "rubric_items",
         "items of the rubrics",
         _item_rows(rated),
@@ -83,10 +83,10 @@ def rubric_tables(ratings: Sequence[Rating], criteria: Sequence[Criterion]) -> I
     )
 
 
-def _system_row(system: str, rated: Sequence[Rated]) -> _SystemRow:
+def _system_row(system: str, rated: Sequence[Rated]) -> _RubricTotalRow:
     totals = {id(r): r for r, _ in rated if r.value is not None}.values()
     satisfied = [(item.value, r.case) for r, item in rated if item.value is not None]
-    return _SystemRow(
+    return _RubricTotalRow(
         system=system,
         total=mean_interval(
             [r.value for r in totals if r.value is not None],
@@ -103,14 +103,14 @@ def _system_row(system: str, rated: Sequence[Rated]) -> _SystemRow:
     )
 
 
-def _item_rows(rated: Sequence[Rated]) -> Iterator[_ItemRow]:
+def _item_rows(rated: Sequence[Rated]) -> Iterator[_RubricItemRow]:
     groups: defaultdict[tuple[str, str], list[Rated]] = defaultdict(list)
     for rating, item in rated:
         groups[rating.case, item.item.id + item.item.description].append((rating, item))
     for (case, _), group in groups.items():
         rating, first = group[0]
         met = [item.met for _, item in group if item.met is not None]
-        yield _ItemRow(
+        yield _RubricItemRow(
             case=case,
             run=rating.run_id,
             item=first.item.id,

@@ -13,8 +13,8 @@ from agenteval.analysis.agreement_tables import JudgeAndRater
 from agenteval.analysis.gates import Gate
 from agenteval.analysis.human_labels import LabelledQueue, labelled_queue
 from agenteval.analysis.rater_comparison import (
-    ComparisonOptions,
     RaterComparison,
+    RaterComparisonOptions,
     compare_raters,
 )
 from agenteval.analysis.rating_sources import StoredJudge, chosen_raters, file_table, raters_in
@@ -153,7 +153,7 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
         tables,
         people,
         criteria,
-        ComparisonOptions(
+        RaterComparisonOptions(
             AgreeOptions(few=settings.min_runs, cut=settings.cut, seed=settings.seed),
             drawn,
             random=settings.random_labels,
@@ -439,8 +439,8 @@ def _labels_of(
     rubrics: Mapping[str, Criterion],
 ) -> dict[str, ScoreTable]:
     """Return the labels of each rater of a file; those of items of rubrics are pooled."""
-    known = (*criteria, *item_criteria(rubrics)) if criteria else ()
-    tables = {rater or path.stem: file_table(path, known, rater=rater) for rater in raters}
+    all_criteria = (*criteria, *item_criteria(rubrics)) if criteria else ()
+    tables = {rater or path.stem: file_table(path, all_criteria, rater=rater) for rater in raters}
     return {name: pooled_labels(table, rubrics) for name, table in tables.items()}
 
 
@@ -529,9 +529,9 @@ def _placed(
     if place is None:
         return judges, people
     run_list = read_runs(str(place)).runs if isinstance(place, str | Path) else tuple(place)
-    named = _by_name(run_list)
-    case = {name: content_hash(run.input) for name, run in named.items() if run.input}
-    success = {name: run.success for name, run in named.items()}
+    runs_by_name = _by_name(run_list)
+    case = {name: content_hash(run.input) for name, run in runs_by_name.items() if run.input}
+    success = {name: run.success for name, run in runs_by_name.items()}
     tables = [*judges.values(), *people.values()]
     if not any(name in success for table in tables for name in table.run.names):
         if runs is None:

@@ -36,7 +36,7 @@ class Literal:
 
 
 @dataclass(frozen=True)
-class Action:
+class PddlAction:
     """An action: parameters with their types, conditions, and effects."""
 
     name: str
@@ -49,7 +49,7 @@ class Action:
 class PddlProblem:
     """A problem with the actions and types of its domain; `objects` and constants by type."""
 
-    actions: Mapping[str, Action]
+    actions: Mapping[str, PddlAction]
     supertypes: Mapping[str, str]
     objects: Mapping[str, str]
     initial: frozenset[Atom]
@@ -107,10 +107,8 @@ def _sections(text: str, kind: str) -> list[list[Tree]]:
     if not isinstance(head, list) or head[:1] != [kind]:
         raise InputError(f"not a definition of a {kind}: (define ({kind} NAME) ...)")
     sections = [section for section in tree[2:] if isinstance(section, list) and section]
-    wanted = [
-        str(name) for section in sections if section[0] == ":requirements" for name in section
-    ]
-    strange = sorted({*wanted[1:]} - _FEATURES)
+    goals = [str(name) for section in sections if section[0] == ":requirements" for name in section]
+    strange = sorted({*goals[1:]} - _FEATURES)
     strange += [str(s[0]) for s in sections if s[0] in (":derived", ":durative-action", ":axiom")]
     if strange:
         raise InputError(f"{strange[0]} is not supported, only {', '.join(sorted(_FEATURES))}")
@@ -146,14 +144,14 @@ def _typed(items: list[Tree]) -> dict[str, str]:
     """Return names by type: `a b - block c` is block, block and object."""
     types: dict[str, str] = {}
     waiting: list[str] = []
-    rest = iter(items)
-    for item in rest:
+    remaining = iter(items)
+    for item in remaining:
         if not isinstance(item, str):
             raise InputError("a list of names has parentheses (either?)")
         if item != "-":
             waiting.append(item)
             continue
-        kind = next(rest, None)
+        kind = next(remaining, None)
         if not isinstance(kind, str):
             raise InputError("a type is not a name (either?)")
         types |= dict.fromkeys(waiting, kind)
@@ -161,13 +159,13 @@ def _typed(items: list[Tree]) -> dict[str, str]:
     return types | dict.fromkeys(waiting, "object")
 
 
-def _action(section: list[Tree]) -> Action:
+def _action(section: list[Tree]) -> PddlAction:
     if len(section) < 2 or not isinstance(section[1], str) or len(section) % 2:
         raise InputError("an :action has no name, or a key without a value")
     parts = dict(zip(map(str, section[2::2]), section[3::2], strict=True))
     parameters = parts.get(":parameters", [])
     try:
-        return Action(
+        return PddlAction(
             section[1],
             _typed(parameters if isinstance(parameters, list) else [parameters]),
             tuple(_literals(parts.get(":precondition", []))),
@@ -245,7 +243,7 @@ def verdict_of(problem: PddlProblem, steps: Sequence[Atom]) -> PlanVerdict:
     )
 
 
-def _unfit(problem: PddlProblem, action: Action, arguments: list[str]) -> str:
+def _unfit(problem: PddlProblem, action: PddlAction, arguments: list[str]) -> str:
     if len(arguments) != len(action.parameters):
         return f"{action.name} takes {len(action.parameters)} arguments, not {len(arguments)}"
     for argument, kind in zip(arguments, action.parameters.values(), strict=True):

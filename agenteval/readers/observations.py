@@ -225,7 +225,7 @@ def _of_opik(value: _Object) -> _Object:
 
 
 def _of_braintrust(value: _Object) -> _Object:
-    named, figures, error = (
+    parts, figures, error = (
         _object(value["span_attributes"]),
         value.get("metrics"),
         value.get("error"),
@@ -237,8 +237,8 @@ def _of_braintrust(value: _Object) -> _Object:
             "id": value.get("span_id"),
             "traceId": value["root_span_id"],
             "parentObservationId": parents[0] if isinstance(parents, list) and parents else None,
-            "type": _kind(named.get("type")),
-            "name": named.get("name"),
+            "type": _kind(parts.get("type")),
+            "name": parts.get("name"),
             "startTime": first_of(figures, "start"),
             "endTime": first_of(figures, "end"),
             "level": "ERROR" if error else None,

@@ -41,7 +41,7 @@ _READS = (
 
 
 @dataclass(frozen=True)
-class _Item:
+class _RubricEntry:
     statement: str
     name: str
     weight: float | None
@@ -92,7 +92,7 @@ def listed(value: Any) -> Any:
     return value if isinstance(value, list | dict) else None
 
 
-def _part(item: _Item, weight: float, number: int, place: str) -> Criterion:
+def _part(item: _RubricEntry, weight: float, number: int, place: str) -> Criterion:
     try:
         return Criterion(
             id=str(number),
@@ -126,7 +126,7 @@ def _entries(value: Any, place: str) -> Iterator[Any]:
             yield entry
 
 
-def _item(entry: Any, where: str, notes: Notes | None, place: str) -> _Item:
+def _item(entry: Any, where: str, notes: Notes | None, place: str) -> _RubricEntry:
     if isinstance(entry, str):
         entry = {"requirement": entry}
     if not isinstance(entry, dict):
@@ -143,7 +143,7 @@ def _item(entry: Any, where: str, notes: Notes | None, place: str) -> _Item:
     read = {texts[0], *_NAMES, *_WEIGHTS, *_LEVELS, *_POLARITIES, *_BESIDE}
     if notes is not None and (unread := [str(k) for k in entry if k not in read]):
         notes.add(f"not read in items of rubrics: {', '.join(unread)}", place)
-    return _Item(statement, name, _weight(entry, where), _levels(entry, where))
+    return _RubricEntry(statement, name, _weight(entry, where), _levels(entry, where))
 
 
 def _weight(entry: dict[str, Any], where: str) -> float | None:
@@ -190,7 +190,7 @@ def _levels(entry: dict[str, Any], where: str) -> tuple[str, ...]:
     return tuple(values)
 
 
-def _check_repeats(items: list[_Item], weights: list[float], place: str) -> None:
+def _check_repeats(items: list[_RubricEntry], weights: list[float], place: str) -> None:
     first: dict[str, int] = {}
     for number, item in enumerate(items):
         other = first.setdefault(item.statement.casefold().strip(" ."), number)

@@ -34,7 +34,7 @@ from agenteval.readers.source_files import (
 from agenteval.readers.span_usage import without_models
 from agenteval.readers.spans import is_trace
 from agenteval.readers.strict_json import Item, Notes
-from agenteval.readers.table_files import Columns, file_items, mapped
+from agenteval.readers.table_files import ColumnMap, file_items, mapped
 from agenteval.readers.tasks import mapping_of
 from agenteval.records import Run, RunFailure
 
@@ -73,7 +73,7 @@ def read_runs(
     """
     piped = SourceFiles([SourceFile(_PIPE, "stdin")], [], single=True)
     sources = piped if str(source) == "-" else find(source)
-    columns = Columns(dict(mapping or {}), mapping_of(task, Path(source)))
+    columns = ColumnMap(dict(mapping or {}), mapping_of(task, Path(source)))
     reader = _RunReader(task, sources.single, columns)
     with collector_paused():
         for file in sources.files:
@@ -104,7 +104,7 @@ class _RunReader:
 
     task: str
     single: bool
-    columns: Columns
+    columns: ColumnMap
     notes: Notes = field(default_factory=Notes)
     runs: list[Run] = field(default_factory=list)
     places: dict[tuple[str, str], str] = field(default_factory=dict)  # (system, id) -> file:line

@@ -259,8 +259,8 @@ def is_trace(value: Any) -> bool:
     spans = names.get("spans")
     if isinstance(spans, list):
         has_answer = any(snake(key) in _EVIDENCE for key in value if len(key) <= _LONGEST_KEY)
-        found = [_plain_keys(span) for span in spans[:20] if isinstance(span, dict)]
-        return any("spanid" in names or (not has_answer and _is_span(names)) for names in found)
+        keys = [_plain_keys(span) for span in spans[:20] if isinstance(span, dict)]
+        return any("spanid" in names or (not has_answer and _is_span(names)) for names in keys)
     first = next(
         (names[key][0] for key in _LISTS if isinstance(names.get(key), list) and names[key]), None
     )

@@ -234,7 +234,7 @@ def mapped(record: Any, mapping: Mapping[str, str]) -> Any:
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnMap:
     """Columns by field: those that the user `named`, and those of the task for the other fields."""
 
     named: Mapping[str, str]

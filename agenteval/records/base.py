@@ -25,8 +25,8 @@ class Record(BaseModel):
 
     def model_post_init(self, context: Any, /) -> None:
         """Share the set of the fields that were given with all records that have the same."""
-        given = self.__pydantic_fields_set__
-        shared = _FIELD_SETS.setdefault(frozenset(given), given)
+        fields_set = self.__pydantic_fields_set__
+        shared = _FIELD_SETS.setdefault(frozenset(fields_set), fields_set)
         object.__setattr__(self, "__pydantic_fields_set__", shared)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:

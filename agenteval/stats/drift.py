@@ -82,14 +82,14 @@ def exchange_p(frozen: Floats, new: Floats, cases: NDArray[np.intp]) -> float:
     frequencies, reached = np.arange(cells // 2 + 1), 0
     spectrum = np.ones(len(frequencies), dtype=np.complex128)
     for steps, k in rows:
-        whole = np.rint(steps * scale).astype(np.intp)
-        reached += int(whole[:k].sum())
+        rounded = np.rint(steps * scale).astype(np.intp)
+        reached += int(rounded[:k].sum())
         sums = [np.ones_like(spectrum)] + [np.zeros_like(spectrum)] * k
-        for step in whole:
+        for step in rounded:
             turn = roots[step * frequencies % cells]
             for j in range(k, 0, -1):
                 sums[j] = sums[j] + turn * sums[j - 1]
-        spectrum *= sums[k] / math.comb(len(whole), k)
+        spectrum *= sums[k] / math.comb(len(rounded), k)
     chances = np.fft.irfft(spectrum, cells)
     tails = float(chances[: reached + 1].sum()), float(chances[reached:].sum())
     return min(1.0, max(2 * min(tails), _LEAST))

@@ -30,7 +30,7 @@ class FrozenRun(Record):
     scores: Scores
 
 
-class Settings(Record):
+class AnchorSettings(Record):
     """Options that ask the judge again, with the files of runs and criteria; see `JudgeOptions`.
 
     What is not a file, a name or a number is left out, and has to be given again.
@@ -60,7 +60,7 @@ class Anchor(Record):
     anchor: int
     created: str
     judge: Source
-    settings: Settings
+    settings: AnchorSettings
     criteria: dict[str, str]
     looks: int = Field(ge=1)
     statuses: dict[str, int]

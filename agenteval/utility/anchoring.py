@@ -88,15 +88,21 @@ async def aanchor(
     if report.estimate is not None or report.unfinished:
         return report
     scores, statuses = _scores(report, items)
-    given = {"runs": None if runs == "-" else runs, "criteria": criteria, **keywords(how)}
-    plain = {k: str(v) if isinstance(v, Path) else v for k, v in given.items()}
+    settings_of_call = {
+        "runs": None if runs == "-" else runs,
+        "criteria": criteria,
+        **keywords(how),
+    }
+    plain = {k: str(v) if isinstance(v, Path) else v for k, v in settings_of_call.items()}
     plain["base_url"] = how.base_url and public_url(how.base_url)
-    settings = {k: v for k, v in plain.items() if k in files.Settings.model_fields}
+    settings = {k: v for k, v in plain.items() if k in files.AnchorSettings.model_fields}
     frozen = files.Anchor(
         anchor=files.VERSION,
         created=_now(),
         judge=report.source,
-        settings=files.Settings(**{k: v for k, v in settings.items() if isinstance(v, _PLAIN)}),
+        settings=files.AnchorSettings(
+            **{k: v for k, v in settings.items() if isinstance(v, _PLAIN)}
+        ),
         criteria={c.id: files.criterion_hash(c) for c in judging.criteria},
         looks=looks,
         statuses=statuses,
@@ -139,8 +145,8 @@ async def acheck_anchor(
     anchor = files.read_anchor(path)
     if not 1 <= sample <= len(anchor.runs):
         raise InputError(f"{sample} of {plural(len(anchor.runs), 'run')} in the anchor", "--sample")
-    given = {**anchor.settings.model_dump(exclude={"runs", "criteria"}), **options}
-    how = read_options(JudgeOptions, given, acheck_anchor)
+    settings_of_call = {**anchor.settings.model_dump(exclude={"runs", "criteria"}), **options}
+    how = read_options(JudgeOptions, settings_of_call, acheck_anchor)
     how = replace(how, store=how.store or path.with_suffix(".db"))
     runs = anchor.settings.runs if runs is None else runs
     if runs is None:
@@ -253,10 +259,10 @@ def drift_report(
 ) -> AnchorReport:
     """Return the drift of each criterion after the last of these looks, which are of one judge."""
     cases = np.unique([run.case for run in anchor.runs], return_inverse=True)[1]
-    asked = np.cumsum([len(look.runs) for look in reversed(looks)])
-    recent = 1 + int((asked < len(anchor.runs)).sum())
+    answers_so_far = np.cumsum([len(look.runs) for look in reversed(looks)])
+    recent = 1 + int((answers_so_far < len(anchor.runs)).sum())
     alpha = ALPHA / anchor.looks / len(criteria)
-    drifts, rows, found = dict[str, Drift](), list[_DriftRow](), list[str]()
+    drifts, rows, shown_drifts = dict[str, Drift](), list[_DriftRow](), list[str]()
     for c in criteria:
         frozen = _matrix([run.scores.get(c.id, ()) for run in anchor.runs])
         by_look = [[x.scores.get(r.key, {}).get(c.id, ()) for r in anchor.runs] for x in looks]
@@ -265,16 +271,18 @@ def drift_report(
         at, verdict = drift.interval, _verdict(drift)
         mean = None if np.isnan(frozen).all() else float(np.nanmean(frozen))
         rows.append(_DriftRow(c.name, mean, Estimate.of(at), at.n, drift.looks, verdict))
-        found += [f"{c.name} {verdict} by {abs(at.mean or 0):.2f}"] * drift.shown
+        shown_drifts += [f"{c.name} {verdict} by {abs(at.mean or 0):.2f}"] * drift.shown
     notes = (
         "verdicts and intervals hold for all criteria and all looks of a year together (95%)",
         f"results of this look: {_counts(looks[-1].statuses)}; frozen: {_counts(anchor.statuses)}",
     )
-    after = f"after {plural(len(looks), 'look')} ({plural(int(asked[-1]), 'answer')})"
+    after = f"after {plural(len(looks), 'look')} ({plural(int(answers_so_far[-1]), 'answer')})"
     return AnchorReport(
-        title=f"drift shown: {', '.join(found)}" if found else f"no drift shown {after}",
+        title=f"drift shown: {', '.join(shown_drifts)}"
+        if shown_drifts
+        else f"no drift shown {after}",
         tables=(table_of(_DriftRow, "drift", "", rows, notes=notes),),
-        exit_code=5 if found else 0,
+        exit_code=5 if shown_drifts else 0,
         drifts=drifts,
     )
 

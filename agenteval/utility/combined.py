@@ -77,13 +77,13 @@ class CombinedJudging(Judging):
         """The source of each member by name: its model, with a piece of the hash if needed."""
         sources = [member.evaluator(None)[0].source for member in self.members]
         count = Counter(source.model for source in sources)
-        named = {
+        by_name = {
             s.model if count[s.model] == 1 else f"{s.model} {s.sha256[:8]}": s for s in sources
         }
         if len({s.sha256 for s in sources}) < len(sources):
             twice = next(m for m in count if count[m] > 1)
             raise InputError(f"{twice} is the same judge twice", "--judge")
-        return named
+        return by_name
 
     def checked(self) -> Self:
         """Return the judging. Raises InputError for the same judge twice, and for labels of other
@@ -175,7 +175,7 @@ def read_labels(
         raters = chosen_raters(path, (), "--labels")
         tables = [file_table(path, criteria, rater=rater) for rater in raters]
     by_id = {c.id: c for c in criteria}
-    said: defaultdict[tuple[str, str], list[PersonsLabel]] = defaultdict(list)
+    labels_by_cell: defaultdict[tuple[str, str], list[PersonsLabel]] = defaultdict(list)
     for table in (table.of(variant=ORIGINAL) for table in tables):
         for i in range(len(table)):
             place = (
@@ -185,14 +185,16 @@ def read_labels(
             label = table.label.names[table.label.codes[i]] if table.label.codes[i] >= 0 else None
             value = None if np.isnan(table.value[i]) else float(table.value[i])
             if place[1] in by_id and (label is not None or value is not None):
-                said[place].append(PersonsLabel(level_of(by_id[place[1]], label, value), value))
+                labels_by_cell[place].append(
+                    PersonsLabel(level_of(by_id[place[1]], label, value), value)
+                )
     agreed = {}
-    for place, verdicts in said.items():
+    for place, verdicts in labels_by_cell.items():
         verdict, votes = Counter(verdicts).most_common(1)[0]
         if 2 * votes > len(verdicts):
             agreed[place] = verdict
-    if len(agreed) < len(said):
-        what = plural(len(said) - len(agreed), "label")
+    if len(agreed) < len(labels_by_cell):
+        what = plural(len(labels_by_cell) - len(agreed), "label")
         watch.warn(f"{what} left out: fewer than half of the people agree")
     return agreed
 
@@ -235,8 +237,10 @@ def read_members(
     # Without a file of criteria, a scorer of another framework is its own criterion.
     scorers = any(isinstance(member.judge, Scorer) for member in members)
     for member in members if criteria is None and scorers else ():
-        own = criteria_for(member.judge, criteria, base.task.name, Watch())
-        if {c.sha256 for c in own} != {c.sha256 for c in base.criteria}:
-            listed = " and ".join(", ".join(c.id for c in x) for x in (base.criteria, own))
+        member_criteria = criteria_for(member.judge, criteria, base.task.name, Watch())
+        if {c.sha256 for c in member_criteria} != {c.sha256 for c in base.criteria}:
+            listed = " and ".join(
+                ", ".join(c.id for c in x) for x in (base.criteria, member_criteria)
+            )
             raise InputError(f"the judges answer different criteria: {listed}", "--criteria")
     return base, members

@@ -170,7 +170,7 @@ class EscalatingJudge:
         criterion: Criterion,
         answers: Sequence[ConfidentAnswer | Failure | None],
     ) -> Result:
-        key, said = cell_key(unit, criterion, self.source.sha256), []
+        key, reasons = cell_key(unit, criterion, self.source.sha256), []
         for number, (name, answer) in enumerate(zip(self.members, answers, strict=True)):
             if isinstance(answer, Failure):
                 message = f"{name}: {answer.message}"[:500]
@@ -188,14 +188,14 @@ class EscalatingJudge:
                     }
                 )
             if answer is not None:
-                said.append(f"{name}: {answer.label} ({answer.confidence:.2f})")
+                reasons.append(f"{name}: {answer.label} ({answer.confidence:.2f})")
             elif self.may_decide(number, criterion):
-                said.append(f"{name}: no answer")
+                reasons.append(f"{name}: no answer")
         return Failure(
             key=key,
             criterion_id=criterion.id,
             status="unscored:undecided",
-            message=f"{'; '.join(said)}: a person should decide",
+            message=f"{'; '.join(reasons)}: a person should decide",
         )
 
 

@@ -159,8 +159,8 @@ class Judging:
         for variant, items in texts:
             for (run, view), repeat in product(items, range(self.repeats)):
                 rubric = [] if run.rubric is None else [run.rubric]
-                asked = [*criteria, *rubric] if degenerate(run) is None else []
-                for batch in quantifier.batches(asked):
+                to_judge = [*criteria, *rubric] if degenerate(run) is None else []
+                for batch in quantifier.batches(to_judge):
                     request, _ = quantifier.request(JudgeUnit(run, view, batch, repeat, variant))
                     try:
                         self.recording.find(request)

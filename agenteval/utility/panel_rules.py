@@ -47,8 +47,8 @@ class PanelRule:
                 raise InputError(f"veto:K needs a number K from 1 to {members}: {text!r}", OPTION)
             return cls(f"{VETO}:{votes}")
         if colon or name not in (AUTO, MEAN, MAJORITY, REGRESSION):
-            known = ", ".join((MEAN, MAJORITY, f"{VETO}[:K]", REGRESSION, AUTO))
-            raise InputError(f"there is no rule {text!r}; there are: {known}", OPTION)
+            rules = ", ".join((MEAN, MAJORITY, f"{VETO}[:K]", REGRESSION, AUTO))
+            raise InputError(f"there is no rule {text!r}; there are: {rules}", OPTION)
         return cls(name)
 
     @property
@@ -231,9 +231,9 @@ def _crossed(rule: PanelRule, cells: Sequence[LabelledCell]) -> float:
     folds = {case: number % _FOLDS for number, case in enumerate(cases)}
     errors: list[float] = []
     for fold in range(min(_FOLDS, len(cases))):
-        rest = [cell for cell in cells if folds[cell.case] != fold]
+        training = [cell for cell in cells if folds[cell.case] != fold]
         part = [cell for cell in cells if folds[cell.case] == fold]
-        fitted = fit(rule, rest, {cell.criterion.id for cell in cells})
+        fitted = fit(rule, training, {cell.criterion.id for cell in cells})
         errors += [e for e in errors_of(fitted, part) if e is not None]
     return float(np.mean(errors)) if errors else 1.0
 

@@ -235,7 +235,7 @@ class PanelJudging(CombinedJudging):
         if member is None:
             return _estimate(panel, cells, (0, 1)), None
         alone = [cell.error(_said(cell.votes[member])) for cell in cells]
-        others = [cell.without(member) for cell in cells]
+        without_member = [cell.without(member) for cell in cells]
         fitted = [cell.without(member) for cell in (self.chosen.fitted if self.chosen else ())]
         rule = self.rule
         if rule.weights:
@@ -245,7 +245,7 @@ class PanelJudging(CombinedJudging):
             rule = PanelRule(f"veto:{votes}")
         changes = [
             None if a is None or b is None else a - b
-            for a, b in zip(errors_of(rule, others), panel, strict=True)
+            for a, b in zip(errors_of(rule, without_member), panel, strict=True)
         ]
         return _estimate(alone, cells, (0, 1)), _estimate(changes, cells, (-1, 1))
 

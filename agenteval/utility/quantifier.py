@@ -186,15 +186,22 @@ class Quantifier:
         """Return one Score or Failure per criterion; raises the ModelError of a failed request."""
         most = 1 if self.options.one_per_call else MOST_ITEMS
         parts = [replace(unit, criteria=part) for part in parts_of(unit.criteria, most)]
-        asked = await _gathered([self._asked(part) for part in parts])
-        replies = [reply for part in asked for reply in part.replies]
-        shown = tuple(path for part in asked for path in part.shown)
-        if refused := next(filter(None, (part.refused for part in asked)), None):
+        replies_of_parts = await _gathered([self._asked(part) for part in parts])
+        replies = [reply for part in replies_of_parts for reply in part.replies]
+        shown = tuple(path for part in replies_of_parts for path in part.shown)
+        if refused := next(filter(None, (part.refused for part in replies_of_parts)), None):
             call = call_record(shown, replies, None)
             return fail_all(unit, self.source.sha256, "unscored:refusal", refused, call)
-        by_path = {path: answer for part in asked for path, answer in part.answers.by_path.items()}
-        repaired = {path: rung for part in asked for path, rung in part.repaired.items()}
-        rung, extra = asked[0].rung, [name for part in asked for name in part.answers.extra]
+        by_path = {
+            path: answer
+            for part in replies_of_parts
+            for path, answer in part.answers.by_path.items()
+        }
+        repaired = {path: rung for part in replies_of_parts for path, rung in part.repaired.items()}
+        rung, extra = (
+            replies_of_parts[0].rung,
+            [name for part in replies_of_parts for name in part.answers.extra],
+        )
         results = []
         for criterion in unit.criteria:
             repairs = (repaired[path] for path, _ in criterion.leaves() if path in repaired)

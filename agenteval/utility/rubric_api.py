@@ -30,7 +30,7 @@ from agenteval.utility.rubric_critic import TAU, CaseRubric, RubricCritic, merge
 
 
 @dataclass(frozen=True)
-class _CaseRow:
+class _RubricRow:
     case: str = column("case")
     items: int = column("items", "count")
     faults: int = column("faults", "count", "items with a negative weight")
@@ -39,7 +39,7 @@ class _CaseRow:
 
 
 @dataclass(frozen=True)
-class _ItemRow:
+class _ProposedItemRow:
     case: str = column("case")
     weight: float = column("weight", "number")
     critics: int = column("critics", "count")
@@ -71,12 +71,12 @@ async def apropose_rubrics(
     """
     how = read_options(ProposeOptions, options, apropose_rubrics)
     folder, watch = read_task(task), Watch(how.notify)
-    for name, given in {
+    for name, value in {
         "--sub-criteria": how.sub_criteria,
         "--bank": how.bank,
         "--kind": how.kinds,
     }.items():
-        if given:
+        if value:
             raise InputError("rubrics of cases do without it", name)
     choice = choose_model(how.model, how.base_url, need_key=not how.dry_run)
     if choice.kind == "embedded" or choice.provider == "recorded":
@@ -118,11 +118,11 @@ async def _rubrics(
 ) -> list[CaseRubric]:
     critic = _critic(client, task, how)
     embedder = choose_embedder(choice, how)
-    asked = [(case, seed) for case in cases for seed in how.all_seeds]
-    done = await asyncio.gather(*(critic.propose(case, seed) for case, seed in asked))
+    questions = [(case, seed) for case in cases for seed in how.all_seeds]
+    done = await asyncio.gather(*(critic.propose(case, seed) for case, seed in questions))
     rubrics = []
     for case in cases:
-        answers = [a for (other, _), a in zip(asked, done, strict=True) if other is case]
+        answers = [a for (other, _), a in zip(questions, done, strict=True) if other is case]
         good = [
             (seed, answer)
             for seed, answer in zip(how.all_seeds, answers, strict=True)
@@ -174,7 +174,7 @@ def _report(
         lines = (json.dumps(r.record, ensure_ascii=False) + "\n" for r in usable)
         write_atomically(written, "".join(lines))
     rows = [
-        _CaseRow(
+        _RubricRow(
             case=names[r.input],
             items=len(r.items),
             faults=sum(item.weight < 0 for item in r.items),
@@ -184,15 +184,15 @@ def _report(
         for r in rubrics
     ]
     items = [
-        _ItemRow(names[r.input], item.weight, len(item.seeds), item.requirement)
+        _ProposedItemRow(names[r.input], item.weight, len(item.seeds), item.requirement)
         for r in rubrics
         for item in r.items
     ]
     return RubricsReport(
         title=f"rubrics of {plural(len(usable), 'case')} of task {task.name}",
         tables=(
-            table_of(_CaseRow, "rubrics", "", rows),
-            table_of(_ItemRow, "items", "items", items, group="case", detail=True),
+            table_of(_RubricRow, "rubrics", "", rows),
+            table_of(_ProposedItemRow, "items", "items", items, group="case", detail=True),
         ),
         notes=tuple(watch.notes),
         data={"rubrics": [r.record for r in usable]},

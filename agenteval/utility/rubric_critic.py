@@ -178,8 +178,8 @@ def merged(
         weight = median(items[n][1].weight or 0.0 for n in group)
         wordings = tuple(texts[n] for n in group)
         proposed.append(ProposedItem(texts[best], weight, seeds, wordings))
-    kept = [item for item in proposed if len(item.seeds) >= min_seeds]
-    return tuple(sorted(kept, key=lambda item: -len(item.seeds)))
+    frequent = [item for item in proposed if len(item.seeds) >= min_seeds]
+    return tuple(sorted(frequent, key=lambda item: -len(item.seeds)))
 
 
 def _folded(text: str) -> str:

@@ -75,10 +75,10 @@ def _folded(text: str) -> str:
 
 
 def _rubric_in(value: Mapping[str, Any], place: str) -> Any:
-    found = [(k, listed(v)) for k, v in value.items() if snake(k) in KEYS]
-    if len(found) != 1 or found[0][1] is None:
+    lists = [(k, listed(v)) for k, v in value.items() if snake(k) in KEYS]
+    if len(lists) != 1 or lists[0][1] is None:
         raise InputError(f"one of {', '.join(KEYS)} must hold the list of items", place)
-    return found[0][1]
+    return lists[0][1]
 
 
 def _key_of(value: Any, place: str) -> tuple[str, str]:

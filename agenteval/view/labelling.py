@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from agenteval.analysis.human_labels import ADJUDICATED, labelled_queue
-from agenteval.analysis.rater_comparison import ComparisonOptions, compare_raters
+from agenteval.analysis.rater_comparison import RaterComparisonOptions, compare_raters
 from agenteval.analysis.scores import run_names
 from agenteval.errors import InputError
 from agenteval.records import Criterion, Failure
@@ -57,13 +57,13 @@ def screen(
     (item,) = label_items(store, queue, [key])
     labels = Labels(store)
     criteria = label_criteria(store, queue)
-    given = {
+    levels = {
         label.criterion_key: label
         for label in labels.history(key)  # what was undone is still chosen
         if label.rater == rater and label.status in ("scored", "not_applicable")
     }
     if form is not None:
-        given = {
+        levels = {
             criterion: HumanLabel(
                 rater=rater,
                 item_key=key,
@@ -73,7 +73,7 @@ def screen(
             for criterion in criteria
         }
     done = sum(states.get(rater) == "done" for states in labels.progress(queue).values())
-    return LabelScreen(item, criteria, given, done, len(queue.items))
+    return LabelScreen(item, criteria, levels, done, len(queue.items))
 
 
 def save_form(
@@ -199,7 +199,7 @@ def label_results(store: Store, queue: LabelQueue) -> tuple[list[Table], list[st
         {labelled.model: labelled.ratings},
         labelled.people,
         labelled.criteria,
-        ComparisonOptions(sample=labelled.sample, means=not large),
+        RaterComparisonOptions(sample=labelled.sample, means=not large),
     )
     return list(compared.tables), notes
 

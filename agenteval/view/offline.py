@@ -68,13 +68,13 @@ def label_rows(labelled: LabelledQueue) -> list[dict[str, Any]]:
     entries = {entry.run: entry for entry in labelled.ratings.entries()}
     for rater, table in labelled.people.items():
         columns = (table.run, table.criterion, table.label, table.status)
-        given = {
+        levels = {
             (run, criterion): (label, status)
             for run, criterion, label, status in zip(*map(_texts, columns), strict=True)
         }
-        for run in sample.weights if sample else dict.fromkeys(str(run) for run, _ in given):
+        for run in sample.weights if sample else dict.fromkeys(str(run) for run, _ in levels):
             for criterion in labelled.criteria:
-                label, status = given.get((run, criterion.id), (None, None))
+                label, status = levels.get((run, criterion.id), (None, None))
                 if status is None and sample is None:
                     continue
                 fields: dict[str, Any] = {

@@ -177,21 +177,21 @@ class Subgraphs:
             steps = [node for node in nodes if node not in self.nodes]
             inner = [e for e in edges if e.source in inside and e.target in inside]
             entered = {e.target for e in inner if e.source != e.target and e.source != id}
-            left = {e.source for e in inner if e.source != e.target and e.target != id}
+            outer_sources = {e.source for e in inner if e.source != e.target and e.target != id}
             entries = [node for node in steps if node not in entered] or steps[:1]
-            exits = [node for node in steps if node not in left]
-            kept: list[Edge] = []
+            exits = [node for node in steps if node not in outer_sources]
+            edges_kept: list[Edge] = []
             for edge in edges:
                 if id not in (edge.source, edge.target):
-                    kept.append(edge)
+                    edges_kept.append(edge)
                     continue
                 ends: Sequence[str] = ()
                 end = "source" if edge.source == id else "target"
                 if not {edge.source, edge.target} <= inside:
                     ends = exits if end == "source" else entries
-                kept += [edge.model_copy(update={end: node}) for node in ends]
+                edges_kept += [edge.model_copy(update={end: node}) for node in ends]
                 left_out += [] if ends else [edge]
-                if len(kept) > most:
-                    return kept, left_out
-            edges = kept
+                if len(edges_kept) > most:
+                    return edges_kept, left_out
+            edges = edges_kept
         return edges, left_out

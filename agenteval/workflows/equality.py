@@ -81,7 +81,7 @@ class Equality:
     def by_rule(self, tool: str, parameter: str, gold: JsonValue, given: JsonValue) -> Ruling:
         """Return the ruling without a judge: `unjudged` by `none` where one would decide."""
         schema = _property(self._schemas.get(tool), parameter)
-        return _compared(Pair(parameter, schema, gold, given))
+        return _compared(ValuePair(parameter, schema, gold, given))
 
     async def compare(
         self, tool: str, parameter: str, gold: JsonValue, given: JsonValue
@@ -101,7 +101,7 @@ class Equality:
         self._log[key] = judgement
         return judgement
 
-    async def _ask(self, tool: str, pair: Pair) -> Judgement:
+    async def _ask(self, tool: str, pair: ValuePair) -> Judgement:
         """Ask the judge about one pair of texts; all who ask at once wait for one answer."""
         key = canonical_json([tool, pair.path, pair.gold, pair.given])
         self._log.setdefault(key, None)
@@ -111,7 +111,7 @@ class Equality:
         self._log[key] = judgement = await asyncio.shield(self._asked[key])
         return judgement
 
-    async def _judged(self, tool: str, pair: Pair) -> Judgement:
+    async def _judged(self, tool: str, pair: ValuePair) -> Judgement:
         assert self.judge is not None
         description = str(pair.schema.get("description", ""))
         question = ValueQuestion(tool, pair.path, description, str(pair.gold), str(pair.given))
@@ -140,7 +140,7 @@ class Equality:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ValuePair:
     """Two values at the same place, with its schema."""
 
     path: str
@@ -155,10 +155,10 @@ class Ruling:
 
     verdict: Same
     by: By
-    open: tuple[Pair, ...] = ()
+    open: tuple[ValuePair, ...] = ()
 
 
-def _compared(pair: Pair) -> Ruling:
+def _compared(pair: ValuePair) -> Ruling:
     gold, given = pair.gold, pair.given
     if kind(gold) != kind(given):
         return Ruling("different", "type")
@@ -169,7 +169,7 @@ def _compared(pair: Pair) -> Ruling:
         if gold.keys() != given.keys():
             return Ruling("different", "exact")
         inner = [
-            Pair(f"{pair.path}.{key}", _property(pair.schema, key), gold[key], given[key])
+            ValuePair(f"{pair.path}.{key}", _property(pair.schema, key), gold[key], given[key])
             for key in gold
         ]
     elif isinstance(gold, list) and isinstance(given, list):
@@ -177,7 +177,7 @@ def _compared(pair: Pair) -> Ruling:
             return Ruling("different", "exact")
         schema = _object(pair.schema.get("items"))
         rows = enumerate(zip(gold, given, strict=True))
-        inner = [Pair(f"{pair.path}[{i}]", schema, a, b) for i, (a, b) in rows]
+        inner = [ValuePair(f"{pair.path}[{i}]", schema, a, b) for i, (a, b) in rows]
     else:
         return Ruling("equal" if gold == given else "different", "exact")
     rulings = [_compared(part) for part in inner]
@@ -188,7 +188,7 @@ def _compared(pair: Pair) -> Ruling:
     return Ruling("equal", "exact" if all(r.by == "exact" for r in rulings) else "normalised")
 
 
-def _texts(pair: Pair, gold: str, given: str) -> Ruling:
+def _texts(pair: ValuePair, gold: str, given: str) -> Ruling:
     if gold == given:
         return Ruling("equal", "exact")
     # A schema lists its values by `enum`, or in words: "Enumerated type, [a, b]".

@@ -144,12 +144,12 @@ def _is_transcript(value: Any) -> bool:
     """Whether a value is a list of messages of at least two speakers, whatever their roles are."""
     rows = benchmarks.turns(value)
     items = [row for row in rows if isinstance(row, dict)]
-    said = [row for row in items if row.get("type") not in RESPONSES]
+    messages = [row for row in items if row.get("type") not in RESPONSES]
     return (
         len(items) == len(rows) > 1
-        and all("content" in row and isinstance(row.get("role"), str) for row in said)
-        and not any(has_field(row, "output", "messages") for row in said)
-        and len({benchmarks.speaker(row) for row in said}) > 1
+        and all("content" in row and isinstance(row.get("role"), str) for row in messages)
+        and not any(has_field(row, "output", "messages") for row in messages)
+        and len({benchmarks.speaker(row) for row in messages}) > 1
     )
 
 

@@ -62,7 +62,7 @@ async def aprefer(
     Bradley-Terry strengths. `exit_code` and errors are those of `quantify`.
     """
     how = read_options(PreferOptions, options, aprefer)
-    if sum(given is not None for given in (sides or runs, pairs, verdicts)) > 1:
+    if sum(source is not None for source in (sides or runs, pairs, verdicts)) > 1:
         raise InputError("give systems, --pairs or --verdicts, only one of them", "prefer")
     if verdicts is not None:
         return _recorded(Path(verdicts))

@@ -100,8 +100,8 @@ class PairReader:
         return runs, systems
 
     def _judging(self, runs: Runs, how: PreferOptions) -> PairJudging:
-        given = [OVERALL] if self.criteria is None else self.criteria
-        judging = read_judging(runs, given, replace(how, limit=None), self.watch)
+        criteria = [OVERALL] if self.criteria is None else self.criteria
+        judging = read_judging(runs, criteria, replace(how, limit=None), self.watch)
         if self.criteria is None:
             return PairJudging.of(judging)
         if computed := [c.name for c in judging.criteria if c.judge]:

@@ -143,17 +143,17 @@ class PairJudging(Judging):
     def of(cls, judging: Judging, **changes: Any) -> PairJudging:
         """Return the same with a judge of pairs. Raises InputError for one that cannot compare."""
         changed = replace(judging, **changes)
-        made = cls(**{name: getattr(changed, name) for name in cls.__dataclass_fields__})
-        if isinstance(made.judge, Scorer) or made.distributes:
+        judge = cls(**{name: getattr(changed, name) for name in cls.__dataclass_fields__})
+        if isinstance(judge.judge, Scorer) or judge.distributes:
             raise InputError("this judge rates single runs; it cannot compare two", "--model")
-        if made.choice is not None and made.choice.kind == "embedded":
+        if judge.choice is not None and judge.choice.kind == "embedded":
             raise InputError(
                 "the embedded judge cannot compare two responses; choose a chat model", "--model"
             )
-        if made.recording is not None:
+        if judge.recording is not None:
             what = "no comparisons are recorded for the task; use replay:FILE, or --verdicts FILE"
             raise InputError(what, "--model recorded")
-        return made
+        return judge
 
     def evaluator(
         self, store: Store | None, **changes: Any

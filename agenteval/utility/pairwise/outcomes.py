@@ -65,15 +65,15 @@ class PairOutcome:
 def pair_outcomes(ratings: Sequence[Rating], systems: Sequence[str] = ()) -> list[PairOutcome]:
     """Return the comparisons of stored results; A comes before B in `systems`, else by name."""
     order = {name: place for place, name in enumerate(systems)}
-    found: defaultdict[tuple[str, str, str, int, frozenset[str]], dict[str, float | None]]
-    found = defaultdict(dict)
+    answers: defaultdict[tuple[str, str, str, int, frozenset[str]], dict[str, float | None]]
+    answers = defaultdict(dict)
     for rating in ratings:
         names = rating.system.split(SEPARATOR)
         run = rating.run_id.removeprefix(f"{rating.system}/")  # named so where systems share ids
         key = rating.case, run, rating.criterion_id, rating.repeat, frozenset(names)
-        found[key][names[0]] = rating.value
+        answers[key][names[0]] = rating.value
     outcomes = []
-    for (case, run, criterion, repeat, both), value in found.items():
+    for (case, run, criterion, repeat, both), value in answers.items():
         a, b = sorted(both, key=lambda name: (order.get(name, len(order)), name))
         other = value.get(b)
         swapped = None if other is None else 1 - other

@@ -196,7 +196,7 @@ def _ranking(outcomes: Sequence[PairOutcome], systems: Sequence[str]) -> Table:
 
 
 @dataclass(frozen=True)
-class _FigureRow:
+class _PairwiseFigureRow:
     figure: str = column("figure")
     value: Estimate = column("value [95% CI]", "number")
     n: int = column("n", "count")
@@ -204,5 +204,5 @@ class _FigureRow:
 
 def figure_table(key: str, title: str, figures: Mapping[str, Interval]) -> Table:
     """Return a row for each named figure."""
-    rows = [_FigureRow(name, Estimate.of(x), x.n) for name, x in figures.items()]
-    return table_of(_FigureRow, key, title, rows)
+    rows = [_PairwiseFigureRow(name, Estimate.of(x), x.n) for name, x in figures.items()]
+    return table_of(_PairwiseFigureRow, key, title, rows)

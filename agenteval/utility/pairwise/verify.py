@@ -39,7 +39,7 @@ _OTHER_JUDGE = "do not use its preferences; try another judge"
 
 
 @dataclass(frozen=True)
-class _VerdictRow:
+class _PairwiseVerdictRow:
     criterion: str = column("criterion")
     verdict: str = column("verdict")
 
@@ -79,11 +79,13 @@ class PairVerification:
             watch=watch,
         )
         copies = [(IDENTICAL, tuple(itself))]
-        for one in made:
+        for variant_copies in made:
             changed = [
-                ResponsePair(runs[v.origin], (r, v), v.origin) for r, v in one.items if v.origin
+                ResponsePair(runs[v.origin], (r, v), v.origin)
+                for r, v in variant_copies.items
+                if v.origin
             ]
-            copies.append((one.variant, tuple(changed)))
+            copies.append((variant_copies.variant, tuple(changed)))
         return cls(tuple(pairs), tuple(copies), VerifyOptions(seed=seed))
 
     def added(
@@ -104,7 +106,7 @@ class PairVerification:
         store.save_verdict(rated.source_key, task, VerifiedSet(judge=judge, criteria=()))
         why = f"{'; '.join(judge.reasons)} → {judge.next_step}"
         rows = [{"criterion": JUDGE, "verdict": judge.verdict}]
-        verdict = table_of(_VerdictRow, "verdicts", "", rows, notes=[why])
+        verdict = table_of(_PairwiseVerdictRow, "verdicts", "", rows, notes=[why])
         tables = (verdict, evidence_table(judge), *report.tables)
         return replace(report, judge=judge, tables=tables)
 
@@ -128,8 +130,8 @@ def _outcomes(
         keys = [pair.shown(swapped=swapped)[1].sha256 for swapped in pair.orders]
         for criterion in rated.criteria:
             for repeat in range(rated.repeats):
-                first, *rest = (values.get((k, variant, criterion.id, repeat)) for k in keys)
-                second = rest[0] if rest else None
+                first, *further = (values.get((k, variant, criterion.id, repeat)) for k in keys)
+                second = further[0] if further else None
                 outcome = PairOutcome(
                     case=case_key(pair.a[0]),
                     run=keys[0],
@@ -139,7 +141,7 @@ def _outcomes(
                     shown_first=first,
                     shown_second=None if second is None else 1 - second,
                     repeat=repeat,
-                    one_order=not rest,
+                    one_order=not further,
                 )
                 outcomes.append(outcome)
     return outcomes
@@ -156,12 +158,14 @@ def judge_verdict(
     `min_cases` cases were judged. If nothing is known about success, a trustworthy judge is so "for
     differences within a case".
     """
-    by_operator = {variant.partition(":")[0]: found for variant, found in outcomes.items()}
+    by_operator = {
+        variant.partition(":")[0]: of_variant for variant, of_variant in outcomes.items()
+    }
     damaged = [
         o
-        for name, found in by_operator.items()
+        for name, of_variant in by_operator.items()
         if name not in (ORIGINAL, IDENTICAL, "pad", *CONTROLS)
-        for o in found
+        for o in of_variant
     ]
     controls = [o for name in CONTROLS for o in by_operator.get(name, ())]
     identical = by_operator.get(IDENTICAL, [])
@@ -177,7 +181,7 @@ def judge_verdict(
         _success(by_operator.get(ORIGINAL, []), labels, options),
     ]
     cases = len({o.case for o in damaged if o.score is not None})
-    judged = [o.score is not None for found in outcomes.values() for o in found]
+    judged = [o.score is not None for of_variant in outcomes.values() for o in of_variant]
     against = [c for c in claims if c.standing == "refuted"]
     lacking = [c for c in claims if c.standing == "not shown"]
     within_case = claims[-1].standing == "not checked"

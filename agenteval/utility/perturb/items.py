@@ -86,11 +86,13 @@ def common_words(statements: Sequence[str], sentences: Sequence[str]) -> NDArray
     """Return the share of a statement's words that a sentence has; a word counts the more, the
     fewer sentences have it."""
     words = [set(re.findall(r"\w+", text.casefold())) for text in sentences]
-    counts = Counter(word for own in words for word in own)
+    counts = Counter(word for sentence_words in words for word in sentence_words)
     near = np.zeros((len(statements), len(sentences)))
     for row, statement in zip(near, statements, strict=True):
-        asked = set(re.findall(r"\w+", statement.casefold()))
-        weight = {word: math.log((1 + len(words)) / max(counts[word], 1)) for word in asked}
-        for k, own in enumerate(words):
-            row[k] = sum(weight[word] for word in asked & own) / (sum(weight.values()) or 1.0)
+        item_words = set(re.findall(r"\w+", statement.casefold()))
+        weight = {word: math.log((1 + len(words)) / max(counts[word], 1)) for word in item_words}
+        for k, sentence_words in enumerate(words):
+            row[k] = sum(weight[word] for word in item_words & sentence_words) / (
+                sum(weight.values()) or 1.0
+            )
     return near
