@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenteval.cli.options import option, python_only
@@ -28,7 +29,8 @@ class PreferOptions(JudgeOptions):
         "(first, second, criterion). Default: AGENTEVAL_MODEL.",
         show_default=False,
     )
-    panel: str | None = python_only()  # this one and the next two are refused
+    panel: str | None = python_only()  # this one and the next three are refused
+    rubrics: str | Path | None = python_only()
     system: str | None = python_only()
     probabilities: bool = python_only(False)
     repeats: int = option(1, help="Number of times each pair is judged in each order.", min=1)
