@@ -66,12 +66,7 @@ async def aprefer(
         raise InputError("give systems, --pairs or --verdicts, only one of them", "prefer")
     if verdicts is not None:
         return _recorded(Path(verdicts))
-    unused = {"panel": how.panel, "rubrics": how.rubrics, "system": how.system}
-    for name, value in {**unused, "probabilities": how.probabilities or None}.items():
-        if value is not None:
-            raise InputError("not available for pairs", name)
-    if isinstance(how.judge, list | tuple):
-        raise InputError("one judge compares pairs; a panel rates single runs", "--model")
+    how.check()
     watch = Watch(how.notify, how.progress)
     reader, recorded = PairReader(criteria, how, watch), None
     if pairs is None:

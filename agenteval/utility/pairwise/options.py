@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenteval.cli.options import option, python_only
+from agenteval.errors import InputError
 from agenteval.utility.options import JudgeOptions, to_judges
 
 if TYPE_CHECKING:
@@ -18,6 +19,14 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class PreferOptions(JudgeOptions):
     """The pairs to judge, and how to prompt the judge."""
+
+    def check(self) -> None:
+        """Raise InputError for options that only judges of single runs have."""
+        for name in ("panel", "rubrics", "system", "probabilities"):
+            if getattr(self, name) not in (None, False):
+                raise InputError("not available for pairs", name)
+        if isinstance(self.judge, list | tuple):
+            raise InputError("one judge compares pairs; a panel rates single runs", "--model")
 
     judge: AnyJudge | Sequence[AnyJudge] = option(
         None,

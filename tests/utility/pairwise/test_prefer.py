@@ -162,12 +162,14 @@ def test_an_empty_response_loses_without_a_call_of_a_function() -> None:
 def test_tied_labels_are_left_out_of_the_agreement(
     preferences: list[float], share: float | None, n: int, tied: int
 ) -> None:
-    """The judge prefers the longer response: always that of `mine` (a preference above 1.5)."""
+    """The judge always prefers the longer response, which a preference above 1.5 labels."""
     records = [
         {
             "instruction": f"q{i}",
-            **{"output_1": "short", "generator_1": "ref"},
-            **{"output_2": "longer text", "generator_2": "mine"},
+            "output_1": "short",
+            "output_2": "longer text",
+            "generator_1": "ref",
+            "generator_2": "mine",
             "preference": preference,
         }
         for i, preference in enumerate(preferences)
