@@ -75,7 +75,7 @@ async def aanchor(
     year. The other parameters are those of `quantify`, and stored scores are used.
 
     Returns the report of `quantify` on these runs. Nothing is written if it is unfinished. Raises
-    InputError as `quantify`, for fewer than 2 repeats, for an `output` that exists, and for recorded
+    InputError as `quantify`, for fewer than 2 repeats, an `output` that exists, and recorded
     replies, which never drift.
     """
     how = read_options(AnchorOptions, options, aanchor)

@@ -12,6 +12,7 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agenteval.analysis.human_labels import QueuePlan, chosen_queue
@@ -388,7 +389,8 @@ class EscalatedJudging(CombinedJudging):
         ]
         if queue:
             name = self._queue(store, rated, queue)
-            view = f"agenteval view {shlex.quote(near_path(store.place))} --label"
+            place = near_path(store.place if isinstance(store.place, Path) else store.shown)
+            view = f"agenteval view {shlex.quote(place)} --label"
             notes.append(f"to label, in the queue {name!r}: {view}")
         return notes
 
