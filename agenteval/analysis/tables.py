@@ -308,12 +308,14 @@ def _why_none(criterion: Criterion, ratings: Sequence[Rating]) -> str:
 def spent(usage: Usage, now: int | None = None) -> str:
     """Requests, tokens and money in a few words; `now` are the requests of this command, where
     `usage` holds those of earlier ones too."""
-    parts = [f"{usage.requests:,} requests"]
+    parts = [plural(usage.requests, "request")]
     if usage.prompt_tokens is not None:
         parts.append(f"{usage.prompt_tokens:,} + {usage.completion_tokens or 0:,} tokens")
     if usage.cost is not None:
         parts.append(f"cost {usage.cost:.4f}")
     by_this = (
-        f"{now:,} requests by this command; in all " if now not in (None, usage.requests) else ""
+        f"{plural(now, 'request')} by this command; in all "
+        if now is not None and now != usage.requests
+        else ""
     )
     return by_this + ", ".join(parts)

@@ -212,7 +212,7 @@ def announcement(evaluator: Evaluator[T], work: Pending[T]) -> str:
     done = f", {work.done} already scored" if work.done else ""
     failed = f", {work.failed} without a score (--retry-failed asks again)" if work.failed else ""
     calls = plural(len(work.units), noun)
-    return f"{work.cells} cells{done}{failed}; {work.open} to judge in {calls}"
+    return f"{plural(work.cells, 'cell')}{done}{failed}; {work.open} to judge in {calls}"
 
 
 @dataclass(slots=True)

@@ -188,6 +188,9 @@ class _RecordReader:
         for key in [k for k in unmatched if snake(k) in rubrics.KEYS]:
             value = rubrics.listed(unmatched[key])
             if value is None:
+                if unmatched[key] is not None and snake(key) != "criteria":  # of other tools too
+                    what = "must be a list of items or an object, null for no rubric"
+                    raise InputError(what, f"{self.context.place}: {key}")
                 note = f"{key!r} is not a list of items: kept as metadata, not judged"
                 self.context.notes.add(note, self.context.place)
                 continue

@@ -168,8 +168,12 @@ def identity(source: Source) -> dict[str, Any]:
 def differences(frozen: Source, now: Source) -> list[str]:
     """Return a line for each part of the judge that is not as it was frozen."""
     old, new = identity(frozen), identity(now)
-    return [
-        f"{name}: {json.dumps(old.get(name))} frozen, {json.dumps(new.get(name))} now"
-        for name in sorted({*old, *new})
-        if old.get(name) != new.get(name)
-    ]
+    names = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
+    return [_difference(name, old.get(name), new.get(name)) for name in names]
+
+
+def _difference(name: str, old: Any, new: Any) -> str:
+    if name == "code" and isinstance(old, str) and isinstance(new, str):
+        hashes = f"{old[:8]}, now {new[:8]}"
+        return f"the function's code has changed since the anchor ({hashes})"
+    return f"{name}: {json.dumps(old)} frozen, {json.dumps(new)} now"

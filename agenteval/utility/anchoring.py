@@ -75,13 +75,17 @@ async def aanchor(
     year. The other parameters are those of `quantify`, and stored scores are used.
 
     Returns the report of `quantify` on these runs. Nothing is written if it is unfinished. Raises
-    InputError as `quantify`, for fewer than 2 repeats, and for recorded replies, which never drift.
+    InputError as `quantify`, for fewer than 2 repeats, an `output` that exists, and recorded
+    replies, which never drift.
     """
     how = read_options(AnchorOptions, options, aanchor)
     least = {"--repeats": (how.repeats, 2), "--n": (n, 2), "--looks": (looks, 1)}
     for name, (number, lowest) in least.items():
         if number < lowest:
             raise InputError(f"must be at least {lowest}, not {number}", name)
+    if Path(output).exists():
+        what = "exists; choose another -o, or delete it and its log (.looks.jsonl)"
+        raise InputError(what, str(output))
     judging = _read(runs, criteria, how)
     items = _drawn(judging.items, n, how.seed)
     report = await _asked(judging, items, how)

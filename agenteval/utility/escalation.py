@@ -8,9 +8,11 @@ one does not decide, each at half the error probability, so that both hold toget
 from __future__ import annotations
 
 import math
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agenteval.analysis.human_labels import QueuePlan, chosen_queue
@@ -39,6 +41,7 @@ from agenteval.utility.evaluator import Item, JudgeEvaluator, rubrics_of
 from agenteval.utility.judging import Criteria, JudgingStopped, Runs
 from agenteval.utility.options import Escalation, JudgeOptions
 from agenteval.utility.panel_rules import has_levels, level_of
+from agenteval.utility.reports import near_path
 
 if TYPE_CHECKING:
     from agenteval.models.client import Client
@@ -188,14 +191,16 @@ class EscalatingJudge:
                     }
                 )
             if answer is not None:
-                reasons.append(f"{name}: {answer.label} ({answer.confidence:.2f})")
+                confidence = f"confidence {answer.confidence:.2f}"
+                reasons.append(f"{name} says {answer.label}, {confidence}")
             elif self.may_decide(number, criterion):
-                reasons.append(f"{name}: no answer")
+                reasons.append(f"{name} gave no answer")
+        why = f" ({'; '.join(reasons)})" if reasons else ""
         return Failure(
             key=key,
             criterion_id=criterion.id,
             status="unscored:undecided",
-            message=f"{'; '.join(reasons)}: a person should decide",
+            message=f"undecided, a person should decide{why}",
         )
 
 
@@ -326,22 +331,27 @@ class EscalatedJudging(CombinedJudging):
 
     def tables(self, store: Store, rated: JudgeEvaluator) -> tuple[Table, ...]:
         """Return the thresholds with the coverage on runs without labels, and the costs."""
-        labelled = {view.sha256 for _, view in self.labelled_items()}
+        labelled = {
+            (view.sha256, c.id)
+            for run, view in self.labelled_items()
+            for c in self.criteria
+            if self.label_of(run, c) is not None
+        }
         items = {view.sha256 for _, view in rated.items}
         counts: dict[str, Counter[str]] = {c.id: Counter() for c in self.criteria}
         decided, queue = Counter[str](), dict[str, set[str]]()
         for result in store.results(rated.source_key, variant=ORIGINAL):
             if result.key.run not in items or result.criterion_id not in counts:
                 continue
-            who = PEOPLE
+            who, has_label = PEOPLE, (result.key.run, result.criterion_id) in labelled
             if isinstance(result, Score):
                 who = str(result.evidence["decided_by"]) if "decided_by" in result.evidence else ""
-            elif result.status == UNDECIDED:
+            elif result.status == UNDECIDED and not has_label:
                 queue.setdefault(result.key.run, set()).add(result.criterion_id)
             else:
                 continue
             decided[who] += 1
-            if result.key.run not in labelled:
+            if not has_label:
                 counts[result.criterion_id][who] += 1
         notes = self._notes(store, rated, queue)
         rows = [self._threshold_row(c, counts[c.id]) for c in self.criteria if not c.judge]
@@ -379,7 +389,9 @@ class EscalatedJudging(CombinedJudging):
         ]
         if queue:
             name = self._queue(store, rated, queue)
-            notes.append(f"to label, in the queue {name!r}: agenteval view --label")
+            place = near_path(store.place if isinstance(store.place, Path) else store.shown)
+            view = f"agenteval view {shlex.quote(place)} --label"
+            notes.append(f"to label, in the queue {name!r}: {view}")
         return notes
 
     def _queue(self, store: Store, rated: JudgeEvaluator, undecided: Mapping[str, set[str]]) -> str:

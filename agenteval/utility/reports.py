@@ -226,7 +226,7 @@ def rating_table(ratings: Sequence[Rating]) -> ScoreTable:
     return builder.table()
 
 
-def _near(store: str | Path) -> str:
+def near_path(store: str | Path) -> str:
     """Return the name of a store: a relative path if possible, or a URL without password."""
     if isinstance(store, str):
         return without_password(store)
@@ -263,7 +263,7 @@ def score_report(
         foot = (
             *([repeats] if repeats else ()),
             "intervals treat the case as the unit: repeats of a case do not add to n",
-            f"spent: {spent(usage, now)}; store: {_near(store)}",
+            f"spent: {spent(usage, now)}; store: {near_path(store)}",
         )
         title = score_title(source, criteria, ratings)
         more = list(score_notes(source, ratings))

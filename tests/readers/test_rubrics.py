@@ -79,6 +79,9 @@ def test_own_levels() -> None:
     ("rubric", "problem"),
     [
         ([], "no items"),
+        ("", "must be a list of items or an object"),
+        ("Be good.", "must be a list of items or an object"),
+        (3, "must be a list of items or an object"),
         ([{"requirement": " "}], "item 1: 'requirement' is empty"),
         ([{"requirement": "A", "weight": "heavy"}], "item 1: 'weight' must be one number"),
         ([{"requirement": "A", "weight": True}], "item 1: 'weight' must be one number"),

@@ -93,6 +93,7 @@ def test_failures_are_counted_and_never_scores(judge: Noisy) -> None:
     assert not any(looks()[0]["scores"].values())
 
 
+@pytest.mark.slow
 def test_requests_are_new_each_time_and_an_interrupted_look_is_continued(
     tmp_path: Path, judge: Noisy
 ) -> None:
@@ -162,6 +163,12 @@ def test_what_is_refused(
     assert not Path("anchor.looks.jsonl").exists()
 
 
+def test_changed_code_of_a_judge(judge: Noisy) -> None:
+    create(lambda run, criterion: 0.5, version=None)
+    with pytest.raises(InputError, match=r"code has changed .* \(\w{8}, now \w{8}\)$"):
+        check(lambda run, criterion: 0.25, version=None)
+
+
 def test_changed_texts_and_scales_are_refused(judge: Noisy) -> None:
     create(judge)
     runs = [run.model_copy(update={"output": run.output + "!"}) for run in RUNS]
@@ -183,6 +190,11 @@ def test_damaged_files_and_logs_of_another_anchor(judge: Noisy) -> None:
     with pytest.raises(InputError, match=r"anchor.looks.jsonl:2: "):
         check(judge)
     log.write_text(text)
+    frozen, calls = Path("anchor.json").read_text(), judge.calls
+    with pytest.raises(InputError, match=r"^anchor.json: exists"):
+        create(judge, repeats=2)
+    assert (Path("anchor.json").read_text(), judge.calls) == (frozen, calls)
+    Path("anchor.json").unlink()
     create(judge, repeats=2)
     with pytest.raises(InputError, match=r"anchor.looks.jsonl:1: a look of another anchor"):
         check(judge)
