@@ -13,7 +13,10 @@ from agenteval.stats.interval import Interval
 from agenteval.stats.vectors import Floats, t_quantile
 
 PRIOR = 1.0  # ties added to each pair of systems where the likelihood has no maximum
-NO_MAXIMUM = "some systems won or lost every comparison with the others, or have none"
+NO_MAXIMUM = (
+    "some systems won or lost every comparison with the others, or have none; strengths are "
+    "computed with one tie added to each pair"
+)
 _STEPS, _TOLERANCE = 100, 1e-10
 
 

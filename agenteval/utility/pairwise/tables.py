@@ -207,8 +207,8 @@ def _ranking(outcomes: Sequence[PairOutcome], systems: Sequence[str]) -> Table:
                     for i, name in enumerate(systems)
                     if bool(won[i]) != bool(lost[i])
                 ]
-                why = f"{', '.join(causes) or why}. Strengths are computed with one tie added to "
-                why += "each pair"
+                added = "Strengths are computed with one tie added to each pair"
+                why = f"{', '.join(causes)}. {added}" if causes else why
             reasons.append(f"{criterion}: no intervals of strengths: {why}.")
     rows.sort(key=lambda row: (row.criterion, -(row.strength.mean or 0.0)))
     return table_of(_RankRow, "ranking", "ranking", rows, notes=reasons, group="criterion")
