@@ -109,17 +109,17 @@ def spread_line(found: Sequence[Spread]) -> str | None:
 
     None below `_LEAST_CASES`, where a normal interval is much too narrow.
     """
-    found = [spread for spread in found if spread.cases >= _LEAST_CASES]
-    if not any(spread.now > 1e-9 for spread in found):
+    usable = [spread for spread in found if spread.cases >= _LEAST_CASES]
+    if not any(spread.now > 1e-9 for spread in usable):
         return None
     now, cases = (
-        float(np.median([getattr(spread, name) for spread in found]))
+        float(np.median([getattr(spread, name) for spread in usable]))
         for name in ("now", "more_cases")
     )
     text = (
         f"the mean of a system is known to about ±{now:.3f}; {MORE_CASES} more cases: ±{cases:.3f}"
     )
-    reductions = [spread.more_repeats for spread in found if spread.more_repeats is not None]
+    reductions = [spread.more_repeats for spread in usable if spread.more_repeats is not None]
     if reductions:
         return f"{text}; two more repeats: ±{float(np.median(reductions)):.3f}"
     return f"{text}; use --repeats 2 to estimate the effect of repeats"

@@ -112,12 +112,12 @@ class FunctionJudge:
         leaves = [
             leaf for c in unit.criteria for leaf in (c.leaves() if c.is_rubric else [(c.id, c)])
         ]
-        asked = await self._answers(replace(unit, criteria=tuple(leaf for _, leaf in leaves)))
+        grades = await self._answers(replace(unit, criteria=tuple(leaf for _, leaf in leaves)))
         answers = {
             path: replace(answer, message=redacted(answer.message)[:500])
             if isinstance(answer, NoAnswer)
             else answer
-            for (path, _), answer in zip(leaves, asked, strict=True)
+            for (path, _), answer in zip(leaves, grades, strict=True)
         }
         results = []
         for criterion in unit.criteria:

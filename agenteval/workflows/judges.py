@@ -66,12 +66,9 @@ class ModelJudge:
             self._parameters["temperature"] = temperature
 
     @classmethod
-    def _prompts(cls) -> tuple[Prompt, Prompt, Prompt]:
-        system, user, repair = (
-            load_prompt("agenteval.workflows", f"{cls.name}_{part}")
-            for part in ("system", "user", "repair")
-        )
-        return system, user, repair
+    def _prompts(cls) -> list[Prompt]:
+        parts = ("system", "user", "repair")
+        return [load_prompt("agenteval.workflows", f"{cls.name}_{part}") for part in parts]
 
     @classmethod
     def prompts_sha256(cls) -> str:

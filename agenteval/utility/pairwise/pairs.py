@@ -59,15 +59,15 @@ class ResponsePair:
         sides = (self.b, self.a) if swapped else (self.a, self.b)
         texts = [view.trajectory for _, view in sides]
         run, view = self.a
-        by_system = sorted((self.a[0], self.b[0]), key=lambda one: one.system)
+        by_system = sorted((self.a[0], self.b[0]), key=lambda side: side.system)
         both = Run(
-            id=SEPARATOR.join(dict.fromkeys(one.id for one in by_system)),
+            id=SEPARATOR.join(dict.fromkeys(side.id for side in by_system)),
             task=run.task,
-            system=SEPARATOR.join(one.system for one, _ in sides),
+            system=SEPARATOR.join(side.system for side, _ in sides),
             input=run.input,
             output="[first response]\n{}\n\n[second response]\n{}".format(*texts),
             messages=tuple(Message(role="assistant", content=text) for text in texts),
-            metadata={"degenerate": [degenerate(one) for one, _ in sides]},
+            metadata={"degenerate": [degenerate(side) for side, _ in sides]},
         )
         shown = View(
             run_id=both.id,

@@ -71,7 +71,7 @@ class PairVerification:
             if degenerate(item[0]) is None
         }
         itself = [ResponsePair(item, item, key) for key, item in runs.items()]
-        made = make_copies(
+        perturbed = make_copies(
             list(runs.values()),
             perturbations or PERTURBATIONS,
             share=share,
@@ -79,7 +79,7 @@ class PairVerification:
             watch=watch,
         )
         copies = [(IDENTICAL, tuple(itself))]
-        for variant_copies in made:
+        for variant_copies in perturbed:
             changed = [
                 ResponsePair(runs[v.origin], (r, v), v.origin)
                 for r, v in variant_copies.items
