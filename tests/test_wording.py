@@ -35,14 +35,14 @@ def _trees() -> Iterator[tuple[str, ast.Module]]:
         yield path.relative_to(_PACKAGE).as_posix(), ast.parse(path.read_text("utf-8"))
 
 
-@pytest.mark.parametrize("phrase", _FORBIDDEN)
-def test_no_text_has_a_forbidden_phrase(phrase: str) -> None:
+def test_no_text_has_a_forbidden_phrase() -> None:
+    phrases = re.compile("|".join(_FORBIDDEN))
     found = [
-        f"{name}:{node.lineno}"
+        f"{name}:{node.lineno}: {phrase[0]}"
         for name, tree in _trees()
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
-        if re.search(phrase, " ".join(node.value.split()))
+        if (phrase := phrases.search(" ".join(node.value.split())))
     ]
     assert found == []
 

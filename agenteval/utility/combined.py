@@ -22,7 +22,7 @@ from agenteval.records import Criterion, Result, Run, Source, Usage
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store
 from agenteval.text import plural
-from agenteval.utility.evaluator import Item, JudgeEvaluator, rubrics_of
+from agenteval.utility.evaluator import Item, JudgeEvaluator
 from agenteval.utility.judging import Criteria, Judging, Runs, criteria_for, judge_of, read_judging
 from agenteval.utility.options import JudgeOptions
 from agenteval.utility.panel_rules import level_of
@@ -222,14 +222,12 @@ def read_members(
 ) -> tuple[Judging, tuple[Judging, ...]]:
     """Read runs and criteria once, and return them with a judging for each judge.
 
-    Raises InputError for runs with rubrics, and if the judges do not answer the same criteria.
+    Raises InputError if the judges do not answer the same criteria.
     """
     settings = [replace(options, judge=judge, panel=None) for judge in judges]
     read = [judge_of(how) for how in settings]
     first = next((i for i, (judge, _) in enumerate(read) if isinstance(judge, Model)), 0)
     base = read_judging(runs, criteria, settings[first], watch, score_failed_runs=score_failed_runs)
-    if rubrics_of(base.items):
-        raise InputError("runs with rubrics are judged by one judge: give one --judge", "--judge")
     members = tuple(
         replace(base, judge=judge, version=version, how=how)
         for (judge, version), how in zip(read, settings, strict=True)

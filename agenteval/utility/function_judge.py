@@ -19,6 +19,7 @@ from agenteval.engine import Outcome
 from agenteval.engine.judging import JudgeUnit, cell_key
 from agenteval.errors import AgentevalError, InputError
 from agenteval.models.limits import Budget
+from agenteval.readers import degenerate
 from agenteval.records import CallRecord, Criterion, Run, Source, content_hash
 from agenteval.text import raised_at, redacted
 from agenteval.utility.answers import (
@@ -30,6 +31,7 @@ from agenteval.utility.answers import (
     to_result,
 )
 from agenteval.utility.computed import last_turn
+from agenteval.utility.quantifier import degenerate_outcome
 from agenteval.utility.scorers import NEEDS_VERSION, Scorer, ScorerGrade, grade_for
 
 JudgeFunction = Callable[[Run, Criterion], Any | Awaitable[Any]]
@@ -100,7 +102,12 @@ class FunctionJudge:
         return [tuple(criteria)] if criteria else []
 
     async def evaluate(self, unit: JudgeUnit) -> Outcome:
-        """Return one result per criterion. Raises only errors of this package."""
+        """Return one result per criterion; an empty answer or an echo gets the worst level by rule.
+
+        Raises only errors of this package.
+        """
+        if reason := degenerate(unit.run):
+            return degenerate_outcome(unit, self.source.sha256, reason)
         usage = await self.budget.charge()
         leaves = [
             leaf for c in unit.criteria for leaf in (c.leaves() if c.is_rubric else [(c.id, c)])

@@ -352,6 +352,12 @@ def reply_schema(
 RULE = "degenerate-answer/1"
 
 
+def degenerate_outcome(unit: JudgeUnit, source: str, reason: str) -> Outcome:
+    """Return the worst level by rule; `reason` says why the answer is degenerate."""
+    evidence: dict[str, JsonValue] = {"rule": RULE, "reason": reason}
+    return worst_by_rule(unit, source, "degenerate", evidence)
+
+
 class Guarded(Renamed):
     """A judge behind the rule for degenerate answers; its source names the rule.
 
@@ -369,8 +375,7 @@ class Guarded(Renamed):
         reason = degenerate(unit.run)
         if reason is None:
             return await super().evaluate(unit)
-        evidence: dict[str, JsonValue] = {"rule": RULE, "reason": reason}
-        return worst_by_rule(unit, self.source.sha256, "degenerate", evidence)
+        return degenerate_outcome(unit, self.source.sha256, reason)
 
 
 def chat_judge(client: Client, task: Task, options: QuantifierOptions | None = None) -> Guarded:

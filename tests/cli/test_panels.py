@@ -31,6 +31,7 @@ def example(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     sys.modules.pop("judges", None)
 
 
+@pytest.mark.slow
 def test_the_commands_print_the_tables_of_the_page(example: Cli) -> None:
     assert len(COMMANDS) == len(TABLES) == 2
     for command, table in zip(COMMANDS, TABLES, strict=True):

@@ -124,6 +124,7 @@ def test_a_run_that_was_changed_is_another(cli: Cli, tmp_path: Path) -> None:
     assert (done.code, "(truncate:0.25:0)" in done.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_the_demo_and_what_it_says_next(tmp_path: Path) -> None:
     """It works in a folder of its own; its last lines work wherever they are pasted."""
     place = tmp_path / "a demo's"

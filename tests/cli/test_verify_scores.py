@@ -152,7 +152,7 @@ def test_copies_with_the_text_of_their_original_are_left_out(cli: Cli, project: 
     assert effect["estimate"] == pytest.approx(0.5 * sum(c % 3 > 0 for c in range(15, 40)) / 25)
     assert effect["shorter"] == 0
     judge = result.json["judge"]
-    assert "shuffle_sentences: 15 copies equal their original" in judge["warnings"]
+    assert "shuffle_sentences: equal to the original: 15 copies" in judge["warnings"]
     assert not any("rated exactly" in w for w in judge["warnings"])
 
 

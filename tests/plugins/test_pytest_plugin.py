@@ -124,6 +124,7 @@ def suite(tmp_path: Path, server: Server) -> Suite:
     return run
 
 
+@pytest.mark.slow
 def test_a_suite_and_a_second_run_that_asks_nobody(
     suite: Suite, server: Server, tmp_path: Path
 ) -> None:
@@ -394,6 +395,7 @@ compare: {baseline: a, fail_if: surely-worse}
 ACCURACY = {"name": "Accuracy", "accepted_values": ["wrong", "right"], "order": "worst_to_best"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "arguments", "counts", "words"),
     [

@@ -17,6 +17,7 @@ def sample(n: int, labelled: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray
     return judge, np.where(np.isnan(labels), np.nan, truth), truth
 
 
+@pytest.mark.slow
 def test_estimate_and_variance_by_brute_force_over_the_power() -> None:
     judge, labels, _ = sample(120, 40)
     cases = [f"case {i // 3}" for i in range(120)]

@@ -55,9 +55,9 @@ class Beside(Store):
         self._read()
         return super().criteria_of(source_key)
 
-    def cells(self, source_key: str, *, variant: str | None = None) -> Iterator[tuple[Any, ...]]:
+    def cells(self, source_key: str, **which: Any) -> Iterator[tuple[Any, ...]]:
         self._read()
-        return super().cells(source_key, variant=variant)
+        return super().cells(source_key, **which)
 
 
 def grow(path: Path) -> None:

@@ -93,6 +93,7 @@ def test_failures_are_counted_and_never_scores(judge: Noisy) -> None:
     assert not any(looks()[0]["scores"].values())
 
 
+@pytest.mark.slow
 def test_requests_are_new_each_time_and_an_interrupted_look_is_continued(
     tmp_path: Path, judge: Noisy
 ) -> None:

@@ -160,3 +160,11 @@ def test_a_function_is_one_judge_in_a_script_and_in_a_module(
     keys = [FunctionJudge(f, version=version).source.sha256 for f in (script, module, elsewhere)]
     assert keys[0] == keys[1]
     assert (keys[0] == keys[2]) is (version is None)  # a version names no code: modules stay apart
+
+
+def test_an_empty_answer_is_the_worst_by_rule() -> None:
+    runs = [*RUNS, Run(id="empty", task="sums", input="1?", output="  ", success=False)]
+    report = agenteval.quantify(runs, [CLEAR], judge=lambda run, criterion: "clear")
+    ratings = {r["run_id"]: (r["status"], r["value"]) for r in report.records()}
+    assert ratings["empty"] == ("degenerate", 0.0)
+    assert ratings["r1"] == ("scored", 1.0)

@@ -368,6 +368,7 @@ def long_2(run: Run, criterion: Criterion) -> str:
     return criterion.accepted_values[min(4, len(run.output) // 200)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("judges", "rule", "trusted"),
     [

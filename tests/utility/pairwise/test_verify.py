@@ -37,6 +37,7 @@ def verified(name: str, seed: int, runs: list[Run], tmp_path: Path) -> agenteval
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("name", ["good", *WRONG])
 def test_the_verdict_on_a_judge_with_a_known_fault(name: str, seed: int, tmp_path: Path) -> None:
