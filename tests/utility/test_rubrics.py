@@ -275,8 +275,3 @@ def test_totals_of_different_rubrics_are_not_compared(different: int) -> None:
     (row,) = report.tables[0].rows
     assert (row["difference"].value, row["n"]) == (0, 7)
     assert "rubric: 1 case left out; their rubrics differ between A and B" in report.notes
-
-
-def test_a_panel_is_refused() -> None:
-    with pytest.raises(InputError, match="one judge"):
-        agenteval.quantify(RUNS, judge=[judge, always_yes], task=TASK)
