@@ -32,6 +32,7 @@ from agenteval.text import did_you_mean, plural
 from agenteval.utility.page import MOST_RUNS, utility_page
 from agenteval.utility.page_data import ReportScope, from_ratings, from_store
 from agenteval.utility.pairwise.api import preferences
+from agenteval.utility.pairwise.pairs import SEPARATOR
 from agenteval.utility.reports import ScoreReport, score_report
 from agenteval.utility.verify.options import VerifyOptions
 
@@ -208,7 +209,11 @@ def results(
         if not ratings:
             by = f" of {system!r}" if system else ""
             names = sorted({r.run_id for r in every})
+            compared = sorted({r.run_id.removeprefix(f"{r.system}/") for r in every})
+            compared = [name for name in compared if run in name.split(SEPARATOR)]
             hint = did_you_mean(run, names) or f"there are: {', '.join(names[:10])}"
+            if compared:
+                hint = f"it was compared in {', '.join(map(repr, compared[:10]))}"
             raise InputError(f"no scores of run {run!r}{by} by this judge; {hint}", "--run")
         order = {run_key: number for number, run_key in enumerate(opened_store.runs())}
         newest = max(ratings, key=lambda r: order[r.run_key])

@@ -17,6 +17,7 @@ _COLOURS = {"✓": "green", "✗": "red", "?": "dim"}
 _RULE = Box("    \n    \n ── \n    \n    \n    \n    \n    \n")
 _RULE_ASCII = Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
 _GAP = 2
+_INDENT = 2  # of rows in a group
 _NARROWEST = 24  # cells that a column of words gets at least where it has so many
 
 
@@ -61,7 +62,11 @@ def _least(table: Table, column: Column) -> int:
     texts = visible(column.head).split("\n")
     texts += [_text(row.get(column.key), column) for row in table.rows]
     longest = max(map(cell_len, texts))
-    return longest if column.number else min(longest, _NARROWEST)
+    least = longest if column.number else min(longest, _NARROWEST)
+    names = [visible_line(name) for name, _ in table.grouped() if name]
+    if names and column is table.shown_columns[0]:  # it is indented below the name of its group
+        return max(least + _INDENT, min(max(map(cell_len, names)), _NARROWEST))
+    return least
 
 
 def _rich(table: Table, columns: Sequence[Column], console: Console) -> RichTable:
@@ -88,7 +93,7 @@ def _rich(table: Table, columns: Sequence[Column], console: Console) -> RichTabl
                 if column.number and text.plain[-1:] in _COLOURS:
                     text.stylize(_COLOURS[text.plain[-1]], len(text) - 1)
             if name:
-                texts[0].pad_left(2)
+                texts[0].pad_left(_INDENT)
             grid.add_row(*texts)
     return grid
 

@@ -13,6 +13,10 @@ from agenteval.stats.interval import Interval
 from agenteval.stats.vectors import Floats, t_quantile
 
 PRIOR = 1.0  # ties added to each pair of systems where the likelihood has no maximum
+NO_MAXIMUM = (
+    "some systems won or lost every comparison with the others, or have none; strengths are "
+    "computed with one tie added to each pair"
+)
 _STEPS, _TOLERANCE = 100, 1e-10
 
 
@@ -62,7 +66,7 @@ def strength_intervals(wins: Floats, level: float = 0.95) -> list[Interval]:
     reason = None
     if np.isnan(strengths).any():
         strengths = bradley_terry(total, prior=PRIOR)
-        reason = f"won or lost every comparison: finite only with {PRIOR:g} tie added to each pair"
+        reason = NO_MAXIMUM
     elif n < 2 or np.isnan(without).any():
         reason = "a single case decides whether it is finite"
     if reason is not None:

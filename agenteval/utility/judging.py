@@ -299,6 +299,7 @@ def read_judging(
     watch: Watch,
     *,
     score_failed_runs: str | None = None,
+    use_rubrics: bool = True,
 ) -> Judging:
     """Read and check everything before anything is written.
 
@@ -311,6 +312,9 @@ def read_judging(
     notes = Notes()
     used = with_rubrics(all_runs, options.rubrics, notes)[: options.limit]
     watch.warn_list("warnings about the rubrics:", notes.lines())
+    if not use_rubrics and any(run.rubric is not None for run in used):
+        watch.warn("rubrics are not used to compare pairs")
+        used = [run.model_copy(update={"rubric": None}) for run in used]
     watch.note(
         f"{plural(len(all_runs), 'run')} read"
         + (f", the first {len(used)} used" if options.limit else "")

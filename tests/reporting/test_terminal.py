@@ -45,6 +45,24 @@ def test_whole_at_any_width(width: int) -> None:
     assert any(line.strip() == "continued" for line in lines)
 
 
+@pytest.mark.parametrize("width", range(30, 60))
+def test_the_name_and_the_indent_of_a_group_leave_figures_whole(width: int) -> None:
+    columns = (
+        Column("criterion", "criterion"),
+        Column("system", "system"),
+        Column("n", "cases", "count"),
+        Column("rate", "win rate\n[95% CI]", "number"),
+    )
+    row = {"criterion": "preference", "system": "mymodel", "n": 7, "rate": Estimate(1, 0.59, 1, 7)}
+    table = Table("t", "", columns, (row,), group="criterion")
+    lines = printed(Report(title="t", tables=(table,)), width)
+    cells = [line.strip() for line in lines]
+    assert "preference" in cells
+    assert any(cell.startswith("mymodel") for cell in cells)
+    assert any(cell.endswith("[95% CI]") for cell in cells)
+    assert any(cell.endswith("1.00 [0.59, 1.00]") for cell in cells)
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.text("abcö漢語 /+_·-🙂[", min_size=1, max_size=150), st.sampled_from([60, 80, 120]))
 def test_a_long_name_goes_on_below_and_nothing_of_it_is_lost(name: str, width: int) -> None:

@@ -36,7 +36,7 @@ def test_a_system_that_won_everything_is_finite_only_with_the_prior() -> None:
     intervals = strength_intervals(np.repeat(WON_EVERYTHING[None] / 10, 10, axis=0))
     assert [i.mean for i in intervals] == pytest.approx(expected, abs=1e-7)
     assert {(i.low, i.high) for i in intervals} == {(None, None)}
-    assert "1 tie added" in (intervals[0].reason or "")
+    assert "one tie added" in (intervals[0].reason or "")
 
 
 def test_no_interval_where_a_single_case_keeps_a_strength_finite() -> None:

@@ -66,10 +66,7 @@ async def aprefer(
         raise InputError("give systems, --pairs or --verdicts, only one of them", "prefer")
     if verdicts is not None:
         return _recorded(Path(verdicts))
-    if how.system is not None or how.panel is not None or how.probabilities:
-        raise InputError("not available for pairs", "system, panel, probabilities")
-    if isinstance(how.judge, list | tuple):
-        raise InputError("one judge compares pairs; a panel rates single runs", "--model")
+    how.check()
     watch = Watch(how.notify, how.progress)
     reader, recorded = PairReader(criteria, how, watch), None
     if pairs is None:
@@ -174,7 +171,9 @@ def _report(
     unfinished, code = how_it_ended(result, "calls not made")
     by_rule = sum(r.status == "degenerate" for r in ratings)
     notes = [
-        f"not compared: {reason} ({plural(n, 'case')})" for reason, n in paired.left_out.items()
+        f"not compared: {both}: "
+        + "; ".join(f"{reason} ({plural(n, 'case')})" for reason, n in reasons.items())
+        for both, reasons in paired.left_out.items()
     ]
     notes += [f"{plural(by_rule, 'judgment')} by rule: an empty response loses"] if by_rule else []
     return replace(
@@ -184,7 +183,11 @@ def _report(
         exit_code=code,
         data={
             **report.data,
-            "left_out": dict(paired.left_out),
+            "left_out": {
+                f"{both}: {reason}": n
+                for both, reasons in paired.left_out.items()
+                for reason, n in reasons.items()
+            },
             "source": rated.source.model_dump(),
             "usage": usage.model_dump(),
         },

@@ -101,7 +101,9 @@ class PairReader:
 
     def _judging(self, runs: Runs, how: PreferOptions) -> PairJudging:
         criteria = [OVERALL] if self.criteria is None else self.criteria
-        judging = read_judging(runs, criteria, replace(how, limit=None), self.watch)
+        judging = read_judging(
+            runs, criteria, replace(how, limit=None), self.watch, use_rubrics=False
+        )
         if self.criteria is None:
             return PairJudging.of(judging)
         if computed := [c.name for c in judging.criteria if c.judge]:

@@ -15,7 +15,7 @@ from agenteval.models.client import Client
 from agenteval.models.factory import Model, make_client
 from agenteval.models.prompts import load_prompt
 from agenteval.models.wire import NONCE, Request
-from agenteval.records import CallRecord, Message, Run, Score, Task, content_hash
+from agenteval.records import CallRecord, Message, Run, Score, Source, Task, content_hash
 from agenteval.store import Store
 from agenteval.utility.answers import LevelAnswer, NoAnswer
 from agenteval.utility.function_judge import FunctionJudge, read_judgement
@@ -87,23 +87,28 @@ class PairQuantifier(Quantifier):
 
     async def evaluate(self, unit: JudgeUnit) -> Outcome:
         """Return one Score or Failure per criterion; raises the ModelError of a failed request."""
-        reasons = unit.run.metadata["degenerate"]
-        if not isinstance(reasons, list) or not any(reasons):
-            return await super().evaluate(unit)
-        label = "tie" if all(reasons) else "second" if reasons[0] else "first"
-        evidence: dict[str, JsonValue] = {"rule": RULE, "reason": reasons}
-        scores = tuple(
-            Score(
-                key=cell_key(unit, criterion, self.source.sha256),
-                criterion_id=criterion.id,
-                status="degenerate",
-                label=label,
-                value=criterion.value_of(label),
-                evidence=evidence,
-            )
-            for criterion in unit.criteria
+        return _outcome_by_rule(unit, self.source) or await super().evaluate(unit)
+
+
+def _outcome_by_rule(unit: JudgeUnit, source: Source) -> Outcome | None:
+    """Return the outcome of a pair with a degenerate response, None for any other pair."""
+    reasons = unit.run.metadata["degenerate"]
+    if not isinstance(reasons, list) or not any(reasons):
+        return None
+    label = "tie" if all(reasons) else "second" if reasons[0] else "first"
+    evidence: dict[str, JsonValue] = {"rule": RULE, "reason": reasons}
+    scores = tuple(
+        Score(
+            key=cell_key(unit, criterion, source.sha256),
+            criterion_id=criterion.id,
+            status="degenerate",
+            label=label,
+            value=criterion.value_of(label),
+            evidence=evidence,
         )
-        return Outcome(scores, CallRecord(shown=tuple(c.id for c in unit.criteria)))
+        for criterion in unit.criteria
+    )
+    return Outcome(scores, CallRecord(shown=tuple(c.id for c in unit.criteria)))
 
 
 class PairFunction(FunctionJudge):
@@ -111,12 +116,20 @@ class PairFunction(FunctionJudge):
 
     `first` and `second` are runs with `input` and `output` as any judge sees them, and nothing
     else. The function returns "first", "second" or "tie", or a number from 0 (second) to 1
-    (first), alone or with an explanation. See `FunctionJudge` for identity, failures and limits.
+    (first), alone or with an explanation. As with `PairQuantifier`, a degenerate response loses
+    without a call. See `FunctionJudge` for identity, failures and limits.
     """
 
     def __init__(self, function: Any, **options: Any) -> None:
         super().__init__(function, **options)
-        self.source = self.source.model_copy(update={"evaluator": PAIRWISE})
+        parameters = {**self.source.parameters, "guard": RULE}
+        self.source = self.source.model_copy(
+            update={"evaluator": PAIRWISE, "parameters": parameters}
+        )
+
+    async def evaluate(self, unit: JudgeUnit) -> Outcome:
+        """Return one result per criterion. Raises only errors of this package."""
+        return _outcome_by_rule(unit, self.source) or await super().evaluate(unit)
 
     async def _answers(self, unit: JudgeUnit) -> list[LevelAnswer | NoAnswer]:
         def response(place: str, message: Message) -> Run:

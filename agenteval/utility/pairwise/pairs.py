@@ -82,11 +82,12 @@ class ResponsePair:
 
 @dataclass(frozen=True)
 class PairedRuns:
-    """The pairs of several systems, and how many cases of two systems have no pair, by reason."""
+    """The pairs of several systems, and by pair of systems the number of cases without a pair of
+    runs, by reason; cases that neither system has do not count."""
 
     systems: tuple[str, ...]
     pairs: tuple[ResponsePair, ...]
-    left_out: Mapping[str, int]
+    left_out: Mapping[str, Mapping[str, int]]
 
 
 def pair_runs(
@@ -105,9 +106,11 @@ def pair_runs(
         raise InputError(f"two systems are needed, and there is {plural(len(names), 'system')}")
     if marked := [name for name in names if SEPARATOR in name]:
         raise InputError(f"the name of a system must not contain {SEPARATOR!r}: {marked[0]!r}")
-    pairs, left_out = list[ResponsePair](), Counter[str]()
+    pairs, left_out = list[ResponsePair](), defaultdict[str, Counter[str]](Counter)
     for runs in list(by_case.values())[:limit]:
         for a, b in combinations(names, 2):
+            if not (runs[a] or runs[b]):
+                continue
             answered = {
                 name: [item for item in runs[name] if item[0].failure is None] for name in (a, b)
             }
@@ -117,10 +120,12 @@ def pair_runs(
                 for name in (a, b)
                 if not answered[name]
             ]:
-                left_out[f"{a} against {b}: {', '.join(reasons)}"] += 1
+                left_out[f"{a} against {b}"][", ".join(reasons)] += 1
             elif more := abs(len(answered[a]) - len(answered[b])):
-                left_out[f"{a} against {b}: run without a counterpart"] += more
+                left_out[f"{a} against {b}"]["run without a counterpart"] += more
     if not pairs:
-        why = "; ".join(f"{reason} ({n})" for reason, n in left_out.items())
+        why = "; ".join(
+            f"{both}: {reason} ({n})" for both, by in left_out.items() for reason, n in by.items()
+        )
         raise InputError(f"no case has an answer of two systems: {why or 'there are no runs'}")
     return PairedRuns(names, tuple(pairs), left_out)

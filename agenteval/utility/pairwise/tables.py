@@ -14,8 +14,9 @@ from agenteval.records.table import Estimate, Table, column, shown, table_of
 from agenteval.records.verification import JudgeVerdict
 from agenteval.reporting.report import Report
 from agenteval.stats.bounded import bounded_interval
-from agenteval.stats.bradley_terry import strength_intervals
+from agenteval.stats.bradley_terry import NO_MAXIMUM, strength_intervals
 from agenteval.stats.interval import Interval
+from agenteval.text import plural
 from agenteval.utility.pairwise.outcomes import PairOutcome, position_bias, win_rate, wins_by_case
 
 _FLIPS = "a flip (the two orders gave different answers) counts as half a win"
@@ -157,8 +158,10 @@ def preference_report(
         tables.append(table_of(_PositionRow, "position", "preferred position", positions))
     if labels:
         title = "agreement with the labels"
-        agreement = {"the labelled response wins": _agreement(outcomes, labels)}
-        tables.append(figure_table("labels", title, agreement))
+        rate, tied = _agreement(outcomes, labels)
+        table = figure_table("labels", title, {"the labelled response wins": rate})
+        note = f"left out: {plural(tied, 'comparison')} whose label is a tie"
+        tables.append(replace(table, notes=(note,)) if tied else table)
     return replace(report, title=f"{report.title}, by {judge}", tables=tuple(tables))
 
 
@@ -170,13 +173,20 @@ def _position(criterion: str, outcomes: Sequence[PairOutcome]) -> _PositionRow:
 
 def _agreement(
     outcomes: Sequence[PairOutcome], labels: Mapping[tuple[str, str], float]
-) -> Interval:
-    right = [
-        replace(o, shown_first=float((o.score - 0.5) * (label - 0.5) > 0), one_order=True)
+) -> tuple[Interval, int]:
+    """Return the share of labels that the judge agrees with, and the number of tied labels, which
+    are left out because neither response should win."""
+    labelled = [
+        (o, o.score, label)
         for o in outcomes
         if o.score is not None and (label := labels.get((o.run, o.a))) is not None
     ]
-    return win_rate(right)
+    right = [
+        replace(o, shown_first=float((score - 0.5) * (label - 0.5) > 0), one_order=True)
+        for o, score, label in labelled
+        if label != 0.5
+    ]
+    return win_rate(right), len(labelled) - len(right)
 
 
 def _ranking(outcomes: Sequence[PairOutcome], systems: Sequence[str]) -> Table:
@@ -189,8 +199,17 @@ def _ranking(outcomes: Sequence[PairOutcome], systems: Sequence[str]) -> Table:
             played = games[:, i] > 0
             rates = wins[played, i].sum(axis=1) / games[played, i]
             rows.append(_RankRow(criterion, name, bounded_interval(rates, (0, 1)), strengths[i]))
-        if strengths[0].reason:
-            reasons.append(f"{criterion}: strengths have no interval: {strengths[0].reason}")
+        if why := strengths[0].reason:
+            if why == NO_MAXIMUM:
+                won, lost = wins.sum(axis=(0, 2)), wins.sum(axis=(0, 1))
+                causes = [
+                    f"{name} {'won' if won[i] else 'lost'} every comparison"
+                    for i, name in enumerate(systems)
+                    if bool(won[i]) != bool(lost[i])
+                ]
+                added = "Strengths are computed with one tie added to each pair"
+                why = f"{', '.join(causes)}. {added}" if causes else why
+            reasons.append(f"{criterion}: no intervals of strengths: {why}.")
     rows.sort(key=lambda row: (row.criterion, -(row.strength.mean or 0.0)))
     return table_of(_RankRow, "ranking", "ranking", rows, notes=reasons, group="criterion")
 

@@ -11,7 +11,10 @@ import pytest
 
 import agenteval
 from agenteval import Criterion, Limits, Run
-from agenteval.app.stored import export_replies
+from agenteval.app.stored import export_replies, results
+from agenteval.errors import InputError
+from agenteval.readers.rubrics import read_rubric
+from agenteval.readers.strict_json import Notes
 from agenteval.records import RunFailure, Task
 from agenteval.testing import serve
 
@@ -44,6 +47,11 @@ def by_table(first: Run, second: Run, criterion: Criterion) -> str | tuple[str, 
     if first.input == "1 + 3?":
         return "first"
     return "second" if first.output.endswith("!") else "first"
+
+
+def longer(first: Run, second: Run, criterion: Criterion) -> str:
+    a, b = len(first.output), len(second.output)
+    return "tie" if a == b else "first" if a > b else "second"
 
 
 def preferred(**options: Any) -> Any:
@@ -118,12 +126,92 @@ def test_repeats_are_averaged_in_the_case() -> None:
     assert row.win_rate.mean == 0.5
 
 
+@pytest.mark.parametrize("option", ["panel", "rubrics", "system"])
+def test_options_of_single_runs_are_refused(option: str) -> None:
+    with pytest.raises(InputError, match=option):
+        preferred(**{option: "x"})
+    with pytest.raises(InputError, match="--model"):
+        preferred(judge=[by_table, by_table])
+    assert not Path("agenteval.db").exists()
+
+
+def test_rubrics_of_runs_are_not_used() -> None:
+    rubric = read_rubric([{"statement": "adds correctly"}], "runs", Notes())
+    report = preferred(runs=[r.model_copy(update={"rubric": rubric}) for r in RUNS])
+    assert [n for n in report.notes if "rubric" in n] == ["rubrics are not used to compare pairs"]
+    assert [row.criterion for row in report.rows] == ["preference"]
+
+
+def test_an_empty_response_loses_without_a_call_of_a_function() -> None:
+    runs = [r.model_copy(update={"output": ""}) if r.id == "new-0" else r for r in RUNS]
+    inputs: list[str] = []
+
+    def empty_wins(first: Run, second: Run, criterion: Criterion) -> str:
+        inputs.append(first.input)
+        return "tie" if first.output and second.output else "second" if first.output else "first"
+
+    report = preferred(runs=runs, judge=empty_wins, version="1")
+    assert (report.rows[0].wins, report.rows[0].ties) == (1, 3)
+    assert (len(inputs), "1 + 1?" in inputs) == (6, False)
+
+
+@pytest.mark.parametrize(
+    ("preferences", "share", "n", "tied"),
+    [([1.5] * 6, None, 0, 6), ([1.0, 2.0, 1.99, 1.2, 1.0, 1.5], 2 / 5, 5, 1)],
+)
+def test_tied_labels_are_left_out_of_the_agreement(
+    preferences: list[float], share: float | None, n: int, tied: int
+) -> None:
+    """The judge always prefers the longer response, which a preference above 1.5 labels."""
+    records = [
+        {
+            "instruction": f"q{i}",
+            "output_1": "short",
+            "output_2": "longer text",
+            "generator_1": "ref",
+            "generator_2": "mine",
+            "preference": preference,
+        }
+        for i, preference in enumerate(preferences)
+    ]
+    Path("annotations.json").write_text(json.dumps(records))
+    table = agenteval.prefer(pairs="annotations.json", judge=longer)["labels"]
+    assert (table.rows[0]["value"].value, table.rows[0]["n"]) == (share, n)
+    assert table.notes[0].startswith(f"left out: {tied} comparison")
+
+
+def test_a_run_on_its_own_is_shown_with_the_pairs_that_it_is_in() -> None:
+    preferred()
+    with pytest.raises(InputError, match=r"old-0 \| new-0|new-0 \| old-0") as error:
+        results("old-0")
+    name = str(error.value).split("'")[3]
+    assert "old-0" in name
+    assert results(name).data["run"].endswith(name)
+
+
+def test_cases_of_neither_system_are_not_counted_as_left_out() -> None:
+    runs = [r for r in RUNS if r.id != "new-0"]
+    third = [r.model_copy(update={"id": f"x{r.id}", "system": "third"}) for r in RUNS[4::2]]
+    report = agenteval.prefer(runs=[*[r for r in runs if r.id != "old-1"], *third], judge=longer)
+    assert report.data["left_out"] == {
+        "old against new: no run of new": 1,
+        "old against new: no run of old": 1,
+        "old against third: no run of third": 1,
+        "new against third: no run of third": 1,
+    }
+    assert len([n for n in report.notes if n.startswith("not compared:")]) == 3
+
+
+def test_a_system_that_lost_every_comparison_is_named() -> None:
+    third = [r.model_copy(update={"id": f"x{r.id}", "output": "?"}) for r in RUNS[::2]]
+    third = [r.model_copy(update={"system": "third"}) for r in third]
+    (note,) = agenteval.prefer(runs=[*RUNS, *third], judge=longer)["ranking"].notes
+    assert "third lost every comparison. " in note
+    assert not any(f"{name} lost" in note or f"{name} won" in note for name in ("old", "new"))
+
+
 def test_three_systems_are_ranked() -> None:
     third = [r.model_copy(update={"id": f"x{r.id}", "system": "third"}) for r in RUNS[::2]]
-
-    def longer(first: Run, second: Run, criterion: Criterion) -> str:
-        a, b = len(first.output), len(second.output)
-        return "tie" if a == b else "first" if a > b else "second"
 
     report = agenteval.prefer(runs=[*RUNS, *third], judge=longer)
     assert [(r.system, r.against) for r in report.rows] == [
