@@ -82,6 +82,7 @@ class ComparedRatings:
     pair_by: PairBy
     about: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
+    other_rubrics: int = 0  # cases left out of the rubric's row: rubrics differ
     unfinished: tuple[str, ...] = ()
 
 
@@ -134,7 +135,12 @@ def compared_stores(query: RatingQuery, stores: Sequence[Store]) -> ComparedRati
             runs = _same_texts(judge, other)
         paired_with = other if pair_by == "run" else None
         tables.append(query.system_of(judge.table(criteria, runs, beside=paired_with), side))
-    first, second = (_without(table, [*left_out, ITEMS]) for table in tables)
+    cases = _other_rubrics(query, a, b)
+    first, second = (
+        _without(_without(table, [*left_out, ITEMS]), [RUBRIC], cases) for table in tables
+    )
+    if cases and not any(RUBRIC in table.present("criterion") for table in (first, second)):
+        left_out[RUBRIC] = "every case has different rubrics on both sides"
     if not len(first) or not len(second):
         why = "; ".join(f"{k}: {v}" for k, v in left_out.items()) or "there are no ratings"
         raise InputError(f"no criterion can be compared ({why})", "compare")
@@ -154,6 +160,7 @@ def compared_stores(query: RatingQuery, stores: Sequence[Store]) -> ComparedRati
         pair_by,
         (query.about, *about),
         left_out,
+        len(cases),
         tuple(dict.fromkeys(unfinished)),
     )
 
@@ -212,6 +219,29 @@ def _same_texts(judge: StoredJudge, other: StoredJudge) -> set[str]:
     return chosen
 
 
-def _without(table: ScoreTable, criteria: Iterable[str]) -> ScoreTable:
+def _other_rubrics(query: RatingQuery, *judges: StoredJudge) -> set[str]:
+    """Return the cases whose runs were judged by different rubrics on the two sides."""
+    sides = []
+    for side, judge in enumerate(judges):
+        rubrics = judge.store.rubrics_of(judge.key)
+        system = query.systems[min(side, len(query.systems) - 1)] if query.systems else None
+        by_unit: dict[tuple[str, str], set[str]] = {}
+        for key in judge.newest_runs & {*rubrics}:
+            run = judge.items[key]
+            if system in (None, run["system"]):
+                unit = (run["case_key"], "" if len(query.systems) == 2 else run["system"])
+                by_unit.setdefault(unit, set()).add(rubrics[key])
+        sides.append(by_unit)
+    first, second = sides
+    return {unit[0] for unit in first if unit in second and first[unit] != second[unit]}
+
+
+def _without(
+    table: ScoreTable, criteria: Iterable[str], cases: Iterable[str] | None = None
+) -> ScoreTable:
+    """Return the table without these criteria, on all cases or on some."""
     codes = [table.criterion.code(name) for name in criteria]
-    return table.where(~np.isin(table.criterion.codes, codes))
+    removed = np.isin(table.criterion.codes, codes)
+    if cases is not None:
+        removed &= np.isin(table.case.codes, [table.case.code(case) for case in cases])
+    return table.where(~removed)

@@ -11,6 +11,7 @@ from agenteval.analysis.means import cases_answered_twice, lines_on_failed_runs
 from agenteval.records.table import Estimate, Table, column, shown, table_of
 from agenteval.stats.interval import Interval
 from agenteval.stats.scores import ORIGINAL, ScoreTable
+from agenteval.text import plural
 
 _JUDGES = {"better": "higher", "worse": "lower"}  # a judge that rates higher is not better for it
 _FEW = 3  # cases behind a difference that the first table names
@@ -145,6 +146,9 @@ def _verdicts(pair: ComparedRatings, comparison: Comparison, runs: Mapping[str, 
 def comparison_warnings(pair: ComparedRatings, comparison: Comparison) -> tuple[str, ...]:
     """Return what a reader must know before the figures."""
     lines = [f"not compared: {name}: {why}" for name, why in pair.left_out.items()]
+    if pair.other_rubrics:
+        count = plural(pair.other_rubrics, "case")
+        lines.append(f"rubric: {count} left out; their rubrics differ between A and B")
     sides_of = {"A": pair.first.of(variant=ORIGINAL), "B": pair.second.of(variant=ORIGINAL)}
     for side, cases in (("A", comparison.only_first), ("B", comparison.only_second)):
         if cases:

@@ -11,15 +11,16 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from agenteval.analysis.flagged import stored_flags
-from agenteval.analysis.means import load_ratings
+from agenteval.analysis.means import Rating, load_ratings
 from agenteval.analysis.rating_sources import PAIRWISE, latest_source
+from agenteval.analysis.rubrics import items_of
 from agenteval.app.agreement import known_criteria
 from agenteval.cli.running import opened
 from agenteval.errors import InputError
 from agenteval.files import write_atomically
 from agenteval.readers import make_view, read_runs
 from agenteval.readers.scores import read_scores
-from agenteval.records import Source
+from agenteval.records import RUBRIC, Criterion, Source
 from agenteval.records.table import Table, column, table_of
 from agenteval.reporting.report import Report
 from agenteval.store import Store, default_path
@@ -64,6 +65,15 @@ class _ResultRow:
     level: str | None = column("level", hidden=True)
     status: str = column("status", hidden=True)
     explanation: str = column("explanation")
+
+
+@dataclass(frozen=True)
+class _ItemRow:
+    item: str = column("item")
+    repeat: int = column("repeat", "count")
+    weight: float = column("weight", "number")
+    answer: str = column("answer", "text", "the level, or the status without one")
+    statement: str = column("statement")
 
 
 @dataclass(frozen=True)
@@ -217,6 +227,7 @@ def results(
         flags = stored_flags(opened_store, {newest.run_id}, key)
         unfinished = [open_.line for open_ in unfinished_of(opened_store, [key])]
         bodies = [body for _, body in opened_store.bodies({newest.run_key})]
+        items = _items(ratings, opened_store.criteria_of(key))
     notes = [f"its text seems to address the judge: {', '.join(f.signs)}" for f in flags.found]
     if len(systems) > 1:
         notes.append(
@@ -241,11 +252,30 @@ def results(
     table = table_of(_ResultRow, "results", "", rows)
     return Report(
         title=f"{run}  system {ratings[0].system}  {ended}",
-        tables=(_texts(bodies), table),
+        tables=(_texts(bodies), table, *items),
         notes=tuple(notes),
         unfinished=tuple(unfinished),
         data={"run": run, "system": ratings[0].system, "success": ratings[0].success},
     )
+
+
+def _items(ratings: Sequence[Rating], criteria: Mapping[str, Criterion]) -> tuple[Table, ...]:
+    """Return the answers to the items of the run's rubric; no table without a rubric."""
+    rows = [
+        _ItemRow(
+            item=item.id,
+            repeat=r.repeat,
+            weight=1.0 if item.weight is None else item.weight,
+            answer=rated.label or rated.status,
+            statement=item.description,
+        )
+        for r in ratings
+        if r.criterion_id == RUBRIC
+        for rated in items_of(criteria[r.criterion_key], r.status, r.value, r.evidence)
+        for item in (rated.item,)
+    ]
+    title = "items of the run's rubric"
+    return (table_of(_ItemRow, "rubric_items", title, rows),) if rows else ()
 
 
 def _texts(bodies: Sequence[Mapping[str, Any]]) -> Table:

@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from agenteval.cli.console import Verbosity, err, note
+from agenteval.text import plural
 
 _INTERVAL = 30.0  # seconds
 
@@ -45,7 +46,7 @@ def live(total: int, title: str, what: str = "calls") -> Iterator[Callable[[Any]
         return
     if not err().is_terminal:
         step = max(1, total // 10)
-        reported, reported_at = 0, time.monotonic()
+        reported, reported_at, noun = 0, time.monotonic(), what.removesuffix("s")
 
         def tell(counts: Any) -> None:
             nonlocal reported, reported_at
@@ -54,7 +55,7 @@ def live(total: int, title: str, what: str = "calls") -> Iterator[Callable[[Any]
             )
             if due or reported < counts.done == total:
                 reported, reported_at = counts.done, time.monotonic()
-                note(f"{title}: {counts.done} of {total} {what}{_extra(counts)}")
+                note(f"{title}: {counts.done:,} of {plural(total, noun)}{_extra(counts)}")
 
         yield tell
         return

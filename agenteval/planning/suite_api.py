@@ -25,6 +25,7 @@ from agenteval.planning.synthesis import Generator, Shape
 from agenteval.planning.words import choose_topics, read_words
 from agenteval.records.table import column, table_of
 from agenteval.reporting.report import Report
+from agenteval.text import plural
 
 SLOW = Limits(timeout=600.0)  # a local model needs minutes for a long reply
 _SIZES = ("actions", "sub_sentences", "constraints", "words")
@@ -161,7 +162,7 @@ async def _invent(
     """Ask the model for professions; its replies are stored and never requested twice. Raises
     ModelError when none is usable."""
     requests = requests_for(count)
-    watch.note(f"{choice.name}: {requests} requests, at most {2 * requests} with repairs")
+    watch.note(f"{choice.name}: {plural(requests, 'request')}, at most {2 * requests} with repairs")
     with opened(settings.store) as store:
         client = make_client(choice, settings.limits or SLOW, store)
         asking = invent(client, count, lambda part: watch.note(f"asking for {part}"))

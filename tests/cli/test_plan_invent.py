@@ -50,7 +50,7 @@ def test_cases_of_an_invented_profession(cli: Cli, folder: Path) -> None:
         )
         assert done.code == 0, done.err
         assert server.count == 1
-    assert "parrot: 1 requests, at most 2 with repairs" in done.err
+    assert "parrot: 1 request, at most 2 with repairs" in done.err
     assert "Lighthouse Keeper (20)" in done.out
     assert json.loads(FILE.read_text())["topics"][0]["role"] == "Lighthouse Keeper"
     first = (folder / "suite.jsonl").read_bytes()

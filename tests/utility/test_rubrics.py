@@ -252,10 +252,26 @@ def test_totals_are_compared_by_case() -> None:
     assert row["criterion"] == "rubric"
     assert (row["difference"].value, row["n"]) == (pytest.approx(-1 / 3), 8)
     assert not any("more than once" in note for note in report.notes)
+    items = agenteval.results("y3")["rubric_items"].rows
+    answers = [(row["item"], row["weight"], row["answer"]) for row in items]
+    assert answers == [("1", 3, "yes"), ("2", -1, "yes")]
     agenteval.page("page.html")
     assert "Weighted total of the items" in Path("page.html").read_text()
 
 
-def test_a_panel_is_refused() -> None:
-    with pytest.raises(InputError, match="one judge"):
-        agenteval.quantify(RUNS, judge=[judge, always_yes], task=TASK)
+@pytest.mark.parametrize("different", [1, 8])
+def test_totals_of_different_rubrics_are_not_compared(different: int) -> None:
+    runs = [
+        run(f"{system}{n}", "5", rubric, system=system).model_copy(update={"input": f"case {n}"})
+        for n in range(8)
+        for system, rubric in (("x", SHORT), ("y", LONG[:5] if n < different else SHORT))
+    ]
+    agenteval.quantify(runs, judge=judge, task=TASK)
+    if different == 8:
+        with pytest.raises(InputError, match="different rubrics"):
+            agenteval.compare("x", "y")
+        return
+    report = agenteval.compare("x", "y")
+    (row,) = report.tables[0].rows
+    assert (row["difference"].value, row["n"]) == (0, 7)
+    assert "rubric: 1 case left out; their rubrics differ between A and B" in report.notes
