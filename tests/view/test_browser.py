@@ -177,7 +177,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     port = sock.getsockname()[1]
     with Store(path, create=False) as store:
         access = Access(port, ("127.0.0.1",))
-        server = uvicorn.Server(uvicorn.Config(make_app(Viewer(store, access)), log_level="error"))
+        config = uvicorn.Config(
+            make_app(Viewer(store, access)), log_level="warning", access_log=False
+        )
+        server = uvicorn.Server(config)
         thread = threading.Thread(target=lambda: server.run(sockets=[sock]))
         thread.start()
         base = f"http://127.0.0.1:{port}"
