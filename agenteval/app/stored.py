@@ -68,7 +68,7 @@ class _ResultRow:
 
 
 @dataclass(frozen=True)
-class _ItemRow:
+class _RubricAnswerRow:
     item: str = column("item")
     repeat: int = column("repeat", "count")
     weight: float = column("weight", "number")
@@ -262,7 +262,7 @@ def results(
 def _items(ratings: Sequence[Rating], criteria: Mapping[str, Criterion]) -> tuple[Table, ...]:
     """Return the answers to the items of the run's rubric; no table without a rubric."""
     rows = [
-        _ItemRow(
+        _RubricAnswerRow(
             item=item.id,
             repeat=r.repeat,
             weight=1.0 if item.weight is None else item.weight,
@@ -275,7 +275,7 @@ def _items(ratings: Sequence[Rating], criteria: Mapping[str, Criterion]) -> tupl
         for item in (rated.item,)
     ]
     title = "items of the run's rubric"
-    return (table_of(_ItemRow, "rubric_items", title, rows),) if rows else ()
+    return (table_of(_RubricAnswerRow, "rubric_items", title, rows),) if rows else ()
 
 
 def _texts(bodies: Sequence[Mapping[str, Any]]) -> Table:
