@@ -27,14 +27,14 @@ def runs_of(system: str | None, answers: Sequence[str], name: str) -> str:
 
 @pytest.fixture
 def files(cli: Cli) -> tuple[str, str]:
-    Path("judge.py").write_text(JUDGE)
+    Path("prefer_judge.py").write_text(JUDGE)
     return runs_of(None, ["a", "bb", "c"], "old.jsonl"), runs_of(
         None, ["aa", "b", "d"], "new.jsonl"
     )
 
 
 def test_two_files_are_two_systems_called_by_their_names(cli: Cli, files: tuple[str, str]) -> None:
-    result = cli("prefer", *files, "--model", "python:judge:longer", "--json")
+    result = cli("prefer", *files, "--model", "python:prefer_judge:longer", "--json")
     (row,) = result.json["tables"]["preferences"]["rows"]
     assert (row["system"], row["against"]) == ("old", "new")
     assert [row[name] for name in ("wins", "losses", "ties", "flips")] == [1, 1, 1, 0]
@@ -42,14 +42,14 @@ def test_two_files_are_two_systems_called_by_their_names(cli: Cli, files: tuple[
 
 
 def test_the_main_table_fits_80_columns(cli: Cli, files: tuple[str, str]) -> None:
-    out = cli("prefer", *files, "--model", "python:judge:longer").out
+    out = cli("prefer", *files, "--model", "python:prefer_judge:longer").out
     assert max(map(len, out.splitlines())) <= 80
     assert "continued" not in out
 
 
 @pytest.fixture
 def stored(cli: Cli, files: tuple[str, str]) -> None:
-    assert cli("prefer", *files, "--model", "python:judge:longer").code == 0
+    assert cli("prefer", *files, "--model", "python:prefer_judge:longer").code == 0
 
 
 def test_show_report_and_export_know_comparisons(cli: Cli, stored: None) -> None:
@@ -98,7 +98,7 @@ def test_bad_input_is_one_line(
     Path("both.jsonl").write_text(Path("a.jsonl").read_text() + Path("b.jsonl").read_text())
     row = {"id": "z", "task": "t", "input": "Another question?", "output": "z"}
     Path("other.jsonl").write_text(json.dumps(row) + "\n")
-    result = cli(*arguments, "--model", "python:judge:longer", "-q")
+    result = cli(*arguments, "--model", "python:prefer_judge:longer", "-q")
     assert result.code == 2
     (line,) = result.err.splitlines()
     assert words in line
