@@ -153,8 +153,8 @@ def others(judge: Judge, shift: float, draws: int, looks: int) -> tuple[float, f
             weeks = [column[~np.isnan(column)] for column in differences[c].T]
             every = np.concatenate(weeks)
             level = 1 - YEAR / CRITERIA
-            interval = confidence_sequence(every, bounds=(-1.0, 1.0), level=level)
-            bet |= not (interval.low or 0.0) <= 0 <= (interval.high or 0.0)
+            interval = confidence_sequence((every + 1) / 2, level=level)
+            bet |= not (interval.low or 0.0) <= 0.5 <= (interval.high or 0.0)
             ps = [ttest_1samp(week, 0).pvalue if week.std() else 1.0 for week in weeks]
             test |= bool(min(ps) <= YEAR / CRITERIA)
         bets, tests = bets + bet, tests + test

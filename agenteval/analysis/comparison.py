@@ -422,8 +422,8 @@ def _judged(rows: Sequence[ComparisonRow], how: CompareOptions) -> Iterator[Comp
     """The rows with corrected p and their verdict. A row that cannot differ is not corrected for:
     whether it can is known from how many pairs differ, whatever their signs (Tarone, Biometrics 46,
     1990)."""
-    plain = adjust([r.p if r.testable else None for r in rows]).adjusted
-    against = adjust([r.p_regression if r.testable else None for r in rows]).adjusted
+    plain = adjust([r.p if r.testable else None for r in rows])
+    against = adjust([r.p_regression if r.testable else None for r in rows])
     for row, p, q in zip(rows, plain, against, strict=True):
         yield _decided(replace(row, p_holm=p, p_regression_holm=q), how)
 

@@ -89,5 +89,5 @@ def pairs(
 
 def holm(made: Sequence[Pair]) -> list[Pair]:
     """The pairs with their p corrected for all of them."""
-    corrected = adjust([pair.p for pair in made]).adjusted
+    corrected = adjust([pair.p for pair in made])
     return [replace(pair, corrected=q) for pair, q in zip(made, corrected, strict=True)]

@@ -17,15 +17,20 @@ from agenteval.stats.correlation import (
     first_component,
     spearman,
 )
-from agenteval.stats.discrimination import Discrimination, discrimination, magnitude
+from agenteval.stats.discrimination import (
+    Discrimination,
+    RankTest,
+    discrimination,
+    magnitude,
+    mann_whitney,
+)
 from agenteval.stats.interval import Interval, mean_interval
 from agenteval.stats.kappa import Kappa, cohen_kappa, gwet_ac2
-from agenteval.stats.multiple import Adjusted, adjust
+from agenteval.stats.multiple import adjust
 from agenteval.stats.paired import PairedTest, sign_flip_test, sign_test
 from agenteval.stats.passk import PassK, pass_at_k, pass_hat_k, pass_rate
 from agenteval.stats.ppi import PPIMean, ppi_mean
 from agenteval.stats.proportion import proportion_interval
-from agenteval.stats.ranks import RankTest, mann_whitney
 from agenteval.stats.reliability import icc
 from agenteval.stats.sample_size import (
     cases_for_difference,
@@ -36,7 +41,6 @@ from agenteval.stats.unique import UniqueCurve, expected_unique, unique_curve
 from agenteval.stats.variance import VarianceComponents, variance_components
 
 __all__ = [
-    "Adjusted",
     "AltTest",
     "Bootstrap",
     "Corrected",

@@ -12,7 +12,8 @@ Conventions for reading it: from .800 on good, .667 to .800 for tentative conclu
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, get_args
+from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -54,11 +55,9 @@ def krippendorff_alpha(
 
     Undefined, None with the reason: no unit with two ratings (so always with one rater); one such
     unit (alpha is 0 then, whatever the ratings); all ratings equal ("no variation").
-    Raises ValueError for an array that is not two-dimensional, infinite ratings, an unknown
-    measure and clusters of another length.
+    Raises ValueError for an array that is not two-dimensional, infinite ratings and clusters of
+    another length.
     """
-    if measure not in get_args(Measure):
-        raise ValueError(f"measure {measure!r} is not one of {get_args(Measure)}")
     data = as_ratings(ratings)
     codes = None if clusters is None else cluster_codes(clusters, len(data))
     keep = (~np.isnan(data)).sum(axis=1) >= 2
@@ -68,19 +67,15 @@ def krippendorff_alpha(
     n, units = int((~np.isnan(data)).sum()), len(data)
     independent = units if codes is None else len(np.unique(codes))
     name = f"Krippendorff alpha, {measure}"
-    if units < 2:
-        reason = "one unit with two ratings" if units else "no unit with two ratings"
-        return Interval(None, None, None, None, n, independent, name, reason)
-    alpha = _alpha(data, measure)
-    if alpha is None:
-        return Interval(None, None, None, None, n, independent, name, "no variation")
-    if bootstrap is None:
-        return Interval(alpha, None, None, None, n, independent, name, "no interval asked for")
+    alpha = _alpha(data, measure) if units >= 2 else None
+    if alpha is None or bootstrap is None:
+        reason = "no interval asked for" if alpha is not None else "no variation"
+        if units < 2:
+            reason = "one unit with two ratings" if units else "no unit with two ratings"
+        return Interval.missing(reason, n, independent, mean=alpha, method=name)
     interval = _bootstrapped(data, measure, codes, bootstrap)
     method = f"{name}; {interval.method}"
-    return Interval(
-        alpha, interval.low, interval.high, interval.se, n, independent, method, interval.reason
-    )
+    return replace(interval, mean=alpha, n=n, n_clusters=independent, method=method)
 
 
 def as_ratings(ratings: ArrayLike) -> Floats:
@@ -99,10 +94,6 @@ def level_counts(data: Floats, levels: Floats) -> Floats:
     level = np.searchsorted(levels, data[unit, rater])
     flat = np.bincount(unit * len(levels) + level, minlength=len(data) * len(levels))
     return flat.reshape(len(data), len(levels)).astype(np.float64)
-
-
-def _levels(data: Floats) -> Floats:
-    return np.unique(data[~np.isnan(data)])
 
 
 def _alpha(data: Floats, measure: Measure) -> float | None:
@@ -139,15 +130,14 @@ def _alpha(data: Floats, measure: Measure) -> float | None:
 def _bootstrapped(
     data: Floats, measure: Measure, codes: NDArray[np.intp] | None, how: Bootstrap
 ) -> Interval:
-    levels = _levels(data)
+    levels = np.unique(data[~np.isnan(data)])
     width = len(levels) ** 2 if measure == "ordinal" else len(levels) + 2
-    small = len(levels) <= _DENSE_LEVELS and width * len(data) <= _DENSE_CELLS
     if measure == "interval":
         return bootstrap_sums(_moments(data), _interval_alpha, codes, how=how)
-    if not small:
+    if len(levels) > _DENSE_LEVELS or width * len(data) > _DENSE_CELLS:
         return bootstrap_interval(lambda d: _alpha(d, measure), [data], codes, how=how)
-    counts = level_counts(data, levels)
-    parts, statistic = _PARTS[measure](counts)
+    parts_of = _nominal_parts if measure == "nominal" else _ordinal_parts
+    parts, statistic = parts_of(level_counts(data, levels))
     return bootstrap_sums(parts, statistic, codes, how=how)
 
 
@@ -197,9 +187,6 @@ def _ordinal_parts(counts: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
         return _one_minus(observed * (n - 1), expected)
 
     return np.column_stack([counts, coincidences]), statistic
-
-
-_PARTS = {"nominal": _nominal_parts, "ordinal": _ordinal_parts}
 
 
 def _one_minus(numerator: Floats, denominator: Floats) -> Floats:

@@ -59,36 +59,31 @@ def alt_test(
     if any(len(labels) != len(judge) for labels in annotators):
         raise ValueError("judge and annotators must have one label (or None) per item")
     k = len(annotators)
-    empty: tuple[None, ...] = (None,) * k
+    advantages: list[float | None] = [None] * k
+    p_values: list[float | None] = [None] * k
+    items = [0] * k
+    for j in range(k) if k >= 3 else ():
+        ours, theirs = _scores(judge, annotators, j)
+        items[j] = len(ours)
+        if len(ours) >= SMALLEST:
+            advantages[j] = float((ours >= theirs).mean())
+            p_values[j] = _p(ours, theirs, epsilon)
+    adjusted = adjust(p_values, "by")
+    valid = [p for p in adjusted if p is not None]
+    reason = f"{k - len(valid)} of {k} annotators share fewer than {SMALLEST} items"
     if k < 3:
         reason = f"{k} annotators: the test needs at least three"
-        return AltTest(None, None, None, empty, empty, empty, (0,) * k, reason)
-    advantages: list[float | None] = []
-    p_values: list[float | None] = []
-    items = []
-    for left_out in range(k):
-        ours, theirs = _scores(judge, annotators, left_out)
-        items.append(len(ours))
-        tested = len(ours) >= SMALLEST
-        advantages.append(float((ours >= theirs).mean()) if tested else None)
-        p_values.append(_p(ours, theirs, epsilon) if tested else None)
-    adjusted = adjust(p_values, "by").adjusted
-    valid = [p for p in adjusted if p is not None]
-    short = k - len(valid)
-    note = f"{short} of {k} annotators share fewer than {SMALLEST} items" if short else None
-    if not valid:
-        return AltTest(None, None, None, empty, empty, empty, tuple(items), note)
-    winning = sum(p <= alpha for p in valid) / len(valid)
+    winning = sum(p <= alpha for p in valid) / len(valid) if valid else None
     defined = [value for value in advantages if value is not None]
     return AltTest(
-        winning,
-        sum(defined) / len(defined),
-        winning >= 0.5,
-        tuple(advantages),
-        tuple(p_values),
-        adjusted,
-        tuple(items),
-        note,
+        winning_rate=winning,
+        mean_advantage=sum(defined) / len(defined) if defined else None,
+        passes=None if winning is None else winning >= 0.5,
+        advantages=tuple(advantages),
+        p=tuple(p_values),
+        adjusted=adjusted,
+        items=tuple(items),
+        reason=None if valid and len(valid) == k else reason,
     )
 
 
@@ -111,9 +106,8 @@ def _p(ours: Floats, theirs: Floats, epsilon: float) -> float:
     from scipy.special import stdtr
 
     difference = (theirs >= ours).astype(np.float64) - (ours >= theirs)
-    mean = float(difference.mean())
+    n, mean = len(difference), float(difference.mean())
     if difference.min() == difference.max():
         return 0.0 if mean < epsilon else 1.0
-    n = len(difference)
     t = (mean - epsilon) / (float(difference.std(ddof=1)) / n**0.5)
     return float(stdtr(n - 1, t))

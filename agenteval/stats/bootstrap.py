@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenteval.stats.interval import Interval
-from agenteval.stats.vectors import check_level
 
 Floats = NDArray[np.float64]
 Clusters = Sequence[Hashable] | NDArray[np.generic]
@@ -39,10 +38,12 @@ class Bootstrap:
     resamples: int = 2000
     level: float = 0.95
 
-    def __post_init__(self) -> None:
-        if self.resamples < 100:
-            raise ValueError(f"{self.resamples} resamples: fewer than 100 say nothing about tails")
-        check_level(self.level)
+    def tail(self, cases: int) -> float:
+        """Return the share of resamples beyond each end of the interval, for `cases` cases."""
+        from scipy.special import ndtr, stdtrit
+
+        tail = (1 - self.level) / 2
+        return float(ndtr((cases / (cases - 1)) ** 0.5 * stdtrit(cases - 1, tail)))
 
 
 def bootstrap_interval(
@@ -119,11 +120,11 @@ def bootstrap_sums(
     def draw() -> Floats:
         block = max(1, _CELLS // max(len(kinds), 1))
         chances = multiplicity / cases
-        replicates = [
-            statistic(how.rng.multinomial(cases, chances, size=count) @ kinds)
-            for count in _blocks(how.resamples, block)
-        ]
-        return np.concatenate(replicates)
+        starts = range(0, how.resamples, block)
+        sizes = (min(block, how.resamples - start) for start in starts)
+        return np.concatenate(
+            [statistic(how.rng.multinomial(cases, chances, size=n) @ kinds) for n in sizes]
+        )
 
     estimate = float(statistic((multiplicity @ kinds)[None, :])[0]) if cases else np.nan
     return _result(estimate, draw, how, units if n is None else n, cases)
@@ -134,8 +135,6 @@ def bootstrap_mean(
 ) -> Interval:
     """Mean of all values (equal weight each), by resampling cases; see `bootstrap_sums`."""
     data = np.asarray(values, dtype=np.float64)
-    if data.ndim != 1:
-        raise ValueError(f"values must be one-dimensional, not {data.ndim}-dimensional")
     codes = cluster_codes(clusters, len(data))
     # a fixed order of summation, so that no digit depends on the order of the file; 16-bit keys
     # are sorted by radix, and equal values need no stable sort
@@ -143,7 +142,9 @@ def bootstrap_mean(
     by_value = np.argsort(data)
     order = by_value[np.argsort(small[by_value], kind="stable")]
     parts = np.column_stack([data[order], np.ones(len(data))])
-    result = bootstrap_sums(parts, _ratio, codes[order], how=how)
+    result = bootstrap_sums(
+        parts, lambda totals: totals[:, 0] / totals[:, 1], codes[order], how=how
+    )
     return result if clusters is not None else replace(result, n_clusters=None)
 
 
@@ -157,15 +158,6 @@ def cluster_codes(clusters: Clusters | None, n: int) -> NDArray[np.intp]:
         return np.unique(clusters, return_inverse=True)[1].astype(np.intp)
     seen: dict[Hashable, int] = {}
     return np.array([seen.setdefault(label, len(seen)) for label in clusters], dtype=np.intp)
-
-
-def _ratio(totals: Floats) -> Floats:
-    return np.asarray(totals[:, 0] / totals[:, 1])
-
-
-def _blocks(total: int, block: int) -> list[int]:
-    full, remainder = divmod(total, block)
-    return [block] * full + ([remainder] if remainder else [])
 
 
 def _sums_by_case(parts: Floats, clusters: Clusters | None) -> Floats:
@@ -184,12 +176,20 @@ def _result(
     estimate: float, draw: Callable[[], Floats], how: Bootstrap, n: int, n_clusters: int | None
 ) -> Interval:
     cases = n if n_clusters is None else n_clusters
-    method = f"bootstrap of cases (expanded), {how.resamples} resamples"
-    result = Interval(estimate, None, None, None, n, n_clusters, method)
-    reason = _unfit(estimate, cases, how)
+    reason = None
+    if not cases:
+        reason = "no values"
+    elif not np.isfinite(estimate):
+        reason = "undefined"
+    elif cases == 1:
+        reason = "one case: no interval"
+    elif float(cases) ** -min(cases, 100) > how.tail(cases):
+        reason = f"{cases} cases: too few for a bootstrap"
     if reason is not None:
         mean = estimate if np.isfinite(estimate) else None
-        return replace(result, mean=mean, method="none", reason=reason)
+        return Interval.missing(reason, n, n_clusters, mean=mean)
+    method = f"bootstrap of cases (expanded), {how.resamples} resamples"
+    result = Interval(estimate, None, None, None, n, n_clusters, method)
     draws = draw()
     valid = draws[np.isfinite(draws)]
     lost = len(draws) - len(valid)
@@ -202,26 +202,6 @@ def _result(
         reason = "no variation between cases"
         return replace(result, low=estimate, high=estimate, se=0.0, reason=reason)
     se = float(valid.std(ddof=1)) * (cases / (cases - 1)) ** 0.5
-    tail = _tail(how, cases)
+    tail = how.tail(cases)
     low, high = (float(end) for end in np.quantile(valid, np.array([tail, 1 - tail])))
     return replace(result, low=low, high=high, se=se)
-
-
-def _unfit(estimate: float, cases: int, how: Bootstrap) -> str | None:
-    """Why there is nothing to resample; None when there is."""
-    if not cases:
-        return "no values"
-    if not np.isfinite(estimate):
-        return "undefined"
-    if cases == 1:
-        return "one case: no interval"
-    if float(cases) ** -min(cases, 100) > _tail(how, cases):
-        return f"{cases} cases: too few for a bootstrap"
-    return None
-
-
-def _tail(how: Bootstrap, cases: int) -> float:
-    from scipy.special import ndtr, stdtrit
-
-    tail = (1 - how.level) / 2
-    return float(ndtr((cases / (cases - 1)) ** 0.5 * stdtrit(cases - 1, tail)))

@@ -33,13 +33,11 @@ def bounded_interval(values: Floats, bounds: tuple[float, float], level: float =
     below, above = int((values < middle).sum()), int((values > middle).sum())
     if below + above >= FEWEST:
         return plain
-    low = middle - _upper_limit(below, n, level) * (middle - bounds[0])
-    high = middle + _upper_limit(above, n, level) * (bounds[1] - middle)
+    share_below, share_above = (
+        proportion_interval(k, n, method="clopper-pearson", level=level).high or 1.0
+        for k in (below, above)
+    )
+    low = middle - share_below * (middle - bounds[0])
+    high = middle + share_above * (bounds[1] - middle)
     method = f"bound from {below + above} of {n} values that differ"
     return Interval(plain.mean, low, high, plain.se, n, None, method)
-
-
-def _upper_limit(k: int, n: int, level: float) -> float:
-    high = proportion_interval(k, n, method="clopper-pearson", level=level).high
-    assert high is not None  # n is at least 2
-    return high

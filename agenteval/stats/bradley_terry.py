@@ -12,25 +12,20 @@ from numpy.typing import NDArray
 from agenteval.stats.interval import Interval
 from agenteval.stats.vectors import Floats, t_quantile
 
-PRIOR = 1.0  # ties added to each pair of systems where the likelihood has no maximum
-NO_MAXIMUM = (
-    "some systems won or lost every comparison with the others, or have none; strengths are "
-    "computed with one tie added to each pair"
-)
+NO_MAXIMUM = "some systems won or lost every comparison with the others, or have none"
 _STEPS, _TOLERANCE = 100, 1e-10
 
 
-def bradley_terry(wins: Floats, *, prior: float = 0.0) -> Floats:
+def bradley_terry(wins: Floats) -> Floats:
     """Return the maximum likelihood strengths (..., k), natural log odds with mean 0, from the wins
     (..., k, k) of the row's system against the column's.
 
-    `prior` ties are added to each pair. The strengths are NaN where the likelihood has no maximum:
-    where some systems won or lost everything against the others (Ford, American Mathematical
-    Monthly 64, 1957).
+    The strengths are NaN where the likelihood has no maximum: where some systems won or lost
+    everything against the others (Ford, American Mathematical Monthly 64, 1957).
     """
     k = wins.shape[-1]
     itself = np.eye(k, dtype=bool)
-    counts = np.where(itself, 0.0, wins + prior / 2)
+    counts = np.where(itself, 0.0, wins)
     reached: NDArray[np.bool_] = np.logical_or(counts > 0, itself)
     for _ in range(k.bit_length()):  # doubles the length of the paths
         reached = reached @ reached
@@ -56,21 +51,17 @@ def strength_intervals(wins: Floats, level: float = 0.95) -> list[Interval]:
     """Return the strength of each of k systems from their wins in each case (cases, k, k).
 
     The standard error comes from leaving out one case at a time (jackknife; Efron and Stein, Annals
-    of Statistics 9, 1981), the interval from t with cases - 1 degrees of freedom. Percentiles of
-    resampled cases covered less (`python -m benchmarks.pairwise`). Where all data, or all but one
-    case, have no maximum of the likelihood, there is no interval; in the first case the strength is
-    that with `PRIOR` ties added to each pair.
+    of Statistics 9, 1981), the interval from t with cases - 1 degrees of freedom (percentiles of
+    resampled cases cover less). Where the likelihood has no maximum there are no strengths; where
+    that is so without some case, there are no intervals.
     """
     n, total = len(wins), wins.sum(axis=0)
     strengths, without = bradley_terry(total), bradley_terry(total - wins)
-    reason = None
     if np.isnan(strengths).any():
-        strengths = bradley_terry(total, prior=PRIOR)
-        reason = NO_MAXIMUM
-    elif n < 2 or np.isnan(without).any():
+        return [Interval.missing(NO_MAXIMUM, n, n)] * len(strengths)
+    if n < 2 or np.isnan(without).any():
         reason = "a single case decides whether it is finite"
-    if reason is not None:
-        return [Interval(float(s), None, None, None, n, n, "none", reason) for s in strengths]
+        return [Interval.missing(reason, n, n, mean=float(s)) for s in strengths]
     errors = np.sqrt((n - 1) / n * ((without - strengths) ** 2).sum(axis=0))
     half = t_quantile((1 + level) / 2, n - 1) * errors
     method = f"jackknife over cases, t, {n - 1} df"

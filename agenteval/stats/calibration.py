@@ -38,7 +38,7 @@ def calibration_error(
     n, codes = len(gaps), cluster_codes(clusters, len(gaps))
     cases = len(np.unique(codes))
     if not n:
-        return Interval(None, None, None, None, 0, 0, "none", "no values")
+        return Interval.missing("no values", 0, 0)
     parts = np.zeros((n, int(bins.max()) + 1))
     parts[np.arange(n), bins] = gaps
     d = parts.mean(axis=0)
@@ -51,12 +51,11 @@ def calibration_error(
     plain, corrected = float(size.sum()), float(np.maximum(2 * size - folded, 0.0).sum())
     if cases < FEWEST_LABELS:
         reason = f"{cases} cases; {FEWEST_LABELS} are needed"
-        return Interval(corrected, None, None, None, n, cases, "none", reason)
+        return Interval.missing(reason, n, cases, mean=corrected)
     t = t_quantile((1 + level) / 2, cases - 1)
     drawn = rng.multivariate_normal(np.zeros(len(d)), covariance, _DRAWS, method="eigh")
     q = float(np.quantile(np.abs(drawn).sum(axis=1), (1 + level) / 2))
     q *= t / t_quantile((1 + level) / 2, np.inf)
-    signs = np.sign(d)
-    se = float(np.sqrt(max(signs @ covariance @ signs, 0.0)))
+    se = float(np.sqrt(max(np.sign(d) @ covariance @ np.sign(d), 0.0)))
     low, high = max(0.0, plain - q), min(1.0, plain + t * se)
     return Interval(max(low, corrected), low, high, se, n, cases, f"normal, {cases - 1} df")

@@ -54,60 +54,44 @@ def corrected_rate(
         if not 0 <= hits <= total:
             raise ValueError(f"{hits} of {total} is impossible")
     check_level(level)
-    n, (k0, m0), (k1, m1) = judged[1], bad, good
-    p, q0, q1 = (_share(*pair) for pair in (judged, bad, good))
+    (k, n), (k0, m0), (k1, m1) = judged, bad, good
+    p, q0, q1 = (hits / total if total else None for hits, total in (judged, bad, good))
     if p is None or q0 is None or q1 is None:
         empty = "judged" if p is None else "labelled bad" if q0 is None else "labelled good"
-        rate = Interval(None, None, None, None, n, None, "none", f"no {empty} cases")
-        return Corrected(rate, p, q0, q1, m0, m1)
+        return Corrected(Interval.missing(f"no {empty} cases", n), p, q0, q1, m0, m1)
     if k0 * m1 + k1 * m0 <= m0 * m1:  # q0 + q1 <= 1, in whole numbers
         reason = (
             f"specificity {q0:.3g} + sensitivity {q1:.3g} is not above 1: no better than chance"
         )
-        rate = Interval(None, None, None, None, n, None, "none", reason)
-        return Corrected(rate, p, q0, q1, m0, m1)
-    theta = _rogan_gladen(p, q0, q1)
-    se = _delta_se(theta, (p, n), (q0, m0), (q1, m1))
+        return Corrected(Interval.missing(reason, n), p, q0, q1, m0, m1)
+    theta, se = _estimate((p, n), (q0, m0), (q1, m1))
     mean = min(max(theta, 0.0), 1.0)
-    clipped = None if mean == theta else f"estimate {theta:.4g} clipped to [0, 1]"
-    ends = _adjusted(judged, bad, good, normal_quantile((1 + level) / 2))
-    if ends is None:
+    z = normal_quantile((1 + level) / 2)
+    a, b = n + z * z, (k + z * z / 2) / (n + z * z)
+    r0, r1 = (k0 + 1) / (m0 + 2), (k1 + 1) / (m1 + 2)
+    if r0 + r1 <= 1:
         reason = "with pseudo-cases the judge is no better than chance: no interval"
         rate = Interval(mean, None, None, se, n, None, "Rogan-Gladen", reason)
         return Corrected(rate, p, q0, q1, m0, m1)
-    low, high = min(max(ends[0], 0.0), mean), max(min(ends[1], 1.0), mean)
+    centre, width = _estimate((b, a), (r0, m0 + 2), (r1, m1 + 2))
+    shift = (
+        2 * z * z * (centre * r1 * (1 - r1) / (m1 + 2) - (1 - centre) * r0 * (1 - r0) / (m0 + 2))
+    )
+    low = min(max(centre + shift - z * width, 0.0), mean)
+    high = max(min(centre + shift + z * width, 1.0), mean)
+    clipped = None if mean == theta else f"estimate {theta:.4g} clipped to [0, 1]"
     method = "Rogan-Gladen, adjusted Wald (Lang & Reiczigel)"
-    rate = Interval(mean, low, high, se, n, None, method, clipped)
-    return Corrected(rate, p, q0, q1, m0, m1)
+    return Corrected(Interval(mean, low, high, se, n, None, method, clipped), p, q0, q1, m0, m1)
 
 
-def _share(hits: int, total: int) -> float | None:
-    return hits / total if total else None
-
-
-def _rogan_gladen(p: float, q0: float, q1: float) -> float:
-    return (p + q0 - 1) / (q0 + q1 - 1)
-
-
-def _delta_se(
-    theta: float, p: tuple[float, float], q0: tuple[float, float], q1: tuple[float, float]
-) -> float:
+def _estimate(
+    p: tuple[float, float], q0: tuple[float, float], q1: tuple[float, float]
+) -> tuple[float, float]:
+    """Theta and its standard error from the three shares, each with its number of cases."""
+    theta = (p[0] + q0[0] - 1) / (q0[0] + q1[0] - 1)
     spread = (
         p[0] * (1 - p[0]) / p[1]
         + (1 - theta) ** 2 * q0[0] * (1 - q0[0]) / q0[1]
         + theta**2 * q1[0] * (1 - q1[0]) / q1[1]
     )
-    return math.sqrt(spread) / (q0[0] + q1[0] - 1)
-
-
-def _adjusted(
-    judged: tuple[int, int], bad: tuple[int, int], good: tuple[int, int], z: float
-) -> tuple[float, float] | None:
-    n, m0, m1 = judged[1] + z * z, bad[1] + 2, good[1] + 2
-    p, q0, q1 = (judged[0] + z * z / 2) / n, (bad[0] + 1) / m0, (good[0] + 1) / m1
-    if q0 + q1 <= 1:
-        return None
-    theta = _rogan_gladen(p, q0, q1)
-    shift = 2 * z * z * (theta * q1 * (1 - q1) / m1 - (1 - theta) * q0 * (1 - q0) / m0)
-    half = z * _delta_se(theta, (p, n), (q0, m0), (q1, m1))
-    return theta + shift - half, theta + shift + half
+    return theta, math.sqrt(spread) / (q0[0] + q1[0] - 1)

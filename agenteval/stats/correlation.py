@@ -21,7 +21,6 @@ class CorrelationMatrix:
 
     rho: tuple[tuple[float | None, ...], ...]
     n: tuple[tuple[int, ...], ...]
-    kind: Kind
 
 
 @dataclass(frozen=True)
@@ -29,13 +28,12 @@ class FirstComponent:
     """Share of variance of the first principal component, in [1 / columns, 1].
 
     `share` is None with the reason where undefined. `rows` are complete rows, `columns` the
-    indices of the columns that vary over them; `chance` is 1 / columns, the least possible.
+    indices of the columns that vary over them.
     """
 
     share: float | None
     rows: int
     columns: tuple[int, ...]
-    chance: float | None
     reason: str | None = None
 
 
@@ -59,10 +57,10 @@ def spearman(
     r = _correlation(midranks(a), midranks(b)) if n >= 3 else None
     if r is None:
         reason = "fewer than three pairs" if n < 3 else "no variation in one of the two"
-        return Interval(None, None, None, None, n, None, "none", reason)
+        return Interval.missing(reason, n)
     if n < 10 or abs(r) >= 1:
         reason = "perfect order: no interval" if n >= 10 else "fewer than 10 pairs: no interval"
-        return Interval(r, None, None, None, n, None, "Spearman", reason)
+        return Interval.missing(reason, n, mean=r, method="Spearman")
     half = normal_quantile((1 + level) / 2) * math.sqrt((1 + r * r / 2) / (n - 3))
     low, high = math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
     return Interval(r, low, high, None, n, None, "Spearman, Fisher z (Bonett & Wright)")
@@ -72,10 +70,9 @@ def correlation_matrix(table: Floats, *, kind: Kind = "spearman") -> Correlation
     """Correlation of every two columns of `table` (rows, columns) over the rows that have both.
 
     NaN marks a missing rating. Fewer than three common rows, or a column constant over them, give
-    None. Pairwise rows differ, so the matrix need not be positive definite. Raises ValueError for
-    another shape, infinite values or an unknown kind.
+    None. Pairwise rows differ, so the matrix need not be positive definite.
     """
-    data = _table(table, kind)
+    data = np.asarray(table, dtype=np.float64)
     columns = data.shape[1]
     rho: list[list[float | None]] = [[None] * columns for _ in range(columns)]
     counts = [[0] * columns for _ in range(columns)]
@@ -84,49 +81,44 @@ def correlation_matrix(table: Floats, *, kind: Kind = "spearman") -> Correlation
             both = ~np.isnan(data[:, i]) & ~np.isnan(data[:, j])
             counts[i][j] = counts[j][i] = int(both.sum())
             if counts[i][j] >= 3:
-                a, b = (_ranked(data[both, c], kind) for c in (i, j))
+                a, b = (data[both, c] for c in (i, j))
+                if kind == "spearman":
+                    a, b = midranks(a), midranks(b)
                 rho[i][j] = rho[j][i] = _correlation(a, b)
-    return CorrelationMatrix(
-        tuple(tuple(row) for row in rho), tuple(tuple(row) for row in counts), kind
-    )
+    return CorrelationMatrix(tuple(map(tuple, rho)), tuple(map(tuple, counts)))
 
 
-def first_component(table: Floats, *, kind: Kind = "pearson") -> FirstComponent:
+def first_component(table: Floats) -> FirstComponent:
     """How much of all columns one common factor could explain (halo).
 
     Largest eigenvalue of the correlation matrix over its trace (Jolliffe, Principal Component
     Analysis, 2nd ed., section 2.3), over the rows without a missing value (NaN); columns that are
     constant over these rows are left out. With few rows the share is too high: at 20 rows of 6
     unrelated columns it is about .30, not 1/6. Fewer than two columns that vary, or fewer than
-    three complete rows, give None. Raises ValueError as `correlation_matrix`.
+    three complete rows, give None.
     """
-    data = _table(table, kind)
+    data = np.asarray(table, dtype=np.float64)
     complete = data[~np.isnan(data).any(axis=1)]
     rows = len(complete)
     if rows < 3:
-        return FirstComponent(None, rows, (), None, f"{rows} rows are complete: at least 3 needed")
+        return FirstComponent(None, rows, (), f"{rows} rows are complete: at least 3 needed")
     varying = np.flatnonzero(complete.min(axis=0) != complete.max(axis=0))
     columns = tuple(int(c) for c in varying)
     if len(columns) < 2:
         reason = f"{len(columns)} columns vary: at least 2 needed"
-        return FirstComponent(None, rows, columns, None, reason)
-    ranked = np.column_stack([_ranked(complete[:, c], kind) for c in columns])
-    centred = ranked - ranked.mean(axis=0)
+        return FirstComponent(None, rows, columns, reason)
+    values = np.ascontiguousarray(complete[:, varying])
+    centred = values - values.mean(axis=0)
     unit = centred / np.sqrt((centred**2).sum(axis=0))
     largest = float(np.linalg.svd(unit, compute_uv=False)[0]) ** 2
-    return FirstComponent(min(largest / len(columns), 1.0), rows, columns, 1 / len(columns))
+    return FirstComponent(min(largest / len(columns), 1.0), rows, columns)
 
 
 def midranks(values: Floats) -> Floats:
     """Ranks from 1, equal values share the mean of theirs."""
     ordered = np.sort(values)
-    below = np.searchsorted(ordered, values, side="left")
-    upto = np.searchsorted(ordered, values, side="right")
+    below, upto = (np.searchsorted(ordered, values, side) for side in ("left", "right"))
     return (below + upto + 1) / 2
-
-
-def _ranked(values: Floats, kind: Kind) -> Floats:
-    return midranks(values) if kind == "spearman" else values
 
 
 def _correlation(a: Floats, b: Floats) -> float | None:
@@ -135,14 +127,3 @@ def _correlation(a: Floats, b: Floats) -> float | None:
     x, y = a - a.mean(), b - b.mean()
     r = float((x * y).sum() / math.sqrt(float((x * x).sum()) * float((y * y).sum())))
     return 1.0 if r > 1 - 1e-14 else -1.0 if r < -1 + 1e-14 else r
-
-
-def _table(table: Floats, kind: Kind) -> Floats:
-    if kind not in ("spearman", "pearson"):
-        raise ValueError(f"kind {kind!r} is not spearman or pearson")
-    data = np.asarray(table, dtype=np.float64)
-    if data.ndim != 2:
-        raise ValueError("the table must have rows and columns")
-    if np.isinf(data).any():
-        raise ValueError("values must be finite, or NaN where missing")
-    return data

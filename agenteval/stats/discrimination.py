@@ -1,48 +1,52 @@
-"""Does a criterion rate success above failure? AUC and Cliff's delta with interval and test."""
+"""Does a criterion rate success above failure? AUC and Mann-Whitney, with ties as they are."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 
+from agenteval.stats.correlation import midranks
 from agenteval.stats.interval import Interval
-from agenteval.stats.ranks import RankTest, mann_whitney
 from agenteval.stats.vectors import (
     Alternative,
     Floats,
     check_level,
     finite_vector,
     normal_quantile,
+    p_value,
     round_near_ties,
 )
 
-Magnitude = Literal["negligible", "small", "medium", "large"]
-_BANDS: tuple[tuple[float, Magnitude], ...] = (
-    (0.147, "negligible"),
-    (0.33, "small"),
-    (0.474, "medium"),
-)
+EXACT_LIMIT = 100  # values in both groups together; the count of subsets takes well under a second
+
+
+@dataclass(frozen=True)
+class RankTest:
+    """A p-value of two groups; `u` counts pairs (first > second), ties half; None if undefined."""
+
+    p: float | None
+    u: float | None
+    method: str
+    reason: str | None = None
 
 
 @dataclass(frozen=True)
 class Discrimination:
-    """How well one number per case separates `n_success` successes from `n_failed` failures.
+    """How well one number per case separates successes from failures.
 
-    `auc` is P(success > failed) + P(equal) / 2 in [0, 1], and `delta` is 2 auc - 1 in [-1, 1];
-    `magnitude` names the size of |delta|. They are None if they cannot be computed, with the reason
-    in `auc.reason`. `test` is the Mann-Whitney test of auc = 1/2.
+    `auc` is P(success > failed) + P(equal) / 2 in [0, 1]; `magnitude` names the size of Cliff's
+    delta, 2 auc - 1. They are None if they cannot be computed, with the reason in `auc.reason`.
+    `test` is the Mann-Whitney test of auc = 1/2.
     """
 
     auc: Interval
-    delta: Interval
-    magnitude: Magnitude | None
+    magnitude: str | None
     test: RankTest
-    n_success: int
-    n_failed: int
 
 
 def discrimination(
@@ -52,7 +56,7 @@ def discrimination(
     level: float = 0.95,
     alternative: Alternative = "two-sided",
 ) -> Discrimination:
-    """AUC and Cliff's delta of independent cases, one number each (a case's mean over repeats).
+    """AUC of independent cases, one number each (a case's mean over repeats).
 
     The interval is the hull of two: DeLong, DeLong & Clarke-Pearson (Biometrics 44, 1988) on the
     logit scale with Satterthwaite's degrees of freedom, which allows for unequal spread but is
@@ -70,50 +74,42 @@ def discrimination(
     pooled = round_near_ties(np.concatenate([good, bad]))
     # sorted, so that the order of the cases changes no digit
     good, bad = np.sort(pooled[: len(good)]), np.sort(pooled[len(good) :])
-    test = mann_whitney(good, bad, alternative=alternative)
     area = _auc(good, bad, level)
-    if area.mean is None:
-        delta = area
-    else:
-        low, high = (None if end is None else 2 * end - 1 for end in (area.low, area.high))
-        se = None if area.se is None else 2 * area.se
-        delta = Interval(2 * area.mean - 1, low, high, se, area.n, None, area.method, area.reason)
-    return Discrimination(area, delta, magnitude(delta.mean), test, len(good), len(bad))
+    size = None if area.mean is None else magnitude(2 * area.mean - 1)
+    return Discrimination(area, size, mann_whitney(good, bad, alternative=alternative))
 
 
-def magnitude(delta: float | None) -> Magnitude | None:
+def magnitude(delta: float) -> str:
     """Name of |delta|: below .147 negligible, .33 small, .474 medium, else large.
 
     Bands of Romano, Kromrey, Coraggio & Skowronek (Annual meeting of the Florida Association of
-    Institutional Research, 2006). None stays None.
+    Institutional Research, 2006).
     """
-    if delta is None:
-        return None
-    return next((name for limit, name in _BANDS if abs(delta) < limit), "large")
+    bands = ((0.147, "negligible"), (0.33, "small"), (0.474, "medium"))
+    return next((name for limit, name in bands if abs(delta) < limit), "large")
 
 
 def _auc(good: Floats, bad: Floats, level: float) -> Interval:
+    from scipy.special import expit, logit, stdtrit
+
     m, n = len(good), len(bad)
     if not m or not n:
         which = "no cases" if not (m or n) else f"no {'failed' if m else 'successful'} case"
-        return Interval(None, None, None, None, m + n, None, "none", which)
+        return Interval.missing(which, m + n)
     above = _doubled_wins(good, bad)
     area = int(above.sum()) / (2 * m * n)
     if min(good[0], bad[0]) == max(good[-1], bad[-1]):
-        reason = "no variation: all values are equal"
-        return Interval(area, None, None, None, m + n, None, "none", reason)
+        return Interval.missing("no variation: all values are equal", m + n, mean=area)
     if min(m, n) < 2:
-        reason = "one case in a group: no interval"
-        return Interval(area, None, None, None, m + n, None, "none", reason)
+        return Interval.missing("one case in a group: no interval", m + n, mean=area)
     variance_good = float(np.var(above / (2 * n), ddof=1)) / m
     variance_bad = float(np.var(_doubled_wins(bad, good) / (2 * m), ddof=1)) / n
     se = math.sqrt(variance_good + variance_bad)
-    low, high = _newcombe(area, m, n, level)
+    z2 = normal_quantile((1 + level) / 2) ** 2
+    low, high = _score_limit(area, m, n, z2), 1 - _score_limit(1 - area, m, n, z2)
     if area in (0, 1) or se == 0:
         reason = "the groups do not overlap: the standard error is zero, the interval is not"
         return Interval(area, low, high, se, m + n, None, "Newcombe method 5", reason)
-    from scipy.special import expit, logit, stdtrit
-
     df = (variance_good + variance_bad) ** 2 / (
         variance_good**2 / (m - 1) + variance_bad**2 / (n - 1)
     )
@@ -131,14 +127,9 @@ def _doubled_wins(these: Floats, those: Floats) -> Floats:
     return (below + upto).astype(np.float64)
 
 
-def _newcombe(area: float, m: int, n: int, level: float) -> tuple[float, float]:
-    """Limits theta with |area - theta| = z sqrt(V(theta)); V is symmetric in theta, 1 - theta."""
-    z2 = normal_quantile((1 + level) / 2) ** 2
-    return _score_limit(area, m, n, z2), 1 - _score_limit(1 - area, m, n, z2)
-
-
 def _score_limit(area: float, m: int, n: int, z2: float) -> float:
-    """Lower limit by bisection; exactly 0 at area 0."""
+    """The lower limit theta with |area - theta| = z sqrt(V(theta)), by bisection; exactly 0 at area
+    0. V is symmetric in theta and 1 - theta."""
     size = (m + n) / 2 - 1
     outside, inside = 0.0, area
     for _ in range(60):
@@ -149,3 +140,82 @@ def _score_limit(area: float, m: int, n: int, z2: float) -> float:
         else:
             inside = theta
     return outside
+
+
+def mann_whitney(
+    first: Sequence[float] | Floats,
+    second: Sequence[float] | Floats,
+    *,
+    alternative: Alternative = "two-sided",
+    method: Literal["auto", "exact", "asymptotic"] = "auto",
+) -> RankTest:
+    """Mann-Whitney test of two independent groups; `greater` means that the first is higher.
+
+    exact: every division of the pooled values into groups of these sizes is counted, with the
+    ties as they are (the permutation distribution of the midrank sum; Lehmann, Nonparametrics,
+    1975, section 1.4). asymptotic: normal with tie and continuity correction (Hollander & Wolfe,
+    Nonparametric Statistical Methods, section 4.1). auto is exact up to 100 values. Two-sided is
+    twice the smaller tail.
+
+    Values that differ by rounding only (1e-12 of the largest) are ties. An empty group has no p.
+    Values that are all equal give p = 1, and the reason says so. Groups so small that no outcome
+    reaches .05 are named in the reason. Raises ValueError for values that are not finite.
+    """
+    a, b = finite_vector(first, "first"), finite_vector(second, "second")
+    m, n = len(a), len(b)
+    if not m or not n:
+        return RankTest(None, None, "none", "a group is empty")
+    # doubled ranks are whole, so that sums compare exactly
+    doubled = 2 * midranks(round_near_ties(np.concatenate([a, b])))
+    u = (int(doubled[:m].sum()) - m * (m + 1)) / 2
+    if doubled.min() == doubled.max():
+        return RankTest(1.0, u, "none", "all values are equal")
+    if method == "exact" or (method == "auto" and m + n <= EXACT_LIMIT):
+        less, greater = _exact_tails(doubled, m)
+        name = "Mann-Whitney, exact with ties"
+    else:
+        less, greater = _normal_tails(doubled, m, u)
+        name = "Mann-Whitney, normal with tie and continuity correction"
+    reason = None
+    if m + n <= EXACT_LIMIT:  # beyond, the smallest p is far below any level
+        smallest = (2 if alternative == "two-sided" else 1) / math.comb(m + n, m)
+        if smallest > 0.05:
+            reason = f"too few values ({m} and {n}): p cannot fall below {min(smallest, 1):.2g}"
+    return RankTest(p_value(less, greater, alternative), u, name, reason)
+
+
+def _exact_tails(doubled: Floats, m: int) -> tuple[float, float]:
+    """P(sum <= observed) and P(sum >= observed) over all subsets of size m."""
+    ranks = doubled.astype(np.intp)
+    lowest = int(ranks.min())
+    step = int(np.gcd.reduce(ranks - lowest))
+    share = _subset_sums(tuple(sorted(((ranks - lowest) // step).tolist())), m)
+    observed = (int(ranks[:m].sum()) - m * lowest) // step
+    return float(share[: observed + 1].sum()), float(share[observed:].sum())
+
+
+@lru_cache(maxsize=64)  # without ties the same for all groups of these sizes
+def _subset_sums(ranks: tuple[int, ...], m: int) -> Floats:
+    """Share of the subsets of size m by their sum (index); `ranks` ascend from 0."""
+    total = len(ranks)
+    count = np.zeros((m + 1, sum(ranks[-m:]) + 1))  # subsets by size and sum
+    count[0, 0] = 1
+    for seen, rank in enumerate(ranks):
+        first, last = max(0, m - (total - seen)), min(seen, m - 1)  # sizes that can still matter
+        reach = sum(ranks[seen - last : seen]) + 1 if last else 1
+        reach = min(reach, count.shape[1] - rank)
+        grown = count[first : last + 1, :reach].copy()
+        count[first + 1 : last + 2, rank : rank + reach] += grown
+    return np.asarray(count[m] / count[m].sum())
+
+
+def _normal_tails(doubled: Floats, m: int, u: float) -> tuple[float, float]:
+    from scipy.special import ndtr
+
+    total = len(doubled)
+    n = total - m
+    _, sizes = np.unique(doubled, return_counts=True)
+    ties = float((sizes.astype(np.float64) ** 3 - sizes).sum())
+    variance = m * n / 12 * (total + 1 - ties / (total * (total - 1)))
+    deviation, sd = u - m * n / 2, math.sqrt(variance)
+    return float(ndtr((deviation + 0.5) / sd)), float(ndtr((0.5 - deviation) / sd))

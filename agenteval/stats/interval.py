@@ -28,6 +28,19 @@ class Interval:
     method: str
     reason: str | None = None
 
+    @classmethod
+    def missing(
+        cls,
+        reason: str,
+        n: int = 0,
+        n_clusters: int | None = None,
+        *,
+        mean: float | None = None,
+        method: str = "none",
+    ) -> Interval:
+        """Return an interval that has no ends, for a reason."""
+        return cls(mean, None, None, None, n, n_clusters, method, reason)
+
 
 def mean_interval(
     values: Sequence[float],
@@ -53,63 +66,35 @@ def mean_interval(
     outside (0, 1) and for `clusters` of another length.
     """
     data = [float(v) for v in values]
-    _check(data, clusters, level, bounds)
-    groups = None if clusters is None else _groups(data, clusters)
-    units = len(data) if groups is None else len(groups)
-    n_clusters = None if groups is None else units
-    method = f"t, {units - 1} df" if groups is None else f"cluster-robust t, {units - 1} df"
+    check_level(level)
+    if not all(math.isfinite(v) for v in data):
+        raise ValueError("values must be finite; leave missing ones out and count them")
+    if clusters is not None and len(clusters) != len(data):
+        raise ValueError(f"{len(data)} values but {len(clusters)} cluster labels")
+    if bounds is not None and data and not bounds[0] <= min(data) <= max(data) <= bounds[1]:
+        raise ValueError(f"a value lies outside the bounds {bounds}")
+    members: defaultdict[Hashable, list[float]] = defaultdict(list)
+    for unit, value in zip(range(len(data)) if clusters is None else clusters, data, strict=True):
+        members[unit].append(value)
+    n, units = len(data), len(members)
+    n_clusters = None if clusters is None else units
+    method = f"{'t' if clusters is None else 'cluster-robust t'}, {units - 1} df"
     if not data:
-        return Interval(None, None, None, None, 0, n_clusters, "none", "no values")
+        return Interval.missing("no values", 0, n_clusters)
     lowest, highest = min(data), max(data)
-    mean = lowest if lowest == highest else math.fsum(data) / len(data)
+    mean = lowest if lowest == highest else math.fsum(data) / n
     if units < 2:
-        unit = "value" if groups is None else "case"
-        reason = f"one {unit}: no interval"
-        return Interval(mean, None, None, None, len(data), n_clusters, "none", reason)
+        reason = f"one {'value' if clusters is None else 'case'}: no interval"
+        return Interval.missing(reason, n, n_clusters, mean=mean)
     if lowest == highest:
-        reason = "no variation"
-        return Interval(mean, mean, mean, 0.0, len(data), n_clusters, method, reason)
-    se = _standard_error(data, groups, mean)
+        return Interval(mean, mean, mean, 0.0, n, n_clusters, method, "no variation")
+    sums = [math.fsum(value - mean for value in group) for group in members.values()]
+    se = math.sqrt(units / (units - 1) * math.fsum(s * s for s in sums)) / n
     if se <= 1e-12 * max(abs(lowest), abs(highest)):  # rounding noise of a true zero
-        reason = "no variation between cases"
-        return Interval(mean, mean, mean, 0.0, len(data), n_clusters, method, reason)
+        return Interval(mean, mean, mean, 0.0, n, n_clusters, method, "no variation between cases")
     half = t_quantile((1 + level) / 2, units - 1) * se
     low, high = mean - half, mean + half
     if bounds is not None and not (bounds[0] <= low and high <= bounds[1]):
         low, high = max(low, bounds[0]), min(high, bounds[1])
         method += f", clipped to [{bounds[0]:g}, {bounds[1]:g}]"
-    return Interval(mean, low, high, se, len(data), n_clusters, method)
-
-
-def _check(
-    data: list[float],
-    clusters: Sequence[Hashable] | None,
-    level: float,
-    bounds: tuple[float, float] | None,
-) -> None:
-    if not all(math.isfinite(v) for v in data):
-        raise ValueError("values must be finite; leave missing ones out and count them")
-    if clusters is not None and len(clusters) != len(data):
-        raise ValueError(f"{len(data)} values but {len(clusters)} cluster labels")
-    check_level(level)
-    if bounds is None:
-        return
-    if not bounds[0] < bounds[1]:
-        raise ValueError(f"bounds {bounds} are not in order")
-    if data and not (bounds[0] <= min(data) and max(data) <= bounds[1]):
-        raise ValueError(f"a value lies outside the bounds {bounds}")
-
-
-def _groups(data: list[float], clusters: Sequence[Hashable]) -> list[list[float]]:
-    members: defaultdict[Hashable, list[float]] = defaultdict(list)
-    for value, cluster in zip(data, clusters, strict=True):
-        members[cluster].append(value)
-    return list(members.values())
-
-
-def _standard_error(data: list[float], groups: list[list[float]] | None, mean: float) -> float:
-    sums = [v - mean for v in data]
-    if groups is not None and len(groups) < len(data):
-        sums = [math.fsum(v - mean for v in group) for group in groups]
-    units = len(sums)
-    return math.sqrt(units / (units - 1) * math.fsum(s * s for s in sums)) / len(data)
+    return Interval(mean, low, high, se, n, n_clusters, method)

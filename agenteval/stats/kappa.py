@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,16 +27,12 @@ class Kappa:
 
     `coefficient` is at most 1, 0 as by chance; its interval is there when a bootstrap was asked
     for. `agreement` is the share of pairs of ratings of one unit that are equal, mean over units
-    (Wilson for two raters, t otherwise; over cases where clusters were given). `chance` is the
-    agreement expected by chance in the coefficient's sense, weighted if it is; None if undefined.
-    In both intervals `n` counts units and `n_clusters` cases. `left_out` counts units with too few
-    ratings.
+    (Wilson for two raters, t otherwise; over cases where clusters were given). In both intervals
+    `n` counts units and `n_clusters` cases.
     """
 
     coefficient: Interval
     agreement: Interval
-    chance: float | None
-    left_out: int
 
 
 def cohen_kappa(
@@ -51,23 +47,22 @@ def cohen_kappa(
 
     Cohen, Educational and Psychological Measurement 20, 1960; weighted: Psych. Bull. 70, 1968.
 
-    `ratings` is (units, 2), NaN where missing; units without both are left out and counted. The
-    disagreement w_ij is 1 for unlike classes, |i - j| (linear) or (i - j)^2 (quadratic), i and j
-    being positions in `categories` in ascending order; give all levels of the scale there, or an
-    unused one between two used ones makes those neighbours. Default: the values that occur.
+    `ratings` is (units, 2), NaN where missing; units without both are left out. The disagreement
+    w_ij is 1 for unlike classes, |i - j| (linear) or (i - j)^2 (quadratic), i and j being positions
+    in `categories` in ascending order; give all levels of the scale there, or an unused one between
+    two used ones makes those neighbours. Default: the values that occur.
 
     Undefined, None with the reason: no complete unit, or both raters always in one and the same
     class ("no variation"). One unit gives 0 or undefined, no interval. Raises ValueError for other
-    than two raters, a value outside `categories`, unknown weights, clusters of another length.
+    than two raters, a value outside `categories`, clusters of another length.
     """
-    if weights not in get_args(Weights):
-        raise ValueError(f"weights {weights!r} is not one of {get_args(Weights)}")
     data = as_ratings(ratings)
     if data.shape[1] != 2:
         raise ValueError(f"Cohen's kappa is of two raters, not {data.shape[1]}")
     keep = np.isnan(data).sum(axis=1) == 0
-    levels = _categories(data[keep], categories)
-    k, position = len(levels), np.searchsorted(levels, data[keep])
+    data, codes = data[keep], _codes(clusters, keep)
+    levels = _categories(data, categories)
+    k, position = len(levels), np.searchsorted(levels, data)
     cell = np.zeros((len(position), k * k))
     cell[np.arange(len(cell)), position[:, 0] * k + position[:, 1]] = 1
     loss = _losses(k, weights)
@@ -79,8 +74,11 @@ def cohen_kappa(
         return 1 - (table * loss).sum(axis=(1, 2)), 1 - (by_chance * loss).sum(axis=(1, 2))
 
     name = "Cohen kappa" if weights == "none" else f"Cohen kappa, {weights} weights"
-    sample = _Sample(name, data, keep, clusters, bootstrap)
-    return _kappa(sample, cell, shares)
+    reason = "" if len(data) else "no unit with two ratings"
+    return Kappa(
+        _coefficient(name, cell, shares, codes, bootstrap, reason),
+        _agreement(data, codes, bootstrap),
+    )
 
 
 def gwet_ac2(
@@ -104,22 +102,18 @@ def gwet_ac2(
 
     Undefined, None with the reason: no unit with two ratings; a single category. Constant ratings
     of a scale with several `categories` give 1. Raises ValueError for a value outside `categories`,
-    as `as_ratings`, and for unknown weights and clusters of another length.
+    as `as_ratings`, and for clusters of another length.
     """
-    if weights not in get_args(Weights):
-        raise ValueError(f"weights {weights!r} is not one of {get_args(Weights)}")
     data = as_ratings(ratings)
     keep = (~np.isnan(data)).sum(axis=1) > 0
-    levels = _categories(data[keep], categories)
+    data, codes = data[keep], _codes(clusters, keep)
+    levels = _categories(data, categories)
     q = len(levels)
-    counts = level_counts(data[keep], levels)
+    counts = level_counts(data, levels)
     number = counts.sum(axis=1)
-    name = "Gwet AC1" if weights == "none" else f"Gwet AC2, {weights} weights"
-    sample = _Sample(name, data, keep, clusters, bootstrap)
+    reason = "" if q >= 2 else "no variation"
     if not (number >= 2).any():
-        return _undefined(sample, "no unit with two ratings")
-    if q < 2:
-        return _undefined(sample, "no variation")
+        reason = "no unit with two ratings"
     weight = 1 - _losses(q, weights)
     pairs = number * (number - 1)
     agreeing = np.zeros(len(counts))
@@ -134,44 +128,11 @@ def gwet_ac2(
         np.divide(totals[:, 0], totals[:, 1], out=agreement, where=totals[:, 1] > 0)
         return agreement, (mean * (1 - mean)).sum(axis=1) * weight.sum() / (q * (q - 1))
 
-    return _kappa(sample, parts, shares)
-
-
-def _losses(classes: int, weights: Weights) -> Floats:
-    """Disagreement of two classes, 0 for equal ones and 1 for the two ends (q, q)."""
-    distance = np.abs(np.subtract.outer(np.arange(classes), np.arange(classes))).astype(np.float64)
-    power = {"none": 0, "linear": 1, "quadratic": 2}[weights]
-    return np.asarray(np.where(distance > 0, distance**power, 0.0) / max(classes - 1, 1) ** power)
-
-
-@dataclass(frozen=True)
-class _Sample:
-    """The ratings, which units count, and how to make intervals."""
-
-    name: str
-    data: Floats
-    keep: NDArray[np.bool_]
-    clusters: Clusters | None
-    bootstrap: Bootstrap | None
-
-    def codes(self) -> NDArray[np.intp] | None:
-        """Cluster codes of the kept units."""
-        if self.clusters is None:
-            return None
-        return cluster_codes(self.clusters, len(self.data))[self.keep]
-
-
-def _categories(data: Floats, categories: Sequence[float] | None) -> Floats:
-    seen = np.unique(data[~np.isnan(data)])
-    if categories is None:
-        return seen
-    levels = np.unique(np.asarray(categories, dtype=np.float64))
-    if not np.isfinite(levels).all():
-        raise ValueError("categories must be finite")
-    strange = np.setdiff1d(seen, levels)
-    if len(strange):
-        raise ValueError(f"rating {strange[0]:g} is not among the categories")
-    return levels
+    name = "Gwet AC1" if weights == "none" else f"Gwet AC2, {weights} weights"
+    return Kappa(
+        _coefficient(name, parts, shares, codes, bootstrap, reason),
+        _agreement(data, codes, bootstrap),
+    )
 
 
 def equal_pairs(counts: Floats) -> Floats:
@@ -183,32 +144,53 @@ def equal_pairs(counts: Floats) -> Floats:
     return result
 
 
-def _agreement(sample: _Sample) -> Interval:
+def _losses(classes: int, weights: Weights) -> Floats:
+    """Disagreement of two classes, 0 for equal ones and 1 for the two ends (q, q)."""
+    distance = np.abs(np.subtract.outer(np.arange(classes), np.arange(classes))).astype(np.float64)
+    power = {"none": 0, "linear": 1, "quadratic": 2}[weights]
+    return np.asarray(np.where(distance > 0, distance**power, 0.0) / max(classes - 1, 1) ** power)
+
+
+def _codes(clusters: Clusters | None, keep: NDArray[np.bool_]) -> NDArray[np.intp] | None:
+    """Cluster codes of the kept units."""
+    return None if clusters is None else cluster_codes(clusters, len(keep))[keep]
+
+
+def _categories(data: Floats, categories: Sequence[float] | None) -> Floats:
+    seen = np.unique(data[~np.isnan(data)])
+    if categories is None:
+        return seen
+    levels = np.unique(np.asarray(categories, dtype=np.float64))
+    strange = np.setdiff1d(seen, levels)
+    if len(strange):
+        raise ValueError(f"rating {strange[0]:g} is not among the categories")
+    return levels
+
+
+def _agreement(
+    data: Floats, codes: NDArray[np.intp] | None, bootstrap: Bootstrap | None
+) -> Interval:
     """Raw agreement: mean over units of the share of equal pairs."""
-    data = sample.data[sample.keep]
     counts = level_counts(data, _categories(data, None))
     paired = counts.sum(axis=1) >= 2
     values = equal_pairs(counts)[paired]
-    codes = sample.codes()
-    level = 0.95 if sample.bootstrap is None else sample.bootstrap.level
+    level = 0.95 if bootstrap is None else bootstrap.level
     if codes is None and np.isin(values, (0, 1)).all():
         return proportion_interval(int(values.sum()), len(values), level=level)
     labels = None if codes is None else codes[paired].tolist()
     return mean_interval(values.tolist(), labels, level=level, bounds=(0, 1))
 
 
-def _undefined(sample: _Sample, reason: str) -> Kappa:
-    units = int(sample.keep.sum())
-    codes = sample.codes()
-    cases = None if codes is None else len(np.unique(codes))
-    nothing = Interval(None, None, None, None, units, cases, sample.name, reason)
-    return Kappa(nothing, _agreement(sample), None, len(sample.data) - units)
-
-
-def _kappa(
-    sample: _Sample, parts: Floats, shares: Callable[[Floats], tuple[Floats, Floats]]
-) -> Kappa:
-    """(agreement - chance) / (1 - chance) from sums over units, with its bootstrap interval."""
+def _coefficient(
+    name: str,
+    parts: Floats,
+    shares: Callable[[Floats], tuple[Floats, Floats]],
+    codes: NDArray[np.intp] | None,
+    bootstrap: Bootstrap | None,
+    undefined: str,
+) -> Interval:
+    """(agreement - chance) / (1 - chance) from sums over units, with its bootstrap interval; None
+    for the reason `undefined`."""
 
     def statistic(totals: Floats) -> Floats:
         agreement, chance = shares(totals)
@@ -217,22 +199,13 @@ def _kappa(
         np.divide(agreement - chance, 1 - chance, out=result, where=1 - chance > 1e-12)
         return result
 
-    if not len(parts):
-        return _undefined(sample, "no unit with two ratings")
-    totals = parts.sum(axis=0)[None, :]
-    value = float(statistic(totals)[0])
+    cases = None if codes is None else len(np.unique(codes))
+    value = np.nan if undefined else float(statistic(parts.sum(axis=0)[None, :])[0])
     if np.isnan(value):
-        return _undefined(sample, "no variation")
-    undefined = _undefined(sample, "no interval asked for")
-    coefficient = replace(undefined.coefficient, mean=value)
-    if sample.bootstrap is not None:
-        interval = bootstrap_sums(parts, statistic, sample.codes(), how=sample.bootstrap)
-        coefficient = replace(
-            coefficient,
-            low=interval.low,
-            high=interval.high,
-            se=interval.se,
-            method=f"{sample.name}; {interval.method}",
-            reason=interval.reason,
-        )
-    return replace(undefined, coefficient=coefficient, chance=float(shares(totals)[1][0]))
+        return Interval.missing(undefined or "no variation", len(parts), cases, method=name)
+    if bootstrap is None:
+        reason = "no interval asked for"
+        return Interval.missing(reason, len(parts), cases, mean=value, method=name)
+    interval = bootstrap_sums(parts, statistic, codes, how=bootstrap)
+    method = f"{name}; {interval.method}"
+    return replace(interval, mean=value, n=len(parts), n_clusters=cases, method=method)

@@ -80,7 +80,6 @@ def upper_limit_unobserved(rooms: Sequence[float] | Floats, *, level: float = 0.
     Raises ValueError for no rooms, negative or not finite ones, and a `level` outside (0, 1).
     """
     data = np.sort(finite_vector(rooms, "rooms"))[::-1]
-    check_level(level)
     if not len(data) or data[-1] < 0:
         raise ValueError("there must be rooms, none of them negative")
     log_tail, n = math.log(1 - level), len(data)

@@ -30,9 +30,9 @@ class PairedTest:
     """A p-value with the counts behind it.
 
     `positive`, `negative`, `ties` count the differences by sign. Only untied pairs decide, and n
-    of them cannot give a p below `smallest_p` (.5^n one-sided, twice that two-sided): where that
-    is above .05 the `reason` says "too few", which is not the same as "not significant".
-    `p` is None without any pair; it is 1 when all pairs are tied, with the reason.
+    of them cannot give a p below .5^n (one-sided; two-sided twice that): where that is above .05
+    the `reason` says "too few", which is not the same as "not significant". `p` is None without
+    any pair; it is 1 when all pairs are tied, with the reason.
     """
 
     p: float | None
@@ -40,8 +40,6 @@ class PairedTest:
     positive: int
     negative: int
     ties: int
-    smallest_p: float
-    alternative: Alternative
     method: str
     reason: str | None = None
 
@@ -88,7 +86,6 @@ def sign_flip_test(
     Raises ValueError as `sign_test`, for draws < 1, and without an rng where one is needed.
     """
     data = round_near_ties(finite_vector(differences, "differences"))
-    p_value(1.0, 1.0, alternative)
     untied = np.sort(data[data != 0])  # sorted: the order of the pairs changes nothing
     slack = 1e-9 * float(np.abs(untied).sum())
     observed = float(untied.sum())
@@ -113,18 +110,18 @@ def _random_hits(
     untied: Floats, draws: int, rng: np.random.Generator, slack: float, alternative: Alternative
 ) -> int:
     """Count the random sums that are <= the observed, >= it, or at least as far from zero."""
-    observed = float(untied.sum())
-    hits = 0
+    observed, hits = float(untied.sum()), 0
     rows = max(1, _CHUNK // len(untied))
     for start in range(0, draws, rows):
         signs = rng.integers(0, 2, size=(min(rows, draws - start), len(untied))) * 2.0 - 1
         sums = signs @ untied
         if alternative == "less":
-            hits += int((sums <= observed + slack).sum())
+            as_extreme = sums <= observed + slack
         elif alternative == "greater":
-            hits += int((sums >= observed - slack).sum())
+            as_extreme = sums >= observed - slack
         else:
-            hits += int((np.abs(sums) >= abs(observed) - slack).sum())
+            as_extreme = np.abs(sums) >= abs(observed) - slack
+        hits += int(as_extreme.sum())
     return hits
 
 
@@ -133,13 +130,12 @@ def _result(
 ) -> PairedTest:
     positive, negative = int((data > 0).sum()), int((data < 0).sum())
     untied = positive + negative
-    smallest = min(1.0, 0.5**untied * (2 if alternative == "two-sided" else 1))
-    ties = len(data) - untied
+    smallest = 0.5**untied * (2 if alternative == "two-sided" else 1)
+    ties, reason = len(data) - untied, None
     if not len(data):
-        return PairedTest(None, None, 0, 0, 0, 1.0, alternative, "none", "no pairs")
-    reason = None
+        return PairedTest(None, None, 0, 0, 0, "none", "no pairs")
     if not untied:
         reason = f"all {ties} pairs are tied: nothing to test"
     elif smallest > 0.05:
         reason = f"too few untied pairs ({untied}): p cannot fall below {smallest:.3g}"
-    return PairedTest(p, statistic, positive, negative, ties, smallest, alternative, method, reason)
+    return PairedTest(p, statistic, positive, negative, ties, method, reason)

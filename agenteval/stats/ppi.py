@@ -6,7 +6,6 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from agenteval.stats.bootstrap import cluster_codes
 from agenteval.stats.interval import Interval, mean_interval
@@ -37,11 +36,10 @@ def ppi_mean(
     clusters: Sequence[Hashable] | None = None,
     *,
     weights: Sequence[float] | Floats | None = None,
-    bounds: tuple[float, float] = (0.0, 1.0),
     level: float = 0.95,
 ) -> PPIMean:
-    """Prediction-powered mean of the runs that `ratings` (N,) are of; `labels` (N,) are NaN without
-    a label.
+    """Prediction-powered mean of the runs that `ratings` (N,) are of, in [0, 1]; `labels` (N,) are
+    NaN without a label.
 
     With f the ratings and y the labels the estimate is power * mean(f) + mean over the labelled of
     (y - power * f): unbiased for any judge where labels were drawn at random (PPI++: Angelopoulos,
@@ -58,71 +56,54 @@ def ppi_mean(
 
     Fewer than 20 labelled clusters give no interval for people and the corrected mean, with the
     reason; labels of every run need no correction (`power` is 0). Raises ValueError for values
-    that are not finite, outside `bounds` or of other lengths, and weights that are not positive.
+    that are not finite, outside [0, 1] or of other lengths, and weights that are not positive.
     """
     check_level(level)
     rated = finite_vector(ratings, "ratings")
     observed = np.asarray(labels, dtype=np.float64)
-    if observed.shape != rated.shape or np.isinf(observed).any():
-        raise ValueError("labels must be finite or NaN, one for each rating")
     n = len(rated)
+    weight = np.ones(n) if weights is None else finite_vector(weights, "weights")
+    if not len(observed) == len(weight) == n or not (weight > 0).all():
+        raise ValueError("one label (or NaN) and a positive weight for each rating are needed")
     codes = cluster_codes(clusters, n)
     has_label = ~np.isnan(observed)
-    weight = np.ones(n) if weights is None else finite_vector(weights, "weights")
-    if len(weight) != n or not (weight > 0).all():
-        raise ValueError("weights must be positive, one for each rating")
-    if not all(bounds[0] <= v <= bounds[1] for v in (*rated, *observed[has_label])):
-        raise ValueError(f"a value lies outside the bounds {bounds}")
-    where = bounds, level
-    judge = mean_interval(rated.tolist(), codes.tolist(), level=level, bounds=bounds)
+    if not all(0 <= v <= 1 for v in (*rated, *observed[has_label])):
+        raise ValueError("a value lies outside [0, 1]")
+    judge = mean_interval(rated.tolist(), codes.tolist(), level=level, bounds=(0.0, 1.0))
     if not has_label.any():
-        nothing = Interval(None, None, None, None, 0, 0, "none", "no labels")
+        nothing = Interval.missing("no labels", 0, 0)
         return PPIMean(judge, nothing, nothing, 0.0, None)
     share = np.where(has_label, weight, 0.0) / weight[has_label].sum()
-    of_people = float(share @ np.where(has_label, observed, 0.0))
-    of_judge = float(share @ rated)  # on the labelled runs
-    a = _summed(codes, share * (np.where(has_label, observed, 0.0) - of_people))
+    label = np.where(has_label, observed, 0.0)
+    of_people, of_judge = float(share @ label), float(share @ rated)  # both on the labelled runs
     mean_rating = float(rated.mean())
-    b = _summed(codes, (rated - mean_rating) / n - share * (rated - of_judge))
+    # linear parts by cluster: of the labels' mean, and of what the ratings add to it
+    a = np.bincount(codes, share * (label - of_people)).astype(np.float64)
+    b = np.bincount(codes, (rated - mean_rating) / n - share * (rated - of_judge)).astype(
+        np.float64
+    )
     useful = float(b @ b) > 1e-18
     power = float(np.clip(-(a @ b) / (b @ b), 0.0, 1.0)) if useful else 0.0
-    labelled = int(has_label.sum()), len(np.unique(codes[has_label]))
-    people = _interval(of_people, a, *labelled, where)
-    corrected = _interval(
-        of_people + power * (mean_rating - of_judge),
-        a + power * b,
-        *labelled,
-        where,
-        2 if power else 1,
-    )
+    labelled, units = int(has_label.sum()), len(np.unique(codes[has_label]))
+
+    def interval(mean: float, influence: Floats, fitted: int) -> Interval:
+        """t interval, with `fitted` numbers taken from the same clusters."""
+        if units < FEWEST_LABELS:
+            reason = f"{units} labelled cases; {FEWEST_LABELS} are needed"
+            return Interval.missing(reason, labelled, units, mean=mean)
+        freedom = units - fitted
+        se = float(np.sqrt(units / freedom * (influence @ influence)))
+        if se <= 1e-12:
+            reason = "no variation: no interval"
+            return Interval(mean, None, None, 0.0, labelled, units, "none", reason)
+        half = t_quantile((1 + level) / 2, freedom) * se
+        low, high = max(0.0, mean - half), min(1.0, mean + half)
+        return Interval(mean, low, high, se, labelled, units, f"cluster-robust t, {freedom} df")
+
+    people = interval(of_people, a, 1)
+    both = of_people + power * (mean_rating - of_judge)
+    corrected = interval(both, a + power * b, 2 if power else 1)
     worth = None
     if people.se and corrected.se:
-        worth = labelled[0] * (people.se / corrected.se) ** 2
+        worth = labelled * (people.se / corrected.se) ** 2
     return PPIMean(judge, people, corrected, power, worth)
-
-
-def _summed(codes: NDArray[np.intp], values: Floats) -> Floats:
-    return np.asarray(np.bincount(codes, values), dtype=np.float64)
-
-
-def _interval(
-    mean: float,
-    influence: Floats,
-    n: int,
-    units: int,
-    where: tuple[tuple[float, float], float],
-    fitted: int = 1,
-) -> Interval:
-    """t interval of an estimate whose linear part by cluster is `influence`, with `fitted` numbers
-    taken from the same clusters."""
-    (lowest, highest), level = where
-    if units < FEWEST_LABELS:
-        reason = f"{units} labelled cases; {FEWEST_LABELS} are needed"
-        return Interval(mean, None, None, None, n, units, "none", reason)
-    freedom = units - fitted
-    se = float(np.sqrt(units / freedom * (influence @ influence)))
-    if se <= 1e-12:
-        return Interval(mean, None, None, 0.0, n, units, "none", "no variation: no interval")
-    half = t_quantile((1 + level) / 2, freedom) * se
-    low, high = max(lowest, mean - half), min(highest, mean + half)
-    return Interval(mean, low, high, se, n, units, f"cluster-robust t, {freedom} df")

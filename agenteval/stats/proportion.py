@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, get_args
+from typing import Literal
 
 from agenteval.stats.interval import Interval
 from agenteval.stats.vectors import check_level, normal_quantile
@@ -27,39 +27,28 @@ def proportion_interval(
     so there it is None with the reason. No answers: no share. Answers that repeat one another (the
     repeats of a case) are not independent: use `mean_interval` or `bootstrap_mean` over cases.
 
-    Raises ValueError unless 0 <= successes <= n, 0 < level < 1 and the method is known.
+    Raises ValueError unless 0 <= successes <= n and 0 < level < 1.
     """
+    from scipy.special import betaincinv
+
     if not 0 <= successes <= n:
         raise ValueError(f"{successes} successes of {n}: must be between 0 and n")
     check_level(level)
-    if method not in get_args(ProportionMethod):
-        raise ValueError(f"method {method!r} is not one of {get_args(ProportionMethod)}")
     if n == 0:
-        return Interval(None, None, None, None, 0, None, "none", "no values")
-    share = successes / n
-    low, high = (_wilson if method == "wilson" else _clopper_pearson)(successes, n, level)
-    name = "Wilson" if method == "wilson" else "Clopper-Pearson"
+        return Interval.missing("no values")
+    share, low, high = successes / n, 0.0, 1.0  # the ends are exact at 0 and n successes
+    if method == "wilson":
+        name, z = "Wilson", normal_quantile((1 + level) / 2)
+        middle, scale = share + z * z / (2 * n), 1 + z * z / n
+        half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+        low = (middle - half) / scale if successes else low
+        high = (middle + half) / scale if successes < n else high
+    else:
+        name, tail = "Clopper-Pearson", (1 - level) / 2
+        if successes:
+            low = float(betaincinv(successes, n - successes + 1, tail))
+        if successes < n:
+            high = float(betaincinv(successes + 1, n - successes, 1 - tail))
     if successes in (0, n):
         return Interval(share, low, high, None, n, None, name, "all alike: no standard error")
     return Interval(share, low, high, math.sqrt(share * (1 - share) / n), n, None, name)
-
-
-def _wilson(successes: int, n: int, level: float) -> tuple[float, float]:
-    z = normal_quantile((1 + level) / 2)
-    share = successes / n
-    middle = share + z * z / (2 * n)
-    half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    scale = 1 + z * z / n
-    # the ends are exact where rounding would leave 1e-17 or 1 - 1e-16
-    low = 0.0 if successes == 0 else (middle - half) / scale
-    high = 1.0 if successes == n else (middle + half) / scale
-    return low, high
-
-
-def _clopper_pearson(successes: int, n: int, level: float) -> tuple[float, float]:
-    from scipy.special import betaincinv
-
-    tail = (1 - level) / 2
-    low = 0.0 if successes == 0 else float(betaincinv(successes, n - successes + 1, tail))
-    high = 1.0 if successes == n else float(betaincinv(successes + 1, n - successes, 1 - tail))
-    return low, high

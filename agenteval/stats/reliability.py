@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agenteval.stats.agreement import Floats, as_ratings
+from agenteval.stats.agreement import as_ratings
 from agenteval.stats.interval import Interval
 from agenteval.stats.vectors import check_level
 
@@ -28,49 +28,43 @@ def icc(ratings: ArrayLike, *, level: float = 0.95) -> Interval:
     with the collapsed interval and that reason; units that do not differ give a coefficient of 0 or
     less and no interval. Raises ValueError for ratings that are not (units, raters) or infinite.
     """
+    from scipy.special import fdtri
+
     check_level(level)
     data = as_ratings(ratings)
-    rated, units = int((~np.isnan(data)).sum()), len(data)
+    units, raters = data.shape
+    n, incomplete = int((~np.isnan(data)).sum()), int(np.isnan(data).any(axis=1).sum())
 
-    def result(
-        value: float | None, low: float | None, high: float | None, reason: str | None
-    ) -> Interval:
-        return Interval(value, low, high, None, rated, units, _METHOD, reason)
+    def undefined(reason: str, value: float | None = None) -> Interval:
+        return Interval.missing(reason, n, units, mean=value, method=_METHOD)
 
-    if (unfit := _unfit(data)) is not None:
-        return result(None, None, None, unfit)
-    raters = data.shape[1]
+    if not n:
+        return undefined("no ratings")
+    if raters < 2:
+        return undefined("one rater")
+    if incomplete:
+        reason = f"needs complete data: {incomplete} of {units} units have missing ratings"
+        return undefined(reason)
+    if units < 2:
+        return undefined("one unit")
     centred = data - data.mean()
     means = centred.mean(axis=1)
     rounding = 1e-24 * float(np.abs(data).max()) ** 2 * data.size  # of a sum that is truly zero
     between = raters * float(means @ means)
     within = float(((centred - means[:, None]) ** 2).sum())
+    freedom = units * (raters - 1)
     between_square = 0.0 if between <= rounding else between / (units - 1)
-    within_square = 0.0 if within <= rounding else within / (units * (raters - 1))
+    within_square = 0.0 if within <= rounding else within / freedom
     if within_square == 0:
         if between_square == 0:
-            return result(None, None, None, "no variation")
-        return result(1.0, 1.0, 1.0, "no variation within units")
+            return undefined("no variation")
+        return Interval(1.0, 1.0, 1.0, None, n, units, _METHOD, "no variation within units")
     value = (between_square - within_square) / (between_square + (raters - 1) * within_square)
     if between_square == 0:
-        return result(value, None, None, "no variation between units: no interval")
-    from scipy.special import fdtri
-
+        return undefined("no variation between units: no interval", value)
     quantile = (1 + level) / 2
-    freedom = units * (raters - 1)
     ratio = between_square / within_square
     low = ratio / float(fdtri(units - 1, freedom, quantile))
     high = ratio * float(fdtri(freedom, units - 1, quantile))
-    return result(value, (low - 1) / (low + raters - 1), (high - 1) / (high + raters - 1), None)
-
-
-def _unfit(data: Floats) -> str | None:
-    units, raters = data.shape
-    if units == 0 or np.isnan(data).all():
-        return "no ratings"
-    if raters < 2:
-        return "one rater"
-    incomplete = int(np.isnan(data).any(axis=1).sum())
-    if incomplete:
-        return f"needs complete data: {incomplete} of {units} units have missing ratings"
-    return "one unit" if units == 1 else None
+    low, high = (low - 1) / (low + raters - 1), (high - 1) / (high + raters - 1)
+    return Interval(value, low, high, None, n, units, _METHOD)

@@ -69,51 +69,37 @@ def prove_threshold(
     if not 0.5 <= confidence <= 0.99:
         raise ValueError(f"the confidence {confidence:g} is not between .5 and .99")
     values = finite_vector(confidences, "confidences")
+    thresholds = np.unique(values)
+    if len(thresholds) > _MOST_THRESHOLDS:
+        shares = np.arange(_MOST_THRESHOLDS) / _MOST_THRESHOLDS
+        thresholds = np.unique(np.quantile(values, shares, method="lower"))
     least = cases_to_prove(agreement, confidence)
     best = ProvenThreshold(None, reason="no labels")
-    for threshold in _thresholds(values):
-        rates = _error_rates(values, wrong, cases, threshold)
-        errors = sum(w for w, v in zip(wrong, values, strict=True) if v >= threshold)
-        if len(rates) < least:
-            reason = f"{len(rates)} labelled cases; at least {least} are needed"
-            best = ProvenThreshold(None, cases=len(rates), errors=errors, reason=reason)
+    for threshold in thresholds[::-1].tolist():
+        by_case: dict[Hashable, list[bool]] = {}
+        for value, error, case in zip(values, wrong, cases, strict=True):
+            if value >= threshold:
+                by_case.setdefault(case, []).append(bool(error))
+        n, errors = len(by_case), sum(map(sum, by_case.values()))
+        if n < least:
+            reason = f"{n} labelled cases; at least {least} are needed"
+            best = ProvenThreshold(None, cases=n, errors=errors, reason=reason)
             continue
-        limit = _upper_limit(rates, confidence)
+        limit = _upper_limit([sum(e) / len(e) for e in by_case.values()], confidence)
         if limit > 1 - agreement + 1e-12:
             if best.threshold is None:
                 reason = f"from {threshold:g} on, agreement is only proven to be {1 - limit:.2f}"
-                best = ProvenThreshold(None, 1 - limit, len(rates), errors, reason)
+                best = ProvenThreshold(None, 1 - limit, n, errors, reason)
             break
-        best = ProvenThreshold(threshold, 1 - limit, len(rates), errors)
+        best = ProvenThreshold(threshold, 1 - limit, n, errors)
     return best
 
 
-def _thresholds(confidences: Floats) -> list[float]:
-    """Return the confidences to test, the highest first."""
-    distinct = np.unique(confidences)
-    if len(distinct) > _MOST_THRESHOLDS:
-        shares = np.arange(_MOST_THRESHOLDS) / _MOST_THRESHOLDS
-        distinct = np.unique(np.quantile(confidences, shares, method="lower"))
-    return [float(value) for value in distinct[::-1]]
-
-
-def _error_rates(
-    confidences: Floats, wrong: Sequence[bool], cases: Sequence[Hashable], threshold: float
-) -> list[float]:
-    """Return the share of wrong answers of each case with an answer from the threshold on."""
-    by_case: dict[Hashable, list[bool]] = {}
-    for value, error, case in zip(confidences, wrong, cases, strict=True):
-        if value >= threshold:
-            by_case.setdefault(case, []).append(bool(error))
-    return [sum(errors) / len(errors) for errors in by_case.values()]
-
-
 def _upper_limit(rates: Sequence[float], confidence: float) -> float:
-    if all(rate in (0, 1) for rate in rates):
-        two_sided = 2 * confidence - 1  # the upper end of this interval is the one-sided limit
-        errors = round(sum(rates))
-        interval = proportion_interval(
-            errors, len(rates), method="clopper-pearson", level=max(two_sided, 1e-9)
-        )
-        return 1.0 if interval.high is None else interval.high
-    return mean_limit(rates, 1.0, level=confidence)
+    if any(rate not in (0, 1) for rate in rates):
+        return mean_limit(rates, 1.0, level=confidence)
+    # the upper end of this two-sided interval is the one-sided limit
+    level = max(2 * confidence - 1, 1e-9)
+    errors, n = round(sum(rates)), len(rates)
+    interval = proportion_interval(errors, n, method="clopper-pearson", level=level)
+    return 1.0 if interval.high is None else interval.high

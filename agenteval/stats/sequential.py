@@ -21,13 +21,8 @@ _GRID = 1000  # means that are tried
 _ROWS = 1000  # values that are taken at once
 
 
-def confidence_sequence(
-    values: Sequence[float] | Floats,
-    *,
-    level: float = 0.95,
-    bounds: tuple[float, float] = (0.0, 1.0),
-) -> Interval:
-    """Return the mean of independent bounded values, in order, with an interval that is valid at
+def confidence_sequence(values: Sequence[float] | Floats, *, level: float = 0.95) -> Interval:
+    """Return the mean of independent values in [0, 1], in order, with an interval that is valid at
     every n simultaneously: the true mean is in all of these intervals with probability at least
     `level`.
 
@@ -36,16 +31,15 @@ def confidence_sequence(
     inequality). Bets on both sides have half of the money each; lambda_i is their predictable
     plug-in (eq. 26), capped at 1/2 of the ruinous bet. No model of the values is needed. The ends
     are those over all n so far, on a grid of a thousandth of the scale, rounded outwards. Raises
-    ValueError for values outside `bounds` or not finite.
+    ValueError for values outside [0, 1] or not finite.
     """
     check_level(level)
-    low, high = bounds
-    data = (finite_vector(values, "values") - low) / (high - low)
+    data = finite_vector(values, "values")
     n = len(data)
     if not n:
-        return Interval(None, None, None, None, 0, None, "none", "no values")
+        return Interval.missing("no values")
     if data.min() < -1e-12 or data.max() > 1 + 1e-12:
-        raise ValueError(f"a value lies outside the bounds {bounds}")
+        raise ValueError("a value lies outside [0, 1]")
     t = np.arange(1, n + 1)
     mean = (0.5 + np.cumsum(data)) / (t + 1)
     variance = (0.25 + np.cumsum((data - mean) ** 2)) / (t + 1)
@@ -62,16 +56,10 @@ def confidence_sequence(
             paid = wins[side] + np.cumsum(np.log1p(sign * bets[part] * beyond), axis=0)
             wins[side] = paid[-1]
             possible &= (paid < math.log(2 / (1 - level))).all(axis=0)
-    possible_points = np.flatnonzero(possible)
-    average = float(data.mean())
-    ends = (
-        (possible_points[0] - 1, possible_points[-1] + 1)
-        if len(possible_points)
-        else (average * _GRID, average * _GRID)
-    )
-    first, last = (low + (high - low) * min(max(end / _GRID, 0.0), 1.0) for end in ends)
-    method = "always valid, by betting"
-    return Interval(low + (high - low) * average, first, last, None, n, None, method)
+    average, points = float(data.mean()), np.flatnonzero(possible)
+    ends = (points[0] - 1, points[-1] + 1) if len(points) else (average * _GRID,) * 2
+    low, high = (min(max(float(end) / _GRID, 0.0), 1.0) for end in ends)
+    return Interval(average, low, high, None, n, None, "always valid, by betting")
 
 
 def look_level(n: int, planned: int, *, level: float = 0.95) -> float:

@@ -40,11 +40,8 @@ def expected_unique(counts: Sequence[int], n_sets: int) -> NDArray[np.float64]:
     the expectation is sum_i 1 - C(N-n_i, M) / C(N, M) (the rarefaction of Hurlbert, Ecology 52,
     1971). The ratio is a running product of factors in [0, 1]: no overflow for any N.
 
-    Returns float64 of length `n_sets`. Raises ValueError for a count outside 0..n_sets or
-    n_sets < 1.
+    Returns float64 of length `n_sets`. Raises ValueError for a count outside 0..n_sets.
     """
-    if n_sets < 1:
-        raise ValueError(f"n_sets must be at least 1, not {n_sets}")
     result = np.zeros(n_sets)
     step = np.arange(n_sets, dtype=np.float64)
     for count, names in sorted(Counter(counts).items()):

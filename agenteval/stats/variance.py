@@ -21,18 +21,13 @@ class VarianceComponents:
     `case`: difficulty shared by all systems (without systems: between cases). `system`: between
     systems. `case_system`: what is special to a system on a case. `repeat`: the same case and
     system rated again. With one rating per cell, `repeat` is None and `case_system` holds both.
-    `raw` are the estimates before negative ones were set to 0. `reason` says what is missing.
+    `reason` says what is missing.
     """
 
     case: float | None
     system: float | None
     case_system: float | None
     repeat: float | None
-    raw: dict[str, float]
-    n: int
-    n_cases: int
-    n_systems: int | None
-    estimator: str
     reason: str | None = None
 
 
@@ -48,7 +43,7 @@ def variance_components(
     the expectations of these sums are linear in the components, and the equations are solved.
     It is unbiased for unbalanced data with missing cells, and equals the usual ANOVA estimator
     where the data are balanced, and always with cases alone (n0 of section 3.6). All factors are
-    random. An estimate below zero is returned as 0 and kept in `raw`.
+    random. An estimate below zero is returned as 0.
 
     A factor with one level, cells with one rating each, or cases that are not shared between
     systems cannot be separated: those components are None, or joined, with the reason. Fewer
@@ -58,42 +53,30 @@ def variance_components(
     data = finite_vector(values, "values")
     case = cluster_codes(cases, len(data))
     system = None if systems is None else cluster_codes(systems, len(data))
-    n_cases = len(np.unique(case))
-    n_systems = None if system is None else len(np.unique(system))
-    if n_cases < 2:
+    if len(np.unique(case)) < 2:
         reason = "fewer than two cases: no variance between cases"
-        return VarianceComponents(
-            None, None, None, None, {}, len(data), n_cases, n_systems, "none", reason
-        )
+        return VarianceComponents(None, None, None, None, reason)
     factors: dict[str, Codes] = {"case": case}
-    notes = []
-    if system is not None and n_systems == 1:
+    finest, notes = "case", []
+    if system is not None and len(np.unique(system)) == 1:
         notes.append("one system: nothing between systems")
     elif system is not None:
         factors["system"] = system
         cells = np.unique(_crossed(case, system), return_inverse=True)[1]
-        factors["case_system"] = cells.astype(np.intp)
-    factors["repeat"] = np.arange(len(data))
-    finest = "case_system" if "case_system" in factors else "case"
+        finest, factors["case_system"] = "case_system", cells.astype(np.intp)
     if len(np.unique(factors[finest])) == len(data):
-        del factors["repeat"]
-        joined = "case_system" if finest == "case_system" else "case"
-        notes.append(f"one rating per cell: {joined} includes the spread of repeats")
-    raw = _henderson(data, factors)
-    if raw is None:
+        notes.append(f"one rating per cell: {finest} includes the spread of repeats")
+    else:
+        factors["repeat"] = np.arange(len(data))
+    variances = _henderson(data, factors)
+    if variances is None:
         notes.append("cases are not shared between systems: components cannot be separated")
-    components = raw or {}
-    part = {name: max(value, 0.0) for name, value in components.items()}
+    part = {name: max(value, 0.0) for name, value in (variances or {}).items()}
     return VarianceComponents(
         part.get("case"),
         part.get("system"),
         part.get("case_system"),
         part.get("repeat"),
-        components,
-        len(data),
-        n_cases,
-        n_systems,
-        "Henderson method 1 (method of moments)",
         "; ".join(notes) or None,
     )
 
@@ -109,16 +92,14 @@ def _henderson(data: Floats, factors: dict[str, Codes]) -> dict[str, float] | No
     everything = np.zeros(len(data), dtype=np.intp)
     overall = np.array([_coefficient(everything, factors[k]) for k in names])
     matrix = np.array([[_coefficient(factors[g], factors[k]) for k in names] for g in names])
-    totals = [_reduction(centred, factors[g]) for g in names]
+    totals = [
+        float((np.bincount(g, centred) ** 2 / np.bincount(g)).sum()) for g in factors.values()
+    ]
     matrix = matrix - overall
     if np.linalg.matrix_rank(matrix / len(data)) < len(names):
         return None
     solved = np.linalg.solve(matrix, np.array(totals))
     return {name: float(value) for name, value in zip(names, solved, strict=True)}
-
-
-def _reduction(data: Floats, groups: Codes) -> float:
-    return float((np.bincount(groups, data) ** 2 / np.bincount(groups)).sum())
 
 
 def _coefficient(groups: Codes, levels: Codes) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-ROUNDING = 1e-12  # values closer than this share of the largest count as equal
+_ROUNDING = 1e-12  # values closer than this share of the largest count as equal
 Alternative = Literal["two-sided", "greater", "less"]
 
 
@@ -23,14 +23,13 @@ def finite_vector(values: Sequence[float] | Floats, name: str) -> Floats:
     return data
 
 
-def round_near_ties(data: Floats, tolerance: float = ROUNDING) -> Floats:
-    """The values to within `tolerance` of the largest size, so that rounding makes no difference.
+def round_near_ties(data: Floats) -> Floats:
+    """The values to within 1e-12 of the largest size, so that rounding makes no difference.
 
     A mean over thirds can come out as .3333333333333333 or .3333333333333335; for ranks and signs
-    that is a tie. A tolerance of 0, or one below the smallest normal number, returns the values as
-    they are.
+    that is a tie.
     """
-    least = float(np.abs(data).max(initial=0.0)) * tolerance
+    least = float(np.abs(data).max(initial=0.0)) * _ROUNDING
     if least < np.finfo(np.float64).tiny:
         return data
     unit = 10.0 ** np.floor(np.log10(least))
@@ -38,17 +37,9 @@ def round_near_ties(data: Floats, tolerance: float = ROUNDING) -> Floats:
 
 
 def p_value(less: float, greater: float, alternative: Alternative) -> float:
-    """p from P(T <= t) and P(T >= t); two-sided is twice the smaller tail, at most 1.
-
-    Raises ValueError for another alternative.
-    """
-    if alternative == "less":
-        return min(less, 1.0)
-    if alternative == "greater":
-        return min(greater, 1.0)
-    if alternative == "two-sided":
-        return min(2 * min(less, greater), 1.0)
-    raise ValueError(f"alternative {alternative!r} is not two-sided, greater or less")
+    """p from P(T <= t) and P(T >= t); two-sided is twice the smaller tail, at most 1."""
+    tails = {"less": less, "greater": greater, "two-sided": 2 * min(less, greater)}
+    return min(tails[alternative], 1.0)
 
 
 def check_level(level: float) -> None:

@@ -54,9 +54,11 @@ def stored(cli: Cli, files: tuple[str, str]) -> None:
 
 def test_show_report_and_export_know_comparisons(cli: Cli, stored: None) -> None:
     shown = cli("show", "--json").json["tables"]["preferences"]["rows"]
-    assert (shown[0]["wins"], shown[0]["system"]) == (1, "new")
+    assert (shown[0]["wins"], shown[0]["system"]) == (1, "old")
     assert cli("report", "-o", "page.html").code == 0
-    assert "preferred position" in Path("page.html").read_text()
+    page = Path("page.html").read_text()
+    assert "preferred position" in page
+    assert "the judge was not verified" in page
     assert cli("export", "rows.jsonl").code == 0
     rows = [json.loads(line) for line in Path("rows.jsonl").read_text().splitlines()]
     assert {row["system"] for row in rows} == {"old | new", "new | old"}

@@ -111,14 +111,6 @@ def test_several_arrays_stay_together() -> None:
     assert (got.low, got.high) == pytest.approx((known.low, known.high), abs=0.06)
 
 
-def test_repeating_every_value_changes_nothing() -> None:
-    values, label = nested()
-    once = bootstrap_mean(values, label, how=how())
-    thrice = bootstrap_mean(np.repeat(values, 3), np.repeat(label, 3), how=how())
-    assert (thrice.low, thrice.high) == pytest.approx((once.low, once.high), rel=1e-12)
-    assert (thrice.n, thrice.n_clusters) == (3 * once.n, 30)
-
-
 scores = st.lists(
     st.tuples(st.integers(-20, 20).map(lambda v: v / 7), st.integers(0, 8)), min_size=1, max_size=25
 )
@@ -164,13 +156,6 @@ def test_few_cases() -> None:
     assert bootstrap_mean([1, 2, 3, 4, 9], how=how()).low is not None
 
 
-def test_equal_cases_collapse_and_say_so() -> None:
-    got = bootstrap_mean([0.1] * 9, how=how())
-    assert (got.low, got.high, got.se) == (got.mean, got.mean, 0)
-    assert got.mean == pytest.approx(0.1)
-    assert got.reason == "no variation between cases"
-
-
 def test_undefined_resamples_are_counted() -> None:
     def share_of_one(x: np.ndarray) -> float | None:
         return None if not x.any() else float(x.mean())
@@ -185,31 +170,6 @@ def test_undefined_resamples_are_counted() -> None:
     got = bootstrap_interval(share_of_one, [common], how=how())
     assert got.low is not None
     assert "undefined left out" in got.method
-
-
-def test_undefined_estimate() -> None:
-    got = bootstrap_interval(lambda x: float("nan"), [np.arange(5.0)], how=how())
-    assert (got.mean, got.low, got.reason) == (None, None, "undefined")
-    assert bootstrap_interval(np.mean, [np.array([])], how=how()).reason == "no values"
-
-
-def test_refusals() -> None:
-    for options, words in (
-        ({"resamples": 20}, "fewer than 100"),
-        ({"level": 95}, "level"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            how(**options)
-    with pytest.raises(ValueError, match="share the first axis"):
-        bootstrap_interval(np.mean, [np.zeros(3), np.zeros(4)], how=how())
-    with pytest.raises(ValueError, match="share the first axis"):
-        bootstrap_interval(np.mean, [], how=how())
-    with pytest.raises(ValueError, match="3 values but 2 cluster"):
-        bootstrap_mean([1, 2, 3], ["a", "b"], how=how())
-    with pytest.raises(ValueError, match="finite"):
-        bootstrap_mean([1, math.nan], how=how())
-    with pytest.raises(ValueError, match="one-dimensional"):
-        bootstrap_mean(np.zeros((2, 2)), how=how())
 
 
 @pytest.mark.slow

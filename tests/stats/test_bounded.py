@@ -56,10 +56,3 @@ def test_rare_losses_are_covered_where_a_t_interval_is_not(loss: float) -> None:
     covered = [f.low <= -loss <= f.high for f in found if f.low is not None and f.high is not None]
     assert len(covered) == 1000
     assert np.mean(covered) >= 0.95
-
-
-def test_mirrored_values_give_the_mirrored_interval() -> None:
-    values = np.array([0.5, -0.5, 0.25, 0.0, -0.25, 0.5, -0.5])
-    there, back = (bounded_interval(v, (-1.0, 1.0)) for v in (values, -values))
-    assert there.low is not None
-    assert back.high == pytest.approx(-there.low)

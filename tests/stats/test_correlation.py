@@ -30,16 +30,6 @@ def test_equals_scipy_with_ties(pairs: list[tuple[int, int]]) -> None:
         assert -1 <= got.low < got.mean < got.high <= 1
 
 
-def test_interval_by_hand() -> None:
-    # ranks 1..10 with two neighbours swapped: r = 1 - 6 * 2 / 990
-    a = list(range(10))
-    got = spearman(a, [1, 0, *a[2:]])
-    r = 1 - 12 / 990
-    half = 1.959964 * math.sqrt((1 + r * r / 2) / 7)
-    assert got.mean == pytest.approx(r)
-    assert got.low == pytest.approx(math.tanh(math.atanh(r) - half), abs=1e-6)
-
-
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.8])
 def test_coverage(rho: float) -> None:
     rng = np.random.default_rng(4)
@@ -78,12 +68,6 @@ def test_matrix_uses_the_rows_that_both_have() -> None:
     plain = correlation_matrix(table, kind="pearson")
     assert plain.rho[0][1] == pytest.approx(np.corrcoef([1, 2, 3, 0], [2, 1, 4, 0])[0, 1])
     assert correlation_matrix(np.empty((0, 2))).rho == ((None, None), (None, None))
-    with pytest.raises(ValueError, match="rows and columns"):
-        correlation_matrix(np.array([1.0, 2]))
-    with pytest.raises(ValueError, match="kind"):
-        correlation_matrix(table, kind="kendall")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="finite"):
-        correlation_matrix(np.array([[math.inf]]))
 
 
 def test_first_component_equals_scikit_learn() -> None:
@@ -95,11 +79,7 @@ def test_first_component_equals_scikit_learn() -> None:
     scaled = (table - table.mean(0)) / table.std(0)
     got = first_component(table)
     assert got.share == pytest.approx(PCA().fit(scaled).explained_variance_ratio_[0])
-    assert (got.rows, got.columns, got.chance) == (40, (0, 1, 2, 3), 0.25)
-    ranks = np.column_stack([stats.rankdata(c) for c in table.T])
-    assert first_component(table, kind="spearman").share == pytest.approx(
-        np.linalg.eigvalsh(np.corrcoef(ranks.T))[-1] / 4
-    )
+    assert (got.rows, got.columns) == (40, (0, 1, 2, 3))
 
 
 def test_first_component_at_the_ends() -> None:

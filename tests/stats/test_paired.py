@@ -55,10 +55,7 @@ def test_swapping_the_pairs_swaps_the_sides(values: list[int]) -> None:
         other: PairedTest = test([-v for v in values], alternative="less")
         assert one.p == other.p
         assert (one.positive, one.negative, one.ties) == (other.negative, other.positive, one.ties)
-        both = test(values)
-        assert both.p == test(values[::-1]).p
-        assert both.p is not None
-        assert both.p >= both.smallest_p - 1e-15
+        assert test(values).p == test(values[::-1]).p
 
 
 def test_sign_test_equals_scipy() -> None:
@@ -80,16 +77,11 @@ def test_random_flips_come_near_the_exact_value() -> None:
     assert certain.p == pytest.approx(0.01)  # (0 + 1) / (99 + 1): never zero
 
 
-def test_random_flips_need_an_rng() -> None:
-    with pytest.raises(ValueError, match="rng"):
-        sign_flip_test(np.ones(17))
-
-
 @pytest.mark.parametrize("test", [sign_test, sign_flip_test])
 def test_too_few_is_not_the_same_as_not_significant(test: Any) -> None:
     assert "4 " not in (test([1] * 5, alternative="greater").reason or "")
     one_sided = test([1] * 4 + [0] * 90, alternative="greater")
-    assert one_sided.p == one_sided.smallest_p == 0.0625
+    assert one_sided.p == 0.0625
     assert "too few untied pairs (4)" in one_sided.reason
     assert test([1] * 5, alternative="greater").reason is None  # .5^5 = .031
     assert "too few untied pairs (5)" in test([1] * 5).reason  # 2 * .5^5 = .0625
@@ -99,15 +91,12 @@ def test_too_few_is_not_the_same_as_not_significant(test: Any) -> None:
 
 @pytest.mark.parametrize("test", [sign_test, sign_flip_test])
 def test_nothing_to_test(test: Any) -> None:
-    empty = test([])
-    assert (empty.p, empty.statistic, empty.reason) == (None, None, "no pairs")
+    assert (test([]).p, test([]).reason) == (None, "no pairs")
     tied = test([0.0] * 7)
-    assert (tied.p, tied.ties, tied.smallest_p) == (1.0, 7, 1.0)
+    assert (tied.p, tied.ties) == (1.0, 7)
     assert "all 7 pairs are tied" in tied.reason
     with pytest.raises(ValueError, match="finite"):
         test([math.nan, 1])
-    with pytest.raises(ValueError, match="alternative"):
-        test([1, 2], alternative="up")
 
 
 def test_rounding_makes_no_difference() -> None:

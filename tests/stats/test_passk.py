@@ -41,12 +41,3 @@ def test_tasks_with_too_few_attempts_are_left_out() -> None:
     assert got.rate.n == 2
     nothing = pass_rate([(1, 1)], 2, kind="at")
     assert (nothing.rate.mean, nothing.rate.reason) == (None, "no task has 2 scored attempts")
-
-
-def test_bad_input() -> None:
-    with pytest.raises(ValueError, match="successes"):
-        pass_at_k(3, 2, 1)
-    with pytest.raises(ValueError, match="at least 1"):
-        pass_hat_k(1, 2, 0)
-    with pytest.raises(ValueError, match="kind"):
-        pass_rate([(1, 2)], 1, kind="both")  # type: ignore[arg-type]

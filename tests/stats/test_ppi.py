@@ -94,9 +94,9 @@ def test_fewer_than_twenty_cases_give_no_interval() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"ratings": [0.5, 2.0]}, "outside the bounds"),
-        ({"labels": [0.5]}, "one for each rating"),
-        ({"weights": [1.0, 0.0]}, "weights must be positive"),
+        ({"ratings": [0.5, 2.0]}, "outside"),
+        ({"labels": [0.5]}, "one label"),
+        ({"weights": [1.0, 0.0]}, "positive weight"),
         ({"clusters": ["a"]}, "1 cluster labels"),
         ({"level": 1.0}, "level"),
     ],

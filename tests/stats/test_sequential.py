@@ -119,12 +119,7 @@ def test_it_never_grows_and_rarely_leaves_the_truth() -> None:
     assert first.low <= second.low
 
 
-def test_other_bounds_and_nothing() -> None:
-    values = [0.1, 0.4, 0.9, 0.3] * 10
-    plain = confidence_sequence(values)
-    moved = confidence_sequence([2 * v - 1 for v in values], bounds=(-1, 1))
-    assert plain.low is not None
-    assert moved.low == pytest.approx(2 * plain.low - 1)
+def test_nothing_and_too_much() -> None:
     assert confidence_sequence([]).reason == "no values"
-    with pytest.raises(ValueError, match="outside the bounds"):
+    with pytest.raises(ValueError, match="outside"):
         confidence_sequence([1.5])

@@ -10,20 +10,6 @@ import pytest
 from agenteval.stats import variance_components
 
 
-def test_one_way_by_hand() -> None:
-    # means 2 and 6, within sums of squares 2 and 2; msw = 4 / 2 = 2, msb = 16 / 1, (16 - 2) / 2
-    got = variance_components([1, 3, 5, 7], ["a", "a", "b", "b"])
-    assert (got.repeat, got.case) == pytest.approx((2, 7))
-    assert (got.system, got.case_system, got.n, got.n_cases, got.n_systems) == (
-        None,
-        None,
-        4,
-        2,
-        None,
-    )
-    assert got.reason is None
-
-
 def test_unbalanced_one_way_is_the_anova_estimator() -> None:
     rng = np.random.default_rng(3)
     sizes = [1, 2, 5, 3, 8, 2]
@@ -54,10 +40,10 @@ def test_two_way_balanced_is_the_textbook() -> None:
     ms_e = ((y - cell[..., None]) ** 2).sum() / (c * s * (r - 1))
     cases, systems = (index.ravel().tolist() for index in np.indices(y.shape)[:2])
     got = variance_components(y.ravel(), cases, systems)
-    assert got.raw["repeat"] == pytest.approx(ms_e)
-    assert got.raw["case_system"] == pytest.approx((ms_cs - ms_e) / r)
-    assert got.raw["case"] == pytest.approx((ms_c - ms_cs) / (s * r))
-    assert got.raw["system"] == pytest.approx((ms_s - ms_cs) / (c * r))
+    assert got.repeat == pytest.approx(ms_e)
+    assert got.case_system == pytest.approx((ms_cs - ms_e) / r)
+    assert got.case == pytest.approx((ms_c - ms_cs) / (s * r))
+    assert got.system == pytest.approx((ms_s - ms_cs) / (c * r))
 
 
 def test_unbiased_with_missing_cells() -> None:
@@ -70,25 +56,10 @@ def test_unbiased_with_missing_cells() -> None:
         case, system = rng.normal(size=12) * 1.5**0.5, rng.normal(size=6) * 0.8**0.5
         both = {cell: rng.normal() * 0.4**0.5 for cell in cells}
         y = [case[c] + system[s] + both[c, s] + rng.normal() * 0.6**0.5 for c, s in rows]
-        raw = variance_components(y, [c for c, _ in rows], [s for _, s in rows]).raw
-        found.append([raw[name] for name in truth])
+        got = variance_components(y, [c for c, _ in rows], [s for _, s in rows])
+        found.append([getattr(got, name) for name in truth])
     error = np.std(found, axis=0) / math.sqrt(len(found))
     assert (np.abs(np.mean(found, axis=0) - list(truth.values())) < 4 * error).all()
-
-
-def test_negative_estimates_become_zero_and_are_kept() -> None:
-    got = variance_components([0, 10, 0, 10], ["a", "a", "b", "b"])
-    assert got.case == 0
-    assert got.raw["case"] == pytest.approx(-25)  # (0 - 50) / 2
-
-
-def test_order_shift_and_scale() -> None:
-    values, cases = [1.0, 2, 4, 4, 7, 9], ["a", "a", "b", "b", "c", "c"]
-    one = variance_components(values, cases)
-    moved = variance_components([3 * v + 1000 for v in values[::-1]], cases[::-1])
-    assert one.case is not None
-    assert one.repeat is not None
-    assert (moved.case, moved.repeat) == pytest.approx((9 * one.case, 9 * one.repeat))
 
 
 def test_what_cannot_be_separated() -> None:
@@ -110,12 +81,7 @@ def test_what_cannot_be_separated() -> None:
     assert lonely.case is None
     assert lonely.reason == "fewer than two cases: no variance between cases"
     assert variance_components([], []).case is None
+    negative = variance_components([0, 10, 0, 10], ["a", "a", "b", "b"])
+    assert negative.case == 0
     constant = variance_components([3] * 4, list("aabb"))
     assert (constant.case, constant.repeat) == (0, 0)
-
-
-def test_bad_input() -> None:
-    with pytest.raises(ValueError, match="finite"):
-        variance_components([math.nan, 1], ["a", "b"])
-    with pytest.raises(ValueError, match="cluster labels"):
-        variance_components([1, 2], ["a", "b"], ["x"])

@@ -23,11 +23,11 @@ from agenteval.text import plural
 from agenteval.utility.evaluator import Item, JudgeEvaluator
 from agenteval.utility.judging import Criteria, Runs, warn_of_versions
 from agenteval.utility.options import JudgeKeywords
-from agenteval.utility.pairwise.input import PairReader
+from agenteval.utility.pairwise.input import pairs_of_file, pairs_of_systems
 from agenteval.utility.pairwise.judge import PairJudging
 from agenteval.utility.pairwise.options import PreferOptions
 from agenteval.utility.pairwise.outcomes import pair_outcomes
-from agenteval.utility.pairwise.pairs import PairedRuns, ResponsePair
+from agenteval.utility.pairwise.pairs import SEPARATOR, PairedRuns, ResponsePair
 from agenteval.utility.pairwise.readers import RecordedPairs, read_pairs
 from agenteval.utility.pairwise.tables import PreferenceReport, figure_table, preference_report
 from agenteval.utility.pairwise.verify import PairVerification
@@ -65,15 +65,17 @@ async def aprefer(
     if sum(source is not None for source in (sides or runs, pairs, verdicts)) > 1:
         raise InputError("give systems, --pairs or --verdicts, only one of them", "prefer")
     if verdicts is not None:
+        if how.judge is not None or verify:
+            option = "--verify" if verify else "--model"
+            raise InputError("no judge is asked with --verdicts; use --pairs", option)
         return _recorded(Path(verdicts))
     how.check()
     watch = Watch(how.notify, how.progress)
-    reader, recorded = PairReader(criteria, how, watch), None
-    if pairs is None:
-        judging, paired = reader.of_systems(sides, runs)
+    recorded = None if pairs is None else read_pairs(Path(pairs))
+    if recorded is None:
+        judging, paired = pairs_of_systems(sides, runs, criteria, how, watch)
     else:
-        recorded = read_pairs(Path(pairs))
-        judging, paired = reader.of_recorded(recorded)
+        judging, paired = pairs_of_file(recorded, criteria, how, watch)
     examined = None
     material: list[tuple[str, Sequence[Item]]] = [(ORIGINAL, _shown(paired.pairs))]
     if verify:
@@ -106,7 +108,8 @@ def preferences(
     store: str | Path | Store | None = None, *, source: str | None = None
 ) -> PreferenceReport:
     """Return the stored comparisons of one judge (by the start of its hash; default: the latest
-    judge of pairs), as `prefer` does. Raises InputError and StoreError."""
+    judge of pairs) as `prefer` does, systems in the order in which they were compared last. Raises
+    InputError and StoreError."""
     with opened(store, create=False) as opened_store, opened_store.snapshot():
         judges = [key for key, s in opened_store.sources() if s.evaluator == PAIRWISE]
         if source is None and not judges:
@@ -114,13 +117,18 @@ def preferences(
         key, record = latest_source(opened_store, source or judges[-1])
         if record.evaluator != PAIRWISE:
             raise InputError(f"{record.model} rates single runs: `agenteval show`", "--source")
-        report = preference_report(pair_outcomes(load_ratings(opened_store, key)), record.model)
+        judged = opened_store.judged(key, variant=ORIGINAL)
+        shown = [run["system"] for k, run in opened_store.items().items() if k in judged]
+        systems = list(dict.fromkeys(name for both in shown for name in both.split(SEPARATOR)))
+        outcomes = pair_outcomes(load_ratings(opened_store, key), systems)
+        report = preference_report(outcomes, record.model, systems)
         unfinished = tuple(open_.line for open_ in unfinished_of(opened_store, [key]))
         stored = opened_store.verdict_on(key)
+    verdict = "the judge was not verified: run `agenteval prefer --verify`"
     if stored is not None:
         verdict = f"verified: the judge is {stored.result.judge.verdict}"
-        report = replace(report, judge=stored.result.judge, notes=(verdict,))
-    return replace(report, unfinished=unfinished)
+    judge = None if stored is None else stored.result.judge
+    return replace(report, judge=judge, notes=(verdict,), unfinished=unfinished)
 
 
 def _shown(pairs: Sequence[ResponsePair]) -> list[Item]:

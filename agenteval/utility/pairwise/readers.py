@@ -8,7 +8,8 @@ The layouts are those of `annotations.json` (github.com/tatsu-lab/alpaca_eval), 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import fsum
 from pathlib import Path
@@ -22,19 +23,9 @@ from agenteval.stats.interval import Interval
 from agenteval.utility.pairwise.outcomes import PairOutcome
 from agenteval.utility.pairwise.pairs import OVERALL
 
-# arena-hard: preference for A, and the weight of a strong one
-_SCORES: dict[str, tuple[float, int]] = {
-    "A>>B": (1.0, 3),
-    "A>B": (1.0, 1),
-    "A=B": (0.5, 1),
-    "A<B": (0.0, 1),
-    "A<<B": (0.0, 3),
-    "B>>A": (0.0, 3),
-    "B>A": (0.0, 1),
-    "B=A": (0.5, 1),
-    "B<A": (1.0, 1),
-    "B<<A": (1.0, 3),
-}
+# preference for A
+_FOR_A = {**dict.fromkeys(("A>>B", "A>B", "B<A", "B<<A"), 1.0), "A=B": 0.5, "B=A": 0.5}
+_SCORES = {**_FOR_A, **dict.fromkeys(("B>>A", "B>A", "A<B", "A<<B"), 0.0)}
 _ARENA_TEXTS = re.compile(
     r"<\|User Prompt\|>\n(?P<problem>.*?)\n*<\|The Start of Assistant A's Answer\|>\n(?P<first>.*?)"
     r"\n*<\|The End of Assistant A's Answer\|>\n*<\|The Start of Assistant B's Answer\|>\n"
@@ -47,9 +38,8 @@ _ARENA_TEXTS = re.compile(
 class RecordedPair:
     """A comparison in a file: two systems on a problem, with what is known of it.
 
-    `shown_first` and `shown_second` are as in `PairOutcome`; `weights` are those of arena-hard in
-    either order. `label` is the preference for A that is taken as right. Texts are None where the
-    file does not have them.
+    `shown_first` and `shown_second` are as in `PairOutcome`. `label` is the preference for A that
+    is taken as right. Texts are None where the file does not have them.
     """
 
     id: str
@@ -61,7 +51,6 @@ class RecordedPair:
     shown_first: float | None = None
     shown_second: float | None = None
     label: float | None = None
-    weights: tuple[int, int] = (1, 1)
     one_order: bool = False
 
     def outcome(self) -> PairOutcome:
@@ -96,36 +85,22 @@ class RecordedPairs:
     def published(self) -> dict[str, Interval]:
         """Return the figures that the authors of the format publish, by name, as shares.
 
-        AlpacaEval: mean of preference - 1. arena-hard 2.0: mean over both games, a strong
-        preference counted three times, without questions that lack a game. JudgeBench: share of
-        pairs of which more orders agree with the label than contradict it; a missing judgment
-        counts as neither.
+        AlpacaEval: mean of preference - 1. JudgeBench: share of pairs of which more orders agree
+        with the label than contradict it; a missing judgment counts as neither.
         """
-        if self.format == "JudgeBench":
-            right = [_agrees(pair) for pair in self.pairs]
-            return {"accuracy (JudgeBench)": _share(right, [1.0] * len(right))}
-        figures = {}
-        for a, b in dict.fromkeys((p.a, p.b) for p in self.pairs):
-            values, weights = list[float](), list[float]()
-            for pair in self.pairs:
-                orders = [(pair.shown_first, pair.weights[0])]
-                orders += [] if pair.one_order else [(pair.shown_second, pair.weights[1])]
-                if (pair.a, pair.b) == (a, b) and all(value is not None for value, _ in orders):
-                    values += [value for value, _ in orders if value is not None]
-                    weights += [weight for _, weight in orders]
-            if values:
-                figures[f"win rate of {a} against {b} ({self.format})"] = _share(values, weights)
-        return figures
-
-
-def _share(values: Sequence[float], weights: Sequence[float]) -> Interval:
-    mean = fsum(v * w for v, w in zip(values, weights, strict=True)) / fsum(weights)
-    return Interval(mean, None, None, None, len(values), None, "as published")
-
-
-def _agrees(pair: RecordedPair) -> float:
-    orders = [v for v in (pair.shown_first, pair.shown_second) if v is not None]
-    return float(sum(v - 0.5 for v in orders) * ((pair.label or 0.0) - 0.5) > 0)
+        figures: defaultdict[str, list[float]] = defaultdict(list)
+        for pair in self.pairs:
+            orders = [v for v in (pair.shown_first, pair.shown_second) if v is not None]
+            if self.format == "JudgeBench":
+                right = sum(v - 0.5 for v in orders) * ((pair.label or 0.0) - 0.5) > 0
+                figures["accuracy (JudgeBench)"].append(float(right))
+            elif self.format == "AlpacaEval":
+                figures[f"win rate of {pair.a} against {pair.b} (AlpacaEval)"] += orders
+        return {
+            name: Interval(fsum(v) / len(v), None, None, None, len(v), None, "as published")
+            for name, v in figures.items()
+            if v
+        }
 
 
 def read_pairs(path: Path) -> RecordedPairs:
@@ -172,6 +147,12 @@ def _member(value: Any, key: str, place: str) -> Any:
     return None if value is None else value.get(key)
 
 
+def _verdict(value: Any, preferences: Mapping[str, float], key: str, place: str) -> float | None:
+    if value is not None and value not in preferences:
+        raise InputError(f"{key} {value!r} is none of {', '.join(preferences)}", place)
+    return None if value is None else preferences[value]
+
+
 def _alpaca(record: Mapping[str, Any], place: str) -> RecordedPair:
     preference = record.get("preference")
     number = not isinstance(preference, bool) and isinstance(preference, int | float)
@@ -198,14 +179,9 @@ def _arena(record: Mapping[str, Any], place: str) -> RecordedPair:
     games = record["games"]
     if not isinstance(games, list) or len(games) != 2:
         raise InputError("'games' must be two games with swapped positions", place)
-    judged: list[tuple[float | None, int]] = []
-    for number, game in enumerate(games):
-        score = _member(game, "score", place)
-        if score is not None and score not in _SCORES:
-            listed = ", ".join(_SCORES)
-            raise InputError(f"games[{number}]: score {score!r} is none of {listed}", place)
-        judged.append((None, 1) if score is None else _SCORES[score])
-    (baseline_first, first_weight), (model_first, second_weight) = judged
+    baseline_first, model_first = (
+        _verdict(_member(game, "score", place), _SCORES, "score", place) for game in games
+    )
     prompt = _member(games[0], "user_prompt", place) or _member(games[0], "prompt", place)
     if isinstance(prompt, list) and prompt:
         prompt = _member(prompt[-1], "content", place)
@@ -219,7 +195,6 @@ def _arena(record: Mapping[str, Any], place: str) -> RecordedPair:
         text_b=texts["first"] if texts else None,
         shown_first=model_first,
         shown_second=None if baseline_first is None else 1 - baseline_first,
-        weights=(second_weight, first_weight),
     )
 
 
@@ -228,14 +203,11 @@ def _judgebench(record: Mapping[str, Any], place: str) -> RecordedPair:
     label, judgments = record.get("label"), record.get("judgments") or []
     if label not in ("A>B", "B>A"):
         raise InputError(f"'label' must be A>B or B>A, not {label!r}", place)
-    decisions = [_member(entry, "decision", place) for entry in judgments]
-    for decision in decisions:
-        if decision is not None and decision not in values:
-            raise InputError(f"decision {decision!r} is none of {', '.join(values)}", place)
-    first, second = (
-        None if len(decisions) <= i or decisions[i] is None else values[decisions[i]]
-        for i in (0, 1)
-    )
+    decisions = [
+        _verdict(_member(entry, "decision", place), values, "decision", place)
+        for entry in judgments
+    ]
+    first, second = [*decisions, None, None][:2]
     return RecordedPair(
         id=_text(record, "pair_id", place),
         a="response_A",

@@ -14,7 +14,7 @@ from agenteval.records.table import Estimate, Table, column, shown, table_of
 from agenteval.records.verification import JudgeVerdict
 from agenteval.reporting.report import Report
 from agenteval.stats.bounded import bounded_interval
-from agenteval.stats.bradley_terry import NO_MAXIMUM, strength_intervals
+from agenteval.stats.bradley_terry import strength_intervals
 from agenteval.stats.interval import Interval
 from agenteval.text import plural
 from agenteval.utility.pairwise.outcomes import PairOutcome, position_bias, win_rate, wins_by_case
@@ -123,7 +123,7 @@ def preference_report(
     the agreement with `labels`, which are the right preferences by run and system."""
     systems = systems or list(dict.fromkeys(n for o in outcomes for n in (o.a, o.b)))
     report = PreferenceReport(
-        title=f"{' against '.join(systems[:2])}" if len(systems) == 2 else "systems compared",
+        title=" against ".join(systems) if len(systems) == 2 else "systems compared",
         tables=(),
         data={"systems": list(systems), "judge_model": judge},
         outcomes=tuple(outcomes),
@@ -200,17 +200,15 @@ def _ranking(outcomes: Sequence[PairOutcome], systems: Sequence[str]) -> Table:
             rates = wins[played, i].sum(axis=1) / games[played, i]
             rows.append(_RankRow(criterion, name, bounded_interval(rates, (0, 1)), strengths[i]))
         if why := strengths[0].reason:
-            if why == NO_MAXIMUM:
-                won, lost = wins.sum(axis=(0, 2)), wins.sum(axis=(0, 1))
-                causes = [
-                    f"{name} {'won' if won[i] else 'lost'} every comparison"
-                    for i, name in enumerate(systems)
-                    if bool(won[i]) != bool(lost[i])
-                ]
-                added = "Strengths are computed with one tie added to each pair"
-                why = f"{', '.join(causes)}. {added}" if causes else why
-            reasons.append(f"{criterion}: no intervals of strengths: {why}.")
-    rows.sort(key=lambda row: (row.criterion, -(row.strength.mean or 0.0)))
+            won, lost = wins.sum(axis=(0, 2)), wins.sum(axis=(0, 1))
+            causes = [
+                f"{name} {'won' if won[i] else 'lost'} every comparison"
+                for i, name in enumerate(systems)
+                if bool(won[i]) != bool(lost[i])
+            ]
+            what = "no intervals of strengths" if strengths[0].mean is not None else "no strengths"
+            reasons.append(f"{criterion}: {what}: {', '.join(causes) or why}")
+    rows.sort(key=lambda row: (row.criterion, -(row.strength.mean or row.win_rate.mean or 0.0)))
     return table_of(_RankRow, "ranking", "ranking", rows, notes=reasons, group="criterion")
 
 

@@ -23,7 +23,7 @@ from agenteval.utility.perturbed_runs import make_copies
 from agenteval.utility.tables import JUDGE, evidence_table
 from agenteval.utility.verify import VerifyOptions
 from agenteval.utility.verify.claims import NO_LABELS, claim
-from agenteval.utility.verify.rules import MORE_CASES, WHY_MISSING, VerdictRule, first_match
+from agenteval.utility.verify.rules import MORE_CASES, WHY_MISSING
 
 PERTURBATIONS = ("drop_sentences", "pad", "whitespace", "formatting")
 IDENTICAL = "identical"
@@ -158,67 +158,47 @@ def judge_verdict(
     `min_cases` cases were judged. If nothing is known about success, a trustworthy judge is so "for
     differences within a case".
     """
-    by_operator = {
-        variant.partition(":")[0]: of_variant for variant, of_variant in outcomes.items()
-    }
-    damaged = [
-        o
-        for name, of_variant in by_operator.items()
-        if name not in (ORIGINAL, IDENTICAL, "pad", *CONTROLS)
-        for o in of_variant
-    ]
+    by_operator = {variant.partition(":")[0]: of for variant, of in outcomes.items()}
+    originals = by_operator.get(ORIGINAL, [])
+    undamaged = (ORIGINAL, IDENTICAL, "pad", *CONTROLS)
+    damaged = [o for name, of in by_operator.items() if name not in undamaged for o in of]
     controls = [o for name in CONTROLS for o in by_operator.get(name, ())]
-    identical = by_operator.get(IDENTICAL, [])
-    ties = [_with_score(o, float(o.outcome == "tie")) for o in identical if o.score is not None]
-    swapped = mirrored([*by_operator.get(ORIGINAL, ()), *damaged])
+    identical = [o for o in by_operator.get(IDENTICAL, []) if o.score is not None]
+    ties = win_rate([_with_score(o, float(o.outcome == "tie")) for o in identical])
     padded = win_rate(by_operator.get("pad", []))
     claims = [
-        _within(TIES, win_rate(ties), (options.agreement, 1.0), "share of ties"),
-        _within(MIRRORS, swapped, (options.agreement, 1.0), "share"),
+        _within(TIES, ties, (options.agreement, 1.0), "share of ties"),
+        _within(MIRRORS, mirrored([*originals, *damaged]), (options.agreement, 1.0), "share"),
         _within(DAMAGE, win_rate(damaged), (options.auc, 1.0)),
         _within(CONTROL, win_rate(controls), (0.5 - EVEN, 0.5 + EVEN)),
         _within(LENGTH, padded, (0.5 - EVEN, 1.0)),
-        _success(by_operator.get(ORIGINAL, []), labels, options),
+        _success(originals, labels, options),
     ]
     cases = len({o.case for o in damaged if o.score is not None})
-    judged = [o.score is not None for of_variant in outcomes.values() for o in of_variant]
+    judged = [o.score is not None for of in outcomes.values() for o in of]
     against = [c for c in claims if c.standing == "refuted"]
     lacking = [c for c in claims if c.standing == "not shown"]
     within_case = claims[-1].standing == "not checked"
-    trusted = "trustworthy" + (" for differences within a case" if within_case else "")
-    rule = first_match(
-        (
-            VerdictRule(
-                cases < options.min_cases,
-                "not enough data",
-                [f"{cases} cases with damaged copies: {options.min_cases} are needed"],
-                MORE_CASES,
-            ),
-            VerdictRule(
-                sum(judged) < options.min_coverage * len(judged),
-                "not enough data",
-                [f"{judged.count(False)} of {len(judged)} comparisons have no result"],
-                WHY_MISSING,
-            ),
-            VerdictRule(against, "not trustworthy", [c.reason for c in against], _OTHER_JUDGE),
-            VerdictRule(
-                lacking,
-                "not enough data",
-                [c.reason for c in lacking],
-                "".join(c.next_step for c in lacking[:1]),
-            ),
-            VerdictRule(
-                True,
-                trusted,
-                [c.reason for c in claims],
-                NO_LABELS if within_case else "use it on runs like these",
-            ),
-        )
-    )
+    verdict = "not enough data"
+    if cases < options.min_cases:
+        reasons = [f"{cases} cases with damaged copies: {options.min_cases} are needed"]
+        step = MORE_CASES
+    elif sum(judged) < options.min_coverage * len(judged):
+        reasons = [f"{judged.count(False)} of {len(judged)} comparisons have no result"]
+        step = WHY_MISSING
+    elif against:
+        verdict, reasons, step = "not trustworthy", [c.reason for c in against], _OTHER_JUDGE
+    elif lacking:
+        reasons, step = [c.reason for c in lacking], lacking[0].next_step
+    else:
+        verdict, reasons = "trustworthy", [c.reason for c in claims]
+        step = "use it on runs like these"
+        if within_case:
+            verdict, step = "trustworthy for differences within a case", NO_LABELS
     return JudgeVerdict(
-        verdict=rule.verdict,
-        reasons=tuple(rule.reasons),
-        next_step=rule.next_step,
+        verdict=verdict,
+        reasons=tuple(reasons),
+        next_step=step,
         evidence=tuple(claims),
         within_case=within_case,
     )

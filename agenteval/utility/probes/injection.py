@@ -264,7 +264,7 @@ def one_kind(
         sign_flip_test(rise, alternative="greater", draws=draws, rng=rng).p
         for rise, _ in rises.values()
     ]
-    p = {k: 1.0 if p is None else p for k, p in zip(rises, adjust(raw).adjusted, strict=True)}
+    p = {k: 1.0 if p is None else p for k, p in zip(rises, adjust(raw), strict=True)}
     mean = {kind: _mean(rise) for kind, (rise, _) in rises.items()}
     above = [kind for kind in rises if mean[kind] > options.margin]
     chosen = min(above or rises, key=lambda kind: (p[kind], -mean[kind], kind))

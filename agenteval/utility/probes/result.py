@@ -100,7 +100,7 @@ class ProbeFinding:
 def settle(findings: Sequence[ProbeFinding], options: ProbeOptions) -> tuple[Probe, ...]:
     """Return the outcomes of all probes, p-values corrected by Holm over all their tests."""
     tests = [m.p for finding in findings for m in finding.measured]
-    adjusted = iter(adjust(tests).adjusted)
+    adjusted = iter(adjust(tests))
     probes = []
     for finding in findings:
         checks = tuple(_check(m, next(adjusted), options) for m in finding.measured)

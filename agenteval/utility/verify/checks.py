@@ -207,7 +207,7 @@ def upside_down(checks: Sequence[Check], options: VerifyOptions) -> list[Check]:
 
     A check whose corrected p is below `alpha` fails: failed runs are rated higher.
     """
-    adjusted = adjust([check.p for check in checks]).adjusted
+    adjusted = adjust([check.p for check in checks])
     result = []
     for check, p in zip(checks, adjusted, strict=True):
         update: dict[str, object] = {"p_adjusted": p}

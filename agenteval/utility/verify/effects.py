@@ -45,7 +45,7 @@ def effects(evidence: Sequence[Evidence], options: VerifyOptions) -> list[tuple[
                 family = is_directed(effect), is_control(effect)
                 families.setdefault(family, []).append((i, j))
     for places in families.values():
-        adjusted = adjust([rows[i][j].p for i, j in places]).adjusted
+        adjusted = adjust([rows[i][j].p for i, j in places])
         for (i, j), p in zip(places, adjusted, strict=True):
             rows[i][j] = rows[i][j].model_copy(update={"p_adjusted": p})
     return [_decided(row, options) for row in rows]

@@ -146,7 +146,7 @@ def _aucs(
         name = rated[0].ratings.system.names[code]
         figures.append(_figure(name, "AUC", result.auc, len(good) + len(bad)))
         tests.append(result.test.p)
-    adjusted = adjust(tests).adjusted
+    adjusted = adjust(tests)
     return figures, [
         f.system
         for f, p in zip(figures, adjusted, strict=True)

@@ -129,7 +129,7 @@ def systems(data: Ratings, names: tuple[str, str]) -> Iterator[Figure]:
     yield "sign_p_two_sided", sign.p, "sign_test"
     apart = discrimination(first, second)
     yield "auc_unpaired", apart.auc.mean, "discrimination"
-    yield "cliffs_delta", apart.delta.mean, "discrimination"
+    yield "cliffs_delta", 2 * (apart.auc.mean or 0) - 1, "discrimination"
 
 
 def planning(data: Ratings, names: tuple[str, str]) -> Iterator[Figure]:

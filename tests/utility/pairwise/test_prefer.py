@@ -206,7 +206,7 @@ def test_a_system_that_lost_every_comparison_is_named() -> None:
     third = [r.model_copy(update={"id": f"x{r.id}", "output": "?"}) for r in RUNS[::2]]
     third = [r.model_copy(update={"system": "third"}) for r in third]
     (note,) = agenteval.prefer(runs=[*RUNS, *third], judge=longer)["ranking"].notes
-    assert "third lost every comparison. " in note
+    assert "no strengths: third lost every comparison" in note
     assert not any(f"{name} lost" in note or f"{name} won" in note for name in ("old", "new"))
 
 

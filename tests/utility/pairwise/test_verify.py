@@ -83,4 +83,4 @@ def test_the_stored_verdict_is_shown_with_the_preferences(tmp_path: Path) -> Non
     report = verified("length", 1, world(1), tmp_path)
     stored = preferences(tmp_path / "s.db")
     assert stored.judge == report.judge
-    assert [r.win_rate.mean for r in stored.rows] == [1 - r.win_rate.mean for r in report.rows]
+    assert [r.win_rate for r in stored.rows] == [r.win_rate for r in report.rows]

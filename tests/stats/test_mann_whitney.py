@@ -78,22 +78,3 @@ def test_small_groups_and_constants() -> None:
     assert "too few" in few.reason
     # 3 + 3 reaches 1 / 20 one-sided, which is .05
     assert mann_whitney([4, 5, 6], [1, 2, 3], alternative="greater").reason is None
-
-
-def test_bad_input() -> None:
-    with pytest.raises(ValueError, match="finite"):
-        mann_whitney([math.inf], [1])
-    with pytest.raises(ValueError, match="alternative"):
-        mann_whitney([1], [2], alternative="both")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="method"):
-        mann_whitney([1], [2], method="best")  # type: ignore[arg-type]
-
-
-def test_large_groups() -> None:
-    rng = np.random.default_rng(6)
-    got = mann_whitney(rng.normal(0.01, 1, 100_000), rng.normal(0, 1, 100_000))
-    assert got.p is not None
-    assert 0 < got.p < 1
-    assert got.reason is None
-    # one value among 150: its rank decides, and 1 / 150 is below any usual level
-    assert mann_whitney([9.0], list(range(150)), alternative="greater").reason is None
