@@ -10,7 +10,7 @@ the exact probability of as many hits (a sum of hypergeometric numbers, one for 
 Intervals resample traces. The rule counts as better than chance if it made ten flags or more and p
 is below .05. Leave-one-trace-out, this and the better placement (the next request, or the one that
 wrote the code) are decided on all traces but one and counted on that one. The rule's confidence
-(`failed_code.CONFIDENCE`) is what it then got right in a trace, averaged over the traces with
+(`detectors.CONFIDENCE`) is what it then got right in a trace, averaged over the traces with
 flags: of all flags together, two traces have a third.
 
 The rule was made with the 40 traces named in `trail_dev.txt`, so their figures are too good.
@@ -35,8 +35,7 @@ from agenteval.records import Findings, Run
 from agenteval.stats.bootstrap import Bootstrap, bootstrap_sums
 from agenteval.stats.interval import Interval
 from agenteval.traces.annotations import Annotation, pair_up, read_folder
-from agenteval.traces.detectors import DETECTORS, detect
-from agenteval.traces.failed_code import CONFIDENCE, failed_steps
+from agenteval.traces.detectors import CONFIDENCE, DETECTORS, detect, failed_steps
 from agenteval.traces.taxonomy import built_in
 from benchmarks.folders import ROOT
 from benchmarks.outcome import Row, finish

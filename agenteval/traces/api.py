@@ -1,4 +1,4 @@
-"""Errors in traces: read traces, find errors by rules or with a judge, show stored findings."""
+"""Errors in traces: read traces, find errors with detectors or a judge, show stored findings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from agenteval.models.limits import Budget, Limits
 from agenteval.models.windows import UNKNOWN, context_of
 from agenteval.readers import make_view
 from agenteval.readers.leaks import leak_lines
-from agenteval.readers.span_usage import why_not_understood
 from agenteval.records import Findings
 from agenteval.records.table import Table
 from agenteval.reporting.report import Report
@@ -36,7 +35,6 @@ from agenteval.store import Store, Trials
 from agenteval.text import plural
 from agenteval.traces.annotations import write_folder
 from agenteval.traces.condense import Options
-from agenteval.traces.detectors import detect as detect_errors
 from agenteval.traces.evaluator import (
     EVALUATOR,
     DetectorsFinder,
@@ -44,9 +42,9 @@ from agenteval.traces.evaluator import (
     TraceCase,
     TracesEvaluator,
     case_of,
+    detected,
     finder_key,
     load_findings,
-    not_examined,
 )
 from agenteval.traces.input import (
     TaxonomyLike,
@@ -141,7 +139,7 @@ def detect(
     taxonomy: TaxonomyLike = None,
     notify: Notify | None = None,
 ) -> FindingsReport:
-    """Find failed steps with rules, without a model. Nothing is sent or stored.
+    """Find failed steps with detectors, without a model. Nothing is sent or stored.
 
     Returns the findings of each trace, with tables. Raises InputError for traces that cannot be
     read.
@@ -150,11 +148,7 @@ def detect(
     findings: dict[str, Findings] = {}
     flags: list[Flags] = []
     for run, _ in read_each(traces, watch):
-        why = why_not_understood(run)
-        errors = () if why else detect_errors(run, labels)
-        findings[run.id] = (
-            not_examined(run, why) if why else Findings(trace=run.id, findings=errors)
-        )
+        findings[run.id] = detected(run, labels)
         flags.append(flags_of([run]))
     return findings_of([FinderFindings("detectors", findings)], labels, watch, combined(flags))
 
@@ -187,16 +181,15 @@ class _Location:
             return self._report(store, result)
 
     def _experiment(self, store: Store) -> Experiment[TraceCase]:
-        # rules compute: more at once would only hold more traces in memory
+        # detectors compute: more at once would only hold more traces in memory
         parallel = isinstance(self.finder, Judge) or self.executor.distributed
-        concurrency = min(self.limits.concurrency, _MAX_CONCURRENCY) if parallel else 1
         if isinstance(self.finder, Judge):
             client = self.finder.client
             client.cache, client.secret, client.budget = store, store.secret, self._budget(store)
         return Experiment(
             TracesEvaluator.of(store, self.cases, self.finder),
             store,
-            concurrency=concurrency,
+            concurrency=min(self.limits.concurrency, _MAX_CONCURRENCY) if parallel else 1,
             retry_failed=self.options.retry_failed,
             notify=self.watch.note,
             warn=self.watch.warn,
@@ -230,9 +223,10 @@ class _Location:
             stored = load_findings(store, traces=order, finders=[finder_key(self.finder)])
         stored.sort(key=lambda row: order[row.trace_key])
         flags = flags_of(case.load() for case in self.cases)
-        total, what = len(self.cases), "traces were not examined"
-        lost = total - sum(row.findings.status is None for row in stored)
-        gate = unscored_gate(total, lost, self.options.max_unscored, what)
+        lost = len(order) - sum(row.findings.status is None for row in stored)
+        gate = unscored_gate(
+            len(order), lost, self.options.max_unscored, "traces were not examined"
+        )
         report = findings_of(by_finder(stored), self.taxonomy, self.watch, flags)
         unfinished, code = how_it_ended(ended, "traces not examined")
         notes = [] if stored else ["no trace has been examined"]
@@ -252,13 +246,13 @@ class _Location:
         ).gated(gate)
 
     def _unexplained(self, findings: Mapping[str, Findings]) -> list[str]:
-        """A line about the traces with failed spans that no rule explains, if there are any."""
-        failed = {
-            case.trace: unexplained(case.outline.spans, findings[case.key])
-            for case in self.cases
-            if case.key in findings and findings[case.key].status is None
-        }
-        traces = [f"{trace}: {', '.join(spans[:4])}" for trace, spans in failed.items() if spans]
+        """A line about the traces with failed spans that no detector explains, if there are any."""
+        traces = []
+        for case in self.cases:
+            of_case = findings.get(case.key)
+            if of_case is not None and of_case.status is None:
+                spans = unexplained(case.outline.spans, of_case)
+                traces += [f"{case.trace}: {', '.join(spans[:4])}"] if spans else []
         if not traces:
             return []
         count = f"{plural(len(traces), 'trace')} with spans of status error that no rule explains"
@@ -267,15 +261,15 @@ class _Location:
 
 
 async def alocate(traces: Traces, **options: Unpack[LocateKeywords]) -> FindingsReport:
-    """Find errors in traces with a model, or only with rules (`detectors_only`).
+    """Find errors in traces with a model, or only with detectors (`detectors_only`).
 
     `mode` is one question for each area of errors, or one for all ("broad"), about the parts of a
     trace, or one request with the whole trace, which takes the place of condensing, quotes, hints
     and repeats ("whole"; a trace longer than the context fails). `context` and `reply_tokens` are
     the limits of the model (None: the window of a well-known one, else 8,192), and `budget` is the
     maximum number of tokens of a condensed trace. Each part is judged `repeats` times. `quotes` is
-    where quoted words must occur (see `Quotes`). `hints` adds the findings of rules to the prompts,
-    `with_reference` the gold answers in spans, which are withheld otherwise.
+    where quoted words must occur (see `Quotes`). `hints` adds the findings of detectors to the
+    prompts, `with_reference` the gold answers in spans, which are withheld otherwise.
 
     `limit` selects the first traces, and `output` is a folder for findings. Traces already in
     `store` are not examined again; `max_unscored` is the share that may fail. With `dry_run`
@@ -288,9 +282,9 @@ async def alocate(traces: Traces, **options: Unpack[LocateKeywords]) -> Findings
     settings = read_options(LocateOptions, options, alocate)
     watch, labels = Watch(settings.notify, settings.progress), read_taxonomy(settings.taxonomy)
     limits = settings.limits or Limits()
-    finder: DetectorsFinder | Judge = DetectorsFinder(labels)
-    if not settings.detectors_only:
-        finder = _judge(settings, limits, labels)
+    finder = (
+        DetectorsFinder(labels) if settings.detectors_only else _judge(settings, limits, labels)
+    )
     cases: list[TraceCase] = []
     leaks: list[str] = []
     for run, load in read_each(traces, watch, with_gold=settings.with_reference):
@@ -330,18 +324,13 @@ def _judge(settings: LocateOptions, limits: Limits, taxonomy: Taxonomy) -> Judge
         quotes=settings.quotes,
     )
     client = make_client(choice, limits, None)  # the store is its cache once it is open
+    reference = settings.with_reference
     if settings.mode == "whole":
         if settings.repeats > 1:
             raise InputError("a whole trace is sent once; leave out --repeats", "--mode whole")
-        return WholeTraceFinder(client, taxonomy, options, settings.with_reference)
-    locator = Locator(
-        client,
-        taxonomy,
-        options,
-        Options(budget=settings.budget),
-        settings.hints,
-        settings.with_reference,
-    )
+        return WholeTraceFinder(client, taxonomy, options, reference)
+    condensing = Options(budget=settings.budget)
+    locator = Locator(client, taxonomy, options, condensing, settings.hints, reference)
     locator.check()
     return locator
 

@@ -103,9 +103,16 @@ def not_examined(run: Run, why: str) -> Findings:
     return Findings(trace=run.id, status="unscored:unsupported", message=why[:500])
 
 
+def detected(run: Run, taxonomy: Taxonomy) -> Findings:
+    """Return the findings of the detectors, which need no model."""
+    if why := why_not_understood(run):
+        return not_examined(run, why)
+    return Findings(trace=run.id, findings=detectors.detect(run, taxonomy))
+
+
 @dataclass(frozen=True)
 class DetectorsFinder:
-    """The rules that need no model (`detectors.detect`)."""
+    """The detectors (`detectors.detect`)."""
 
     taxonomy: Taxonomy
 
@@ -118,13 +125,12 @@ class DetectorsFinder:
         return {"rules": detectors.detectors_key(), "taxonomy": self.taxonomy.sha256}
 
     def requests(self, run: Run) -> Requests:
-        """Rules send no requests."""
+        """Detectors send no requests."""
         return {}
 
     async def find(self, run: Run, attempt: int = 0) -> FinderResult:
-        """Return the findings; none if the taxonomy lacks the rule's category."""
-        findings = await asyncio.to_thread(detectors.detect, run, self.taxonomy)
-        return FinderResult(Findings(trace=run.id, findings=tuple(findings)))
+        """Return the findings; none if the taxonomy lacks the detector's category."""
+        return FinderResult(await asyncio.to_thread(detected, run, self.taxonomy))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agenteval.analysis.flagged import Flags
-from agenteval.cli.running import (
-    Notify,
-    Watch,
-    opened,
-)
+from agenteval.cli.running import Notify, Watch, opened
 from agenteval.errors import InputError
 from agenteval.records import Span
 from agenteval.records.table import Table
@@ -27,12 +23,7 @@ from agenteval.traces.api import (
     findings_of,
 )
 from agenteval.traces.evaluation import evaluate
-from agenteval.traces.evaluator import (
-    EVALUATOR,
-    StoredFindings,
-    load_findings,
-    load_outlines,
-)
+from agenteval.traces.evaluator import EVALUATOR, StoredFindings, load_findings, load_outlines
 from agenteval.traces.input import (
     TaxonomyLike,
     Traces,
@@ -46,7 +37,7 @@ from agenteval.traces.input import (
 )
 from agenteval.traces.outline import Outline, outline, trace_key
 from agenteval.traces.score import Scoring
-from agenteval.traces.score_tables import score_tables
+from agenteval.traces.score_api import score_tables
 from agenteval.traces.tables import FinderFindings
 from agenteval.traces.taxonomy import Taxonomy
 
@@ -67,11 +58,10 @@ def findings_report(
     there are no findings.
     """
     watch, labels = Watch(notify), read_taxonomy(taxonomy)
-    keys: set[str] | None = None
+    keys: set[str] | None = set() if traces else None
     outlines: dict[str, Outline] = {}
     read: list[Flags] = []
-    if traces:
-        keys = set()
+    if traces and keys is not None:
         for run, _ in read_each(traces, watch):
             keys.add(trace_key(run))
             outlines[run.id] = outline(run)
@@ -90,7 +80,7 @@ def findings_report(
                 "the store has no findings on these traces; run `agenteval trace locate` "
                 f"first{lines}"
             )
-        outlines = {**_by_id(in_store.values()), **outlines}
+        outlines = _by_id(in_store.values()) | outlines
     finders = by_finder(stored)
     for folder in findings:
         predicted = read_findings(folder, labels, watch, f"findings {folder}")
@@ -114,27 +104,24 @@ def findings_report(
     )
     excerpts = keys is None and flags.examined > 0
     note = (f"text addressed to the judge: {EXCERPTS}",) if excerpts else ()
+    rows = [
+        {
+            "finder": finder.name,
+            "gold": finder.gold,
+            "findings": [as_json(f, flags) for f in finder.findings.values()],
+        }
+        for finder in finders
+    ]
     return replace(
         report,
         notes=(*report.notes, *note),
         excerpts=excerpts,
         unfinished=tuple(experiment.line for experiment in unfinished),
-        data={
-            "findings": [
-                {
-                    "finder": finder.name,
-                    "gold": finder.gold,
-                    "findings": [as_json(f, flags) for f in finder.findings.values()],
-                }
-                for finder in finders
-            ],
-            "unfinished": [experiment.json() for experiment in unfinished],
-        },
+        data={"findings": rows, "unfinished": [experiment.json() for experiment in unfinished]},
     )
 
 
 def _by_id(outlines: Iterable[Outline]) -> dict[str, Outline]:
-    """Return traces by id. Raises InputError for two traces with the same id."""
     by_id: dict[str, Outline] = {}
     for stored in outlines:
         if by_id.setdefault(stored.trace, stored) is not stored:

@@ -1,7 +1,7 @@
 """The locator: a judge that reads a trace in parts and says which errors are at which spans.
 
 Every part is sent with the kinds of errors, the task, notes on the earlier parts, and the findings
-of rules. An entry of a reply counts if its span exists, its kind is known, and its quoted words
+of detectors. An entry of a reply counts if its span exists, its kind is known, and its quoted words
 occur in the span. A part that could not be judged is recorded as such: it never passes for a part
 without errors. After TRAIL (arXiv 2505.08638), whose judges read a whole trace at once and fail on
 long ones.
@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 from pydantic import JsonValue
 
@@ -27,12 +26,12 @@ from agenteval.models.prompts import neutralise
 from agenteval.models.windows import LARGEST
 from agenteval.models.wire import Request
 from agenteval.readers.assignment import Passage, assignment
-from agenteval.records import Finding, Findings, Grade, Rejected, Run, Source, Usage
+from agenteval.records import FailureStatus, Finding, Findings, Grade, Rejected, Run, Source, Usage
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.traces import detectors
 from agenteval.traces.condense import CONDENSE_VERSION, LEGEND, Condensed, Options, condense
 from agenteval.traces.evaluator import FinderResult
-from agenteval.traces.locator_merge import PartReading, merge, with_hints
+from agenteval.traces.locator_merge import merge, with_hints
 from agenteval.traces.locator_prompt import (
     LONGEST_NOTES,
     PROMPTS_SHA256,
@@ -40,13 +39,10 @@ from agenteval.traces.locator_prompt import (
     LocatorQuestion,
     PromptBuilder,
     RunningNotes,
-    repair_text,
-    shown_again,
 )
-from agenteval.traces.locator_quotes import Quotes
-from agenteval.traces.locator_reply import ask, read_grades
+from agenteval.traces.locator_reply import Quotes, read_grades
 from agenteval.traces.locator_text import SliceRow, prompt_tokens, rows_of, shorten, slices_of
-from agenteval.traces.part_reader import PartReader
+from agenteval.traces.part_reader import PartReader, PartReading, ask
 from agenteval.traces.taxonomy import Taxonomy
 
 _VERSION = 4
@@ -55,24 +51,22 @@ _ERROR = 400  # tokens of an error in the list for the grades: complete, unless 
 _WEIGHT = {"HIGH": 0, "MEDIUM": 1, "LOW": 2, None: 3}
 
 
-@dataclass(frozen=True, slots=True)
-class LocatorPlan:
-    """The requests for a trace if nothing has to be asked twice.
+@dataclass(frozen=True)
+class _Graded:
+    """The grades, or why there are none."""
 
-    `prompt_tokens` is estimated (UTF-8 bytes / 3) with summaries of full length, without the
-    request for the grades.
-    """
-
-    requests: int
-    prompt_tokens: int
+    grades: Mapping[str, Grade] = field(default_factory=dict)
+    rejected: tuple[Rejected, ...] = ()
+    status: FailureStatus | None = None
+    usage: Usage = Usage()  # noqa: RUF009  frozen
 
 
 @dataclass(frozen=True)
 class Locator:
     """A finder that asks a chat model; see the module.
 
-    With `hints` the prompts contain the findings of rules. `with_reference` says that the runs were
-    read with the gold answers in their spans.
+    With `hints` the prompts contain the findings of detectors. `with_reference` says that the runs
+    were read with the gold answers in their spans.
     """
 
     client: Client
@@ -127,47 +121,52 @@ class Locator:
         """Return one request for each part, question and repeat, and one for the grades.
 
         Each malformed reply takes one more. Parts that the endpoint calls too long are halved;
-        these requests are not counted.
+        these requests are not counted. Raises InputError as `check` does.
         """
-        plan = self.plan(run, condense(run, self.condensing), self._hints(run))
-        most = MOST_REQUESTS * plan.requests
-        return {"judge": RequestBounds(plan.requests, most, plan.prompt_tokens)}
+        return {"judge": self.bounds(run, condense(run, self.condensing), self._hints(run))}
+
+    def bounds(
+        self, run: Run, condensed: Condensed, hints: Sequence[Finding] = ()
+    ) -> RequestBounds:
+        """Return the requests for a condensed trace.
+
+        Their tokens are estimated (UTF-8 bytes / 3) with summaries of full length, without the
+        request for the grades.
+        """
+        layout, _ = self._layout(run, condensed, hints)
+        prompts = [
+            self._prompts.part(question, row, LONGEST_NOTES if i else RunningNotes())
+            for question, rows in layout
+            for i, row in enumerate(rows)
+        ]
+        repeats = self.options.repeats
+        grades = self.options.grades and bool(condensed.pieces)
+        least = repeats * len(prompts) + grades
+        return RequestBounds(
+            least, MOST_REQUESTS * least, repeats * sum(map(prompt_tokens, prompts))
+        )
 
     def size_lines(self, runs: Iterable[Run]) -> list[str]:
         """Return lines on how much of the traces is shown, and what a larger context saves."""
-        before = after = requests = least = prompt_tokens = 0
+        before = after = requests = least = tokens = 0
         large = replace(self, options=replace(self.options, context=LARGEST))
         for run in runs:
             condensed = condense(run, self.condensing)
-            least += self.plan(run, condensed, self._hints(run)).requests
-            plan = large.plan(run, condensed)
+            least += self.bounds(run, condensed, self._hints(run)).least
+            bounds = large.bounds(run, condensed)
             before += condensed.source_tokens
             after += condensed.tokens
-            requests += plan.requests
-            prompt_tokens += plan.prompt_tokens
+            requests += bounds.least
+            tokens += bounds.prompt or 0
         share = f" ({after / before:.1%})" if before else ""
         lines = [f"condensed: {before:,} tokens to {after:,}{share}"]
         if self.options.context < LARGEST and requests < least:
             lines.append(
                 f"context: {self.options.context:,} tokens; for a model that takes more, "
                 f"--context {LARGEST} would need {requests:,} requests and at least "
-                f"{prompt_tokens:,} tokens of prompt"
+                f"{tokens:,} tokens of prompt"
             )
         return lines
-
-    def plan(self, run: Run, condensed: Condensed, hints: Sequence[Finding] = ()) -> LocatorPlan:
-        """Return what `examine` will ask. Raises InputError as `check` does."""
-        layout, _ = self._layout(run, condensed, hints)
-        tokens = sum(
-            prompt_tokens(
-                self._prompts.part(question, row, LONGEST_NOTES if i else RunningNotes(), 0)
-            )
-            for question, rows in layout
-            for i, row in enumerate(rows)
-        )
-        repeats, parts = self.options.repeats, sum(len(rows) for _, rows in layout)
-        grades = self.options.grades and bool(condensed.pieces)
-        return LocatorPlan(repeats * parts + grades, repeats * tokens)
 
     async def find(self, run: Run, attempt: int = 0) -> FinderResult:
         """Condense the trace and examine it; see `examine`."""
@@ -180,93 +179,78 @@ class Locator:
     ) -> FinderResult:
         """Return the errors of a run, its grades, and what was rejected or not judged.
 
-        `hints` are the findings of rules; `attempt` counts earlier tries, whose stored replies are
-        not used. If no part could be judged, the findings have the status of the first failure. If
-        the infrastructure prevented the judging of any part, they have that status: on resume the
-        other replies are stored, and only the missing parts are asked. Raises InputError as
+        `hints` are the findings of detectors; `attempt` counts earlier tries, whose stored replies
+        are not used. If no part could be judged, the findings have the status of the first failure.
+        If the infrastructure prevented the judging of any part, they have that status: on resume
+        the other replies are stored, and only the missing parts are asked. Raises InputError as
         `check` does, and Unauthorized.
         """
         if not condensed.pieces:
             message = "the trace has no spans to read"
             return FinderResult(Findings(trace=run.id, status="unscored:missing", message=message))
-        hints, unknown = self._split_hints(run, hints)
         layout, cut = self._layout(run, condensed, hints)
         quotes = Quotes(run, condensed, self.options.quotes)
-        readers = [
-            (PartReader(self.client, self._prompts, question, quotes, repeat, attempt), rows)
-            for question, rows in layout
-            for repeat in range(self.options.repeats)
-        ]
-        await _together([reader.read(rows) for reader, rows in readers])
-        usage = sum((reader.usage for reader, _ in readers), Usage())
-        readings = [reading for reader, _ in readers for reading in reader.readings]
+        readers: list[PartReader] = []
+        try:
+            async with asyncio.TaskGroup() as group:
+                for question, rows in layout:
+                    for repeat in range(self.options.repeats):
+                        reader = PartReader(
+                            self.client, self._prompts, question, quotes, repeat, attempt
+                        )
+                        readers.append(reader)
+                        group.create_task(reader.read(rows))
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        usage = sum((reader.usage for reader in readers), Usage())
+        readings = [reading for reader in readers for reading in reader.readings]
         lost = [reading.status for reading in readings if reading.status is not None]
-        rejected = [entry for reading in readings for entry in reading.rejected]
-        outage = next((status for status in sorted(lost) if status in INFRASTRUCTURE), None)
+        rejected = tuple(entry for reading in readings for entry in reading.rejected)
         if len(lost) == len(readings):
             message = f"none of {len(lost)} parts could be judged: {readings[0].message}"[:500]
-            every = (*rejected, *unknown)
-            return FinderResult(
-                Findings(trace=run.id, status=lost[0], message=message, rejected=every), usage
-            )
+            failed = Findings(trace=run.id, status=lost[0], message=message, rejected=rejected)
+            return FinderResult(failed, usage)
         judged, repeated = merge(readings, condensed.pieces, self.taxonomy)
         findings = with_hints(judged, hints, run, self.taxonomy)
         message = _message(readings, cut)
-        grades: dict[str, Grade] = {}
+        graded = _Graded()
         if self.options.grades:
             notes = [
                 (reader.question.area or "", reader.notes.notes)
-                for reader, _ in readers
+                for reader in readers
                 if reader.repeat == 0 and reader.notes.notes
             ]
             request = self._grades_request(run, condensed, findings, notes, message)
-            request = replace(request, attempt=attempt)
-            try:
-                answer = await ask(self.client, request, read_grades, repair_text, shown_again)
-            except Unauthorized:
-                raise
-            except Exception as error:  # noqa: BLE001  grades are missing, findings stay
-                status, why = classify(error)
-                usage += getattr(error, "spent", None) or Usage()
-                rejected.append(Rejected(why=f"no grades: {status}: {why[:300]}"))
-                if outage is None and status in INFRASTRUCTURE:
-                    outage = status
-                    message = message or rejected[-1].why
-            else:
-                grades, usage = answer.value, usage + answer.usage
-                rejected += [Rejected(why=f"grades: {answer.gap}")] if answer.gap else []
-        if outage is not None:
-            return FinderResult(Findings(trace=run.id, status=outage, message=message[:500]), usage)
-        return FinderResult(
-            Findings(
-                trace=run.id,
-                findings=findings,
-                grades=grades,
-                message=message,
-                rejected=(*rejected, *repeated, *unknown),
-            ),
-            usage,
+            graded = await self._grade(replace(request, attempt=attempt))
+        for status in (*sorted(lost), graded.status):
+            if status in INFRASTRUCTURE:
+                message = message or graded.rejected[-1].why
+                failed = Findings(trace=run.id, status=status, message=message[:500])
+                return FinderResult(failed, usage + graded.usage)
+        complete = Findings(
+            trace=run.id,
+            findings=findings,
+            grades=dict(graded.grades),
+            message=message,
+            rejected=(*rejected, *graded.rejected, *repeated),
         )
+        return FinderResult(complete, usage + graded.usage)
+
+    async def _grade(self, request: Request) -> _Graded:
+        """Ask for the grades; without them the findings still count."""
+        try:
+            answer = await ask(self.client, request, read_grades)
+        except Unauthorized:
+            raise
+        except Exception as error:  # noqa: BLE001  becomes an entry of what was rejected
+            status, why = classify(error)
+            rejected = Rejected(why=f"no grades: {status}: {why[:300]}")
+            return _Graded({}, (rejected,), status, getattr(error, "spent", None) or Usage())
+        gap = (Rejected(why=f"grades: {answer.gap}"),) if answer.gap else ()
+        return _Graded(answer.value, gap, None, answer.usage)
 
     def _hints(self, run: Run) -> tuple[Finding, ...]:
         return detectors.detect(run, self.taxonomy) if self.hints else ()
-
-    def _split_hints(
-        self, run: Run, hints: Sequence[Finding]
-    ) -> tuple[tuple[Finding, ...], tuple[Rejected, ...]]:
-        """The hints on spans of the run and leaves of the taxonomy, and the others."""
-        spans = {span.id for span in run.spans}
-        accepted: list[Finding] = []
-        rejected: list[Rejected] = []
-        for hint in hints:
-            leaf = self.taxonomy.find(hint.category)
-            if leaf is None or hint.span not in spans:
-                stated = hint.model_dump(mode="json")
-                why = "a rule named an unknown span or category"
-                rejected.append(Rejected(why=why, said=stated))
-            else:
-                accepted.append(hint.model_copy(update={"category": leaf.name}))
-        return tuple(accepted), tuple(rejected)
 
     def _layout(
         self, run: Run, condensed: Condensed, hints: Sequence[Finding]
@@ -295,14 +279,12 @@ class Locator:
     ) -> Request:
         index = {piece.span: piece.index for piece in condensed.pieces}
         ordered = sorted(findings, key=lambda f: (_WEIGHT[f.impact], -(f.confidence or 0)))
-        lines = [
-            shorten(
-                f"{index.get(f.span, '')} {f.category} ({f.impact or 'impact unknown'}): "
-                f"{' '.join((f.description or f.evidence).split())}".strip(),
-                _ERROR,
-            )
-            for f in ordered
-        ]
+        lines = []
+        for finding in ordered:
+            head = f"{index.get(finding.span, '')} {finding.category}"
+            text = " ".join((finding.description or finding.evidence).split())
+            line = f"{head} ({finding.impact or 'impact unknown'}): {text}".strip()
+            lines.append(shorten(line, _ERROR))
         ending = assignment(run).ending
         if not ending.text:
             ending = Passage(condensed.pieces[-1].text, condensed.pieces[-1].span)
@@ -335,14 +317,3 @@ def _names(parts: Iterable[str]) -> str:
     ordered = sorted(set(parts), key=lambda part: (int(part.partition(" ")[0][1:]), part))
     more = f" and {len(ordered) - 5} more" if len(ordered) > 5 else ""
     return f"{', '.join(ordered[:5])}{more}"
-
-
-async def _together(work: Sequence[Coroutine[Any, Any, None]]) -> None:
-    """Wait for all; if one raises, the others are cancelled first."""
-    tasks = [asyncio.create_task(coroutine) for coroutine in work]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -19,41 +19,20 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from rapidfuzz import fuzz
 
-from agenteval.records import FailureStatus, Finding, Impact, Rejected, Run
+from agenteval.records import Finding, Impact, Rejected, Run
 from agenteval.traces.condense import TracePiece
 from agenteval.traces.locator_reply import CheckedFinding
+from agenteval.traces.part_reader import PartReading
 from agenteval.traces.taxonomy import Leaf, Taxonomy
 
 SAME = 90.0  # similarity (0 to 100) from which two errors of a kind are the same error
 _GRAVITY: Mapping[Impact | None, int] = {"HIGH": 3, "MEDIUM": 2, "LOW": 1, None: 0}
 _COMPARED = 400  # characters
 _MIN_DESCRIPTION = 40  # characters; shorter ones name a kind of error, not an error
-_NUMBER = re.compile(r"\d+")
-
-
-@dataclass(frozen=True, slots=True)
-class PartReading:
-    """One reading of a part of a trace for one question.
-
-    `status` and `message` explain a failure; `entries` counts the entries in the reply, and `gap`
-    is what is missing from a partial reply.
-    """
-
-    part: str  # "S4 to S9"
-    area: str | None
-    repeat: int
-    shown: frozenset[str]
-    findings: tuple[CheckedFinding, ...] = ()
-    rejected: tuple[Rejected, ...] = ()
-    status: FailureStatus | None = None
-    message: str = ""
-    entries: int = 0
-    gap: str | None = None
 
 
 def merge(
@@ -73,19 +52,20 @@ def merge(
             readers.setdefault((reading.area, index), set()).add(reading.repeat)
     broad = any(reading.area is None for reading in readings)
     position = {piece.index: i for i, piece in enumerate(pieces)}
-    merged: list[tuple[int, int, Finding]] = []
+    merged: list[tuple[int, Finding]] = []
     rejected: list[Rejected] = []
-    for rank, leaf in enumerate(taxonomy.leaves):
+    for leaf in taxonomy.leaves:
         findings = []
         for piece in pieces:
             if by_repeat := votes.get((piece.index, leaf.name), {}):
                 read = readers.get((None if broad else leaf.area, piece.index), set())
                 finding = _finding(piece.span, by_repeat, len(read | set(by_repeat)))
                 findings.append((piece.index, finding))
-        for index, finding in _distinct(findings, leaf, rejected):
-            merged.append((position[index], rank, finding))
-    merged.sort(key=lambda entry: entry[:2])
-    return tuple(finding for *_, finding in merged), tuple(rejected)
+        distinct, repeated = _distinct(findings, leaf)
+        merged += [(position[index], finding) for index, finding in distinct]
+        rejected += repeated
+    merged.sort(key=lambda entry: entry[0])
+    return tuple(finding for _, finding in merged), tuple(rejected)
 
 
 def _finding(span: str, votes: Mapping[int, Sequence[CheckedFinding]], read: int) -> Finding:
@@ -121,11 +101,12 @@ def confidence(votes: Mapping[int, Sequence[CheckedFinding]], read: int) -> floa
 
 
 def _distinct(
-    findings: Sequence[tuple[str, Finding]], leaf: Leaf, rejected: list[Rejected]
-) -> list[tuple[str, Finding]]:
-    """Findings of one leaf, by index, without repetitions of the same error: those are rejected."""
+    findings: Sequence[tuple[str, Finding]], leaf: Leaf
+) -> tuple[list[tuple[str, Finding]], list[Rejected]]:
+    """Findings of one leaf, by index, without repetitions of the same error; and those."""
     last = leaf.locate == "last"
     distinct: list[tuple[str, Finding]] = []
+    repeated = []
     for index, finding in reversed(findings) if last else findings:
         first = next((at for at, other in distinct if alike(finding, other, renumbered=last)), None)
         if first is None:
@@ -133,8 +114,8 @@ def _distinct(
             continue
         why = f"the error of {first} again: its {leaf.locate} span is marked"
         stated = finding.model_dump(mode="json", exclude={"span", "source"})
-        rejected.append(Rejected(why=why, said={"index": index, **stated}))
-    return distinct
+        repeated.append(Rejected(why=why, said={"index": index, **stated}))
+    return distinct, repeated
 
 
 def alike(first: Finding, second: Finding, *, renumbered: bool) -> bool:
@@ -159,13 +140,13 @@ def alike(first: Finding, second: Finding, *, renumbered: bool) -> bool:
 def _compared(text: str) -> tuple[str, list[str]]:
     """The beginning of a text as it is compared, and the numbers in it."""
     plain = " ".join(text[:_COMPARED].casefold().split())
-    return plain, _NUMBER.findall(plain)
+    return plain, re.findall(r"\d+", plain)
 
 
 def with_hints(
     findings: Sequence[Finding], hints: Sequence[Finding], run: Run, taxonomy: Taxonomy
 ) -> tuple[Finding, ...]:
-    """Add the findings of rules, which replace the judge's on the same span and category.
+    """Add the findings of detectors, which replace the judge's on the same span and category.
 
     In the order of the trace, then of the taxonomy, then of their sources.
     """
@@ -173,11 +154,5 @@ def with_hints(
     rank = {leaf.name: i for i, leaf in enumerate(taxonomy.leaves)}
     hinted = {(hint.span, hint.category) for hint in hints}
     both = [*(f for f in findings if (f.span, f.category) not in hinted), *hints]
-
-    last = len(position)
-    return tuple(
-        sorted(
-            both,
-            key=lambda f: (position.get(f.span, last), rank[f.category], f.source, f.evidence),
-        )
-    )
+    both.sort(key=lambda f: (position[f.span], rank[f.category], f.source, f.evidence))
+    return tuple(both)

@@ -15,8 +15,7 @@ from agenteval.models.prompts import load_prompt, neutralise
 from agenteval.models.wire import NONCE, Request
 from agenteval.readers.assignment import Passage, assignment
 from agenteval.records import Run, content_hash
-from agenteval.traces.locator_quotes import QuoteCheck
-from agenteval.traces.locator_reply import grades_schema, reply_schema
+from agenteval.traces.locator_reply import QuoteCheck, grades_schema, reply_schema
 from agenteval.traces.locator_text import SliceRow, prompt_tokens, shorten, tokens
 from agenteval.traces.taxonomy import Leaf, Taxonomy
 
@@ -123,7 +122,7 @@ class PromptBuilder:
         system = _PROMPTS["locator_system"].render(
             area=area,
             legend=self._legend,
-            groups=[(name, list(g)) for name, g in groupby(leaves, key=lambda leaf: leaf.group)],
+            groups=by_group(leaves),
             guidance=guidance,
             any_last=any(leaf.locate == "last" for leaf in leaves),
             summary_words=SUMMARY // 2,
@@ -141,7 +140,7 @@ class PromptBuilder:
             run_id=run.id,
             room=0,
         )
-        longest = self.part(question, SliceRow((), again=9_999), LONGEST_NOTES, 0, ("x",))
+        longest = self.part(question, SliceRow((), again=9_999), LONGEST_NOTES, hints=["x"])
         room = self._room(longest)
         if room < _MIN_ROOM:
             raise InputError(
@@ -178,13 +177,12 @@ class PromptBuilder:
         question: LocatorQuestion,
         row: SliceRow,
         notes: RunningNotes,
-        repeat: int,
-        hints: Sequence[str] | None = None,
+        repeat: int = 0,
+        hints: Sequence[str] = (),
     ) -> Request:
-        """Return the request on one part; `hints` default to those of its slices."""
-        if hints is None:
-            hints = [line for part in row.slices for line in part.hints]
-        shown = any(s.index == question.rules_at and len(s.text) == s.total for s in row.slices)
+        """Return the request on one part, with the hints of its slices and `hints`."""
+        hints = [*hints, *(line for part in row.slices for line in part.hints)]
+        shown = any(part.index == question.rules_at and part.is_complete for part in row.slices)
         user = _PROMPTS["locator_user"].render(
             task=question.task,
             task_from=question.task_from,
@@ -210,25 +208,30 @@ class PromptBuilder:
     ) -> Request:
         """Return the request for the grades, with as many lines of `errors`, gravest first, as the
         context has room for."""
-        system = _PROMPTS["grades_system"].render(nonce=NONCE)
         assigned = assignment(run)
+        texts = {
+            "task": self._short(assigned.task.text, _TASK),
+            "rules": self._rules(assigned.instructions.text),
+            "task_from": _origin(run, assigned.task),
+            "notes": [(name, shorten(neutralise(text), SUMMARY)) for name, text in notes],
+            "ending": self._short(ending.text, _TASK),
+            "ending_from": _origin(run, ending),
+            "unread": unread,
+        }
 
         def with_errors(lines: str) -> Request:
-            user = _PROMPTS["grades_user"].render(
-                task=self._short(assigned.task.text, _TASK),
-                rules=self._rules(assigned.instructions.text),
-                task_from=_origin(run, assigned.task),
-                notes=[(name, shorten(neutralise(text), SUMMARY)) for name, text in notes],
-                found=lines,
-                ending=self._short(ending.text, _TASK),
-                ending_from=_origin(run, ending),
-                unread=unread,
-            )
+            system = _PROMPTS["grades_system"].render(nonce=NONCE)
+            user = _PROMPTS["grades_user"].render(**texts, found=lines)
             return request_of(
                 self.options, "locator:grades", run.id, (system, user), grades_schema()
             )
 
         return with_errors(_listed(errors, self._room(with_errors(""))))
+
+
+def by_group(leaves: Sequence[Leaf]) -> list[tuple[str, list[Leaf]]]:
+    """Return the leaves of each group, for a prompt."""
+    return [(name, list(group)) for name, group in groupby(leaves, key=lambda leaf: leaf.group)]
 
 
 def request_of(
@@ -265,8 +268,6 @@ def shown_again(text: str) -> str:
 
 def _listed(lines: Sequence[str], room: int) -> str:
     """Return as many lines as fit, and the number of omitted ones."""
-    if not lines:
-        return "(none)"
     listed: list[str] = []
     used = 8  # the last line
     for line in map(neutralise, lines):
@@ -274,7 +275,7 @@ def _listed(lines: Sequence[str], room: int) -> str:
         if used > room:
             return "\n".join([*listed, f"... and {len(lines) - len(listed)} more"])
         listed.append(line)
-    return "\n".join(listed)
+    return "\n".join(listed) or "(none)"
 
 
 _RULE = re.compile(

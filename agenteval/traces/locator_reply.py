@@ -1,36 +1,29 @@
-"""Ask the judge of a trace one question, and read its reply: findings, and grades of the run."""
+"""Read the replies of a judge of traces: findings, whose quotes are checked, and grades."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import JsonValue
+from rapidfuzz import fuzz
 
-from agenteval.errors import AgentevalError, ReplyError
-from agenteval.models import asking
-from agenteval.models.client import Client
+from agenteval.errors import ReplyError
+from agenteval.models.prompts import neutralise
 from agenteval.models.reply import parse_reply
-from agenteval.models.wire import Request
-from agenteval.records import GRADES, Grade, Impact, Rejected, Usage
+from agenteval.records import GRADES, Grade, Impact, Rejected, Run, Usage
 from agenteval.traces.annotations import IMPACTS, OVERALL, to_number
-from agenteval.traces.locator_quotes import Quotes
+from agenteval.traces.condense import Condensed
+from agenteval.traces.spans import texts
 from agenteval.traces.taxonomy import Leaf, Taxonomy
 
 T = TypeVar("T")
-
-
-class Unreadable(ReplyError):
-    """Neither the reply nor its repair could be read. `raw` is the last text."""
-
-    def __init__(self, message: str, raw: str, spent: Usage) -> None:
-        super().__init__(message)
-        self.raw = raw
-        self.spent = spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,41 +33,6 @@ class LocatorAnswer(Generic[T]):
     value: T
     gap: str | None = None
     usage: Usage = Usage()  # noqa: RUF009  frozen
-
-
-async def ask(
-    client: Client,
-    request: Request,
-    read: Callable[[str], LocatorAnswer[T]],
-    repair: Callable[[str], str],
-    show: Callable[[str], str],
-) -> LocatorAnswer[T]:
-    """Return the parsed reply, or its repair if the reply is unreadable or has a gap.
-
-    A reply with a gap is used if its repair is not better. Raises Unreadable, Filtered, and what
-    the client raises; `spent` is the usage of both requests.
-    """
-    texts: list[str] = []
-    partial: list[LocatorAnswer[T]] = []
-
-    def read_all(text: str) -> LocatorAnswer[T]:
-        texts.append(text)
-        answer = read(text)
-        if answer.gap is not None:
-            partial.append(answer)
-            raise ReplyError(answer.gap)
-        return answer
-
-    try:
-        parsed = await asking.ask(client, request, read_all, repair, show)
-        return replace(parsed.value, usage=parsed.usage)
-    except AgentevalError as error:
-        spent = error.spent or Usage()
-        if partial:
-            return replace(partial[0], usage=spent)
-        if isinstance(error, ReplyError):
-            raise Unreadable(str(error), texts[-1], spent) from error
-        raise
 
 
 # -- findings --------------------------------------------------------------------------------------
@@ -146,13 +104,13 @@ def read_reply(text: str) -> LocatorAnswer[tuple[list[Any], str]]:
 def _entries(value: Any) -> list[Any] | None:
     if isinstance(value, dict):
         return next((value[key] for key in _LISTS if isinstance(value.get(key), list)), None)
-    if not isinstance(value, list) or not value:
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         return None
-    inner = [_entries(item) if isinstance(item, dict) else None for item in value]
-    if all(items is not None for items in inner):
-        return [item for items in inner for item in items or ()]
-    are_findings = all(isinstance(i, dict) and _first(i, _SPAN) is not None for i in value)
-    return value if are_findings else None
+    inner = [items for item in value if (items := _entries(item)) is not None]
+    if value and len(inner) == len(value):
+        return [item for items in inner for item in items]
+    are_findings = all(_first(item, _SPAN) is not None for item in value)
+    return value if value and are_findings else None
 
 
 def check(
@@ -226,10 +184,118 @@ def abridged(value: JsonValue) -> JsonValue:
     return f"{text[:_MAX_REJECTED]}..." if len(text) > _MAX_REJECTED else value
 
 
+# -- quotes ----------------------------------------------------------------------------------------
+
+QuoteCheck = Literal["span", "step", "off"]
+_ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|[nrt])?")
+_SHOWN_CODE = re.compile(r"\[U\+[0-9A-F]{4,6}\]")  # how prompts show invisible characters
+_NOISE = re.compile(r"[\s\"'`´‘’‚‛“”„‟«»‹›\u200b-\u200f\u2060\ufeff]+")
+_ELLIPSIS = re.compile(r"\[\s*(?:\.{3,}|…)\s*\]|\(\s*(?:\.{3,}|…)\s*\)|\.{3,}|…")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_MIN_QUOTE = 3  # characters without white space and quote marks
+_MIN_PIECE = 8  # of the longest piece of a quote with gaps, and of a line that is quoted whole
+_SIMILARITY = 90  # from which words are the same but for slips (0 to 100)
+_CACHED = 64  # flattened texts of spans
+
+
+def flat(text: str) -> str:
+    """Remove what quoting changes: white space, quote marks, escapes, dashes, case."""
+    text = _SHOWN_CODE.sub("", neutralise(text))  # a judge may quote the original or what it saw
+    text = _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if m[1] else "", text)
+    if _SURROGATE.search(text):  # two escapes may make one character: \\ud83e\\udd9c
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    text = text.replace("–", "-").replace("—", "-")
+    return _NOISE.sub("", text).casefold()
+
+
+def quoted_in(quote: str, flat_text: str) -> str | None:
+    """Return why a quote does not count for a text (see `flat`); None if it occurs in it.
+
+    White space, quote marks, backslash escapes and case do not matter. An ellipsis stands for
+    omitted words: the pieces must follow one another in the text, and one of them must have eight
+    characters. A quote of fewer than three characters shows nothing.
+    """
+    words = flat(quote)
+    if len(_ELLIPSIS.sub("", words)) < _MIN_QUOTE:
+        return "it does not quote the span"
+    if words in flat_text:
+        return None
+    pieces = [piece for part in _ELLIPSIS.split(quote) if (piece := flat(part))]
+    if len(pieces) > 1 and max(map(len, pieces)) < _MIN_PIECE:
+        return "the quoted pieces are too short to be located"
+    at = 0
+    for piece in pieces:
+        position = flat_text.find(piece, at)
+        if position < 0:
+            return "the quoted words are not in the span"
+        at = position + len(piece)
+    return None
+
+
+class Quotes:
+    """The texts of a trace in which quoted words are searched.
+
+    The words count if they occur in the span as it was shown, or in its reply and output: what was
+    shown as a reference can be read elsewhere. One line of several is enough, and slips are
+    allowed. With "step" they also count, for less, in what the span was sent and in its step: the
+    chain or tool around it, and what else that holds. With "off" nothing is searched.
+    """
+
+    def __init__(self, run: Run, condensed: Condensed, rule: QuoteCheck = "step") -> None:
+        self.rule = rule
+        self._ids = {piece.index: piece.span for piece in condensed.pieces}
+        self._shown = {piece.span: piece.text for piece in condensed.pieces}
+        self._spans = {span.id: span for span in reversed(run.spans)}
+        self._children: defaultdict[str | None, list[str]] = defaultdict(list)
+        for span in run.spans:
+            self._children[span.parent_id].append(span.id)
+        self._text = lru_cache(_CACHED)(self._flat_text)
+
+    def __contains__(self, index: object) -> bool:
+        return index in self._ids
+
+    def problem(self, index: str, quote: str) -> str | None:
+        """Return why a quote does not count for a span; None if it occurs in it."""
+        return None if self.rule == "off" else _missing(quote, self._text(self._ids[index]))
+
+    def is_near(self, index: str, quote: str) -> bool:
+        """Return whether the rule accepts a quote that occurs in the input or step of the span."""
+        if self.rule != "step":
+            return False
+        id = self._ids[index]
+        span = self._spans.get(id)
+        parent = self._spans.get((span.parent_id or "") if span else "")
+        step = [id, *self._children.get(id, ())]
+        if parent is not None and parent.parent_id is not None and parent.kind != "agent":
+            step += [parent.id, *self._children[parent.id]]
+        near = (self._text(i, everything=True) for i in dict.fromkeys(step))
+        return any(_missing(quote, text) is None for text in near)
+
+    def _flat_text(self, id: str, *, everything: bool = False) -> str:
+        parts, span = [self._shown.get(id, "")], self._spans.get(id)
+        if span and everything:
+            parts += texts(span)
+        elif span:
+            parts += [span.output, *(message.content for message in span.reply)]
+        return flat("\n".join(parts))
+
+
+def _missing(quote: str, text: str) -> str | None:
+    problem = quoted_in(quote, text)
+    if problem is None:
+        return None
+    lines = [line for line in map(flat, quote.splitlines()) if len(line) >= _MIN_PIECE]
+    if len(lines) > 1 and any(line in text for line in lines):
+        return None
+    words = flat(quote)
+    long_enough = len(words) >= 2 * _MIN_PIECE
+    slips = long_enough and fuzz.partial_ratio(words, text, score_cutoff=_SIMILARITY)
+    return None if slips else problem
+
+
 # -- grades ----------------------------------------------------------------------------------------
 
 _UNFILLED = "<text>"  # as in the prompt: a small model fills in the number alone
-WORST, BEST = 1.0, 5.0
 
 
 def grades_schema() -> dict[str, Any]:
@@ -293,7 +359,7 @@ def _grade(members: Mapping[str, Any], name: str) -> Grade:
     reason, number = _text(reason), to_number(score)
     if reason == _UNFILLED:
         return Grade(value=None, reason="the reply repeats the form instead of a reason")
-    if number is not None and WORST <= number <= BEST:
+    if number is not None and 1 <= number <= 5:
         return Grade(value=number, reason=reason)
     why = "not given" if score is None else f"{score!r:.40} is not a score from 1 to 5"
     return Grade(value=None, reason=f"{why}. {reason}".strip())

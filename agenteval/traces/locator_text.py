@@ -15,8 +15,7 @@ from agenteval.traces.excerpt import size
 # 24 random hex digits are two characters to a token; the placeholder has 11 bytes.
 _NONCE_EXTRA = 2 * 24 - len(NONCE.encode())
 _SEAM = 120  # bytes shown in both windows, so that words at the border can be read
-MAX_SLICES = 4  # of one span; of a longer one the middle is left out, visibly
-OVERLAP = 1  # spans shown again at the start of the next part, where they fit
+_MAX_SLICES = 4  # of one span; of a longer one the middle is left out, visibly
 _MAX_HINTS = 4  # shown for one span; the others are counted
 _NOTE = "; what follows is left out"
 _LINE_BREAKS = 2  # between blocks, in bytes
@@ -65,8 +64,10 @@ def windows(text: str, most: int) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The part of a span in one prompt: its neutralised text or a section of it. `start` and
-    `total` are in characters."""
+    """The part of a span in one prompt: its neutralised text or a section of it.
+
+    `start` and `total` are in characters; `hints` are lines on what detectors found there.
+    """
 
     index: str
     kind: str
@@ -77,13 +78,16 @@ class Slice:
     note: str = ""
 
     @property
+    def is_complete(self) -> bool:
+        """Whether it shows all of its span."""
+        return len(self.text) == self.total
+
+    @property
     def label(self) -> str:
         """The heading: `S7 llm`, or which characters of it these are."""
-        stretch = ""
-        if len(self.text) < self.total:
-            end = self.start + len(self.text)
-            stretch = f", characters {self.start + 1} to {end} of {self.total}"
-        return f"{self.index} {self.kind}{stretch}{self.note}"
+        end = self.start + len(self.text)
+        where = f", characters {self.start + 1} to {end} of {self.total}"
+        return f"{self.index} {self.kind}{'' if self.is_complete else where}{self.note}"
 
     @property
     def tokens(self) -> int:
@@ -115,7 +119,7 @@ class SliceRow:
 def slices_of(
     pieces: Sequence[TracePiece], hints: Mapping[str, Sequence[str]], room: int
 ) -> Iterator[Slice]:
-    """Yield slices of at most `room` tokens, at most MAX_SLICES of each piece.
+    """Yield slices of at most `room` tokens, at most four of each piece.
 
     The headings say where the middle of a piece is left out. `hints` are lines by span id; they
     are shown with the first slice.
@@ -126,9 +130,9 @@ def slices_of(
             lines = (*lines[:_MAX_HINTS], f"{piece.index}: and {len(lines) - _MAX_HINTS} more")
         text = neutralise(piece.text)
         parts = list(refit(Slice(piece.index, piece.kind, text, 0, len(text), lines), room))
-        if len(parts) > MAX_SLICES:
-            head = parts[: (MAX_SLICES + 1) // 2]
-            parts = [*head[:-1], replace(head[-1], note=_NOTE), *parts[-(MAX_SLICES // 2) :]]
+        if len(parts) > _MAX_SLICES:
+            first, second, *_, third, last = parts
+            parts = [first, replace(second, note=_NOTE), third, last]
         yield from parts
 
 
@@ -153,21 +157,19 @@ def refit(slice_: Slice, room: int) -> Iterator[Slice]:
         )
 
 
-def rows_of(slices: Sequence[Slice], room: int, overlap: int = OVERLAP) -> Iterator[SliceRow]:
+def rows_of(slices: Sequence[Slice], room: int, *, overlap: bool = True) -> Iterator[SliceRow]:
     """Yield rows within `room` tokens, each with at least one new slice.
 
-    Up to `overlap` slices are shown again at the start of the next row if they take at most a
-    quarter of it. A slice that is larger than the room is a row of its own.
+    With `overlap` the last slice of a row is shown again in the next one if it takes at most a
+    quarter of the room. A slice that is larger than the room is a row of its own.
     """
     costs = [slice_.tokens for slice_ in slices]
     at = 0
     while at < len(slices):
         begin, used = at, costs[at]
-        while at - begin < overlap and begin > 0:
-            if sum(costs[begin - 1 : at]) > room // 4 or used + costs[begin - 1] > room:
-                break
-            begin -= 1
-            used += costs[begin]
+        before = costs[at - 1]
+        if overlap and at and before <= room // 4 and used + before <= room:
+            begin, used = at - 1, used + before
         end = at + 1
         while end < len(slices) and used + costs[end] <= room:
             used += costs[end]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agenteval.models.factory import Model
     from agenteval.traces.input import TaxonomyLike
     from agenteval.traces.locator_prompt import FinderMode
-    from agenteval.traces.locator_quotes import QuoteCheck
+    from agenteval.traces.locator_reply import QuoteCheck
 
 
 @dataclass(frozen=True)

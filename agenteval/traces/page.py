@@ -27,8 +27,7 @@ from agenteval.reporting.page import (
 )
 from agenteval.reporting.text import cut
 from agenteval.text import plural
-from agenteval.traces.forest import Bounds, Drawn, forest, nodes
-from agenteval.traces.outline import Outline, OutlineSpan
+from agenteval.traces.outline import Bounds, Drawn, Outline, OutlineSpan, forest, nodes
 from agenteval.traces.tables import FinderFindings, categories_of, category_of
 from agenteval.traces.taxonomy import built_in
 

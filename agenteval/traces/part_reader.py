@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from agenteval.engine.judging import classify
-from agenteval.errors import TooLong, Unauthorized
+from agenteval.errors import AgentevalError, ReplyError, TooLong, Unauthorized
+from agenteval.models import asking
 from agenteval.models.client import Client
 from agenteval.models.prompts import neutralise
+from agenteval.models.wire import Request
 from agenteval.records import FailureStatus, Rejected, Usage
-from agenteval.traces.locator_merge import PartReading
 from agenteval.traces.locator_prompt import (
     SUMMARY,
     LocatorQuestion,
@@ -20,14 +21,80 @@ from agenteval.traces.locator_prompt import (
     repair_text,
     shown_again,
 )
-from agenteval.traces.locator_quotes import Quotes
-from agenteval.traces.locator_reply import CheckedFinding, abridged, ask, check, read_reply
+from agenteval.traces.locator_reply import (
+    CheckedFinding,
+    LocatorAnswer,
+    Quotes,
+    abridged,
+    check,
+    read_reply,
+)
 from agenteval.traces.locator_text import SliceRow, refit, rows_of, shorten
 
+T = TypeVar("T")
 _GIVE_UP = 3  # parts that fail in a row, for other reasons than their reply
 # A part is halved down to this share of the room, and to so many tokens
 _MIN_SHARE, _MIN_TOKENS = 8, 150
 _ERROR_LINE = 160  # characters
+
+
+class UnreadableReply(ReplyError):
+    """Neither the reply nor its repair could be read. `raw` is the last text."""
+
+    raw = ""
+
+
+async def ask(
+    client: Client, request: Request, read: Callable[[str], LocatorAnswer[T]]
+) -> LocatorAnswer[T]:
+    """Return the parsed reply, or its repair if the reply is unreadable or has a gap.
+
+    A reply with a gap is used if its repair is not better. Raises UnreadableReply, Filtered, and
+    what the client raises; `spent` is the usage of both requests.
+    """
+    partial: list[LocatorAnswer[T]] = []
+    last = ""
+
+    def read_all(text: str) -> LocatorAnswer[T]:
+        nonlocal last
+        last = text
+        answer = read(text)
+        if answer.gap is not None:
+            partial.append(answer)
+            raise ReplyError(answer.gap)
+        return answer
+
+    try:
+        parsed = await asking.ask(client, request, read_all, repair_text, shown_again)
+        return replace(parsed.value, usage=parsed.usage)
+    except AgentevalError as error:
+        if partial:
+            return replace(partial[0], usage=error.spent or Usage())
+        if isinstance(error, ReplyError):
+            unreadable = UnreadableReply(str(error))
+            unreadable.raw, unreadable.spent = last, error.spent
+            raise unreadable from error
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class PartReading:
+    """One reading of a part of a trace for one question.
+
+    `status` and `message` explain a failure; `entries` counts the entries in the reply, and `gap`
+    is what is missing from a partial reply.
+    """
+
+    part: str  # "S4 to S9"
+    area: str | None
+    repeat: int
+    shown: frozenset[str]
+    findings: tuple[CheckedFinding, ...] = ()
+    rejected: tuple[Rejected, ...] = ()
+    status: FailureStatus | None = None
+    message: str = ""
+    entries: int = 0
+    gap: str | None = None
 
 
 class PartReader:
@@ -69,16 +136,15 @@ class PartReader:
                 self._lose(row, *self._stopped)
             elif row.tokens > self._room:
                 slices = [piece for part in row.new for piece in refit(part, self._room)]
-                waiting += reversed(list(rows_of(slices, self._room, 0)))
+                waiting += reversed(list(rows_of(slices, self._room, overlap=False)))
             elif not await self._ask(row):
                 waiting.append(row)
 
     async def _ask(self, row: SliceRow) -> bool:
         """Ask about a part. Returns False if it must be asked again in smaller parts."""
         request = self._prompts.part(self.question, row, self.notes, self.repeat)
-        request = replace(request, attempt=self._attempt)
         try:
-            answer = await ask(self._client, request, read_reply, repair_text, shown_again)
+            answer = await ask(self._client, replace(request, attempt=self._attempt), read_reply)
         except Unauthorized:
             raise
         except Exception as error:  # noqa: BLE001  becomes the record of this part
@@ -103,15 +169,16 @@ class PartReader:
         if gap is not None:
             rejected.insert(0, Rejected(why=f"{self._where(row)} judged partially: {gap}"))
         reading = self._reading(row, *rejected)
-        reading = replace(reading, findings=findings, gap=gap, entries=len(checked))
-        self.readings.append(reading)
-        lines = [
-            f"{entry.index} {entry.category}: {' '.join(entry.description.split())}"[:_ERROR_LINE]
-            for entry in findings
-        ]
+        self.readings.append(replace(reading, findings=findings, gap=gap, entries=len(checked)))
+        lines = self.notes.errors.splitlines()
+        for entry in findings:
+            description = " ".join(entry.description.split())
+            lines.append(f"{entry.index} {entry.category}: {description}"[:_ERROR_LINE])
+        lines = neutralise("\n".join(lines)).splitlines()
+        while lines and len("\n".join(lines).encode("utf-8", "replace")) > 3 * SUMMARY:
+            lines.pop(0)
         notes = shorten(neutralise(summary), SUMMARY) if summary else self.notes.notes
-        lines = [*self.notes.errors.splitlines(), *lines]
-        self.notes = RunningNotes(notes, _last_lines("\n".join(lines)))
+        self.notes = RunningNotes(notes, "\n".join(lines))
 
     def _reading(self, row: SliceRow, *rejected: Rejected) -> PartReading:
         shown = frozenset(part.index for part in row.slices)
@@ -142,11 +209,3 @@ class PartReader:
         area = f" ({self.question.area})" if self.question.area else ""
         repeat = f" in repeat {self.repeat + 1}" if self._prompts.options.repeats > 1 else ""
         return f"{row.name}{area}{repeat}"
-
-
-def _last_lines(text: str) -> str:
-    """Complete lines from the end, within the tokens of a summary."""
-    lines = neutralise(text).splitlines()
-    while lines and len("\n".join(lines).encode("utf-8", "replace")) > 3 * SUMMARY:
-        lines.pop(0)
-    return "\n".join(lines)

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from rich.tree import Tree
 
     from agenteval.records import Finding, Findings, Run
-    from agenteval.traces.forest import Drawn, Forest
-    from agenteval.traces.outline import Outline, OutlineSpan
+    from agenteval.traces.outline import Drawn, Forest, Outline, OutlineSpan
 
 _COLORS = {"llm": "cyan", "tool": "yellow", "agent": "magenta", "user": "green", "chain": "dim"}
 _NAME, _WORDS = 60, 240
@@ -132,8 +131,7 @@ def print_trace(
     """Print the tree with its head, and a line for each finder."""
     from rich.tree import Tree
 
-    from agenteval.traces.forest import Bounds, forest
-    from agenteval.traces.outline import unexplained
+    from agenteval.traces.outline import Bounds, forest, unexplained
     from agenteval.traces.page import brief, kinds_of
 
     lines: defaultdict[str, list[str]] = defaultdict(list)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import groupby
 
 from pydantic import JsonValue
 
@@ -23,7 +22,7 @@ from agenteval.models.wire import NONCE, Request
 from agenteval.records import Finding, Findings, Rejected, Run, Source, content_hash
 from agenteval.traces.annotations import read_annotation
 from agenteval.traces.evaluator import FinderResult
-from agenteval.traces.locator_prompt import LocatorOptions, repair_text, request_of
+from agenteval.traces.locator_prompt import LocatorOptions, by_group, repair_text, request_of
 from agenteval.traces.locator_text import prompt_tokens
 from agenteval.traces.taxonomy import Taxonomy
 
@@ -107,7 +106,7 @@ class WholeTraceFinder:
     def _request(self, run: Run) -> Request:
         leaves = self.taxonomy.assigned
         system = _SYSTEM.render(
-            groups=[(name, list(g)) for name, g in groupby(leaves, key=lambda leaf: leaf.group)],
+            groups=by_group(leaves),
             any_last=any(leaf.locate == "last" for leaf in leaves),
             nonce=NONCE,
         )

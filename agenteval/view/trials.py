@@ -23,8 +23,8 @@ from agenteval.store.trials import Trials
 from agenteval.traces.api import FindingsReport, by_finder
 from agenteval.traces.evaluator import EVALUATOR as TRACES
 from agenteval.traces.evaluator import load_findings, load_outlines
-from agenteval.traces.forest import Bounds
 from agenteval.traces.input import flags_of_outlines
+from agenteval.traces.outline import Bounds
 from agenteval.traces.page import trace_item
 from agenteval.view.experiments import minute
 from agenteval.view.grid import page_number, turn_links

@@ -19,8 +19,7 @@ from agenteval.planning.invent import read_professions
 from agenteval.records import Run
 from agenteval.testing.scripted import ScriptedTransport
 from agenteval.traces.condense import Condensed, TracePiece
-from agenteval.traces.locator_quotes import Quotes
-from agenteval.traces.locator_reply import CheckedFinding, check, read_grades
+from agenteval.traces.locator_reply import CheckedFinding, Quotes, check, read_grades
 from agenteval.traces.locator_reply import read_reply as read_findings
 from agenteval.traces.taxonomy import Leaf, Taxonomy
 from agenteval.utility.critic_reply import read_criteria

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from agenteval.records import Finding, Message, Run, Span, SpanEvent, ToolCall, ToolSpec
 from agenteval.traces.detectors import detect
 from agenteval.traces.spans import texts
+from agenteval.traces.taxonomy import built_in
 
 
 def raised(exception: BaseException, escaped: bool | str = "False") -> SpanEvent:
@@ -119,7 +120,7 @@ class Trace:
     def found(self) -> list[Finding]:
         """The findings, each at an existing span and with words that occur in it."""
         run = Run(id="t", spans=tuple(self.spans))
-        findings = detect(run)
+        findings = detect(run, built_in())
         check(run, findings)
         return list(findings)
 

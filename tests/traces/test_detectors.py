@@ -12,9 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import agenteval
-from agenteval.records import Finding, Message, Run, Span, SpanEvent, ToolCall, ToolSpec
-from agenteval.traces.detectors import DETECTORS, Detector, detect, detectors_key
-from agenteval.traces.failed_code import CONFIDENCE
+from agenteval.records import Message, Run, Span, SpanEvent, ToolCall, ToolSpec
+from agenteval.traces.detectors import CONFIDENCE, detect
 from agenteval.traces.taxonomy import Leaf, Taxonomy, built_in
 from benchmarks import detectors as table
 from tests.thorough import often
@@ -77,22 +76,6 @@ def test_what_the_model_did_not_write(refused: str) -> None:
     trace.ask("go()", parent_id=at, **failing)
     trace.ask("On.")
     assert trace.found() == []
-
-
-def test_findings_of_several_detectors_come_in_the_order_of_their_spans() -> None:
-    trace, _, _ = step(UNEXPECTED)
-    first = trace.spans[0].id
-
-    def root(_: Run, category: str) -> list[Finding]:
-        return [Finding(span=first, category=category)]
-
-    detectors = (*DETECTORS, Detector("root", 3, "Goal Deviation", root))
-    found = detect(Run(id="t", spans=tuple(trace.spans)), built_in(), detectors)
-    assert [(f.source, f.category) for f in found] == [
-        ("detector:root", "Goal Deviation"),
-        ("detector:failed-code", "Formatting Errors"),
-    ]
-    assert detectors_key(detectors) == {"failed-code": 2, "root": 3}
 
 
 @pytest.mark.slow
@@ -251,9 +234,9 @@ SPANS = st.builds(
 def test_any_run_at_all(spans: list[Span]) -> None:
     run = Run(id="t", spans=tuple(spans))
     before = run.model_copy(deep=True)
-    found = detect(run)
+    found = detect(run, built_in())
     check(run, found)
-    assert found == detect(run)
+    assert found == detect(run, built_in())
     positions = [next(i for i, s in enumerate(spans) if s.id == f.span) for f in found]
     assert positions == sorted(positions)
     assert before == run

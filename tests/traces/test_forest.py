@@ -7,8 +7,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenteval.traces.forest import Bounds, Drawn, Forest, forest
-from agenteval.traces.outline import OutlineSpan
+from agenteval.traces.outline import Bounds, Drawn, Forest, OutlineSpan, forest
 from tests.thorough import often
 
 

@@ -4,7 +4,7 @@ import pytest
 from scipy.stats import pearsonr, spearmanr
 
 from agenteval.records import GRADES, Findings, Grade
-from agenteval.traces.grades import (
+from agenteval.traces.evaluation import (
     GradeScore,
     against_length,
     score_grades,
@@ -48,22 +48,19 @@ SCORES = [1.0, 0.9, 0.8, 0.9, 0.6, 0.5, 0.7, 0.3, 0.2, 0.4, 0.1, 0.0]
 
 
 def test_correlations_are_those_of_scipy() -> None:
-    scores = {f"t{i}": s for i, s in enumerate(SCORES)}
+    scores = [(f"t{i}", s, True) for i, s in enumerate(SCORES)]
     tokens = {f"t{i}": n for i, n in enumerate(LENGTHS)}
-    found = against_length(
-        "joint", scores | {"lost": 1.0}, tokens | {"unused": 3}, dict.fromkeys(scores, True), QUICK
-    )
+    found = against_length("joint", [*scores, ("lost", 1.0, True)], tokens | {"unused": 3}, QUICK)
     assert found.pearson.mean == pytest.approx(pearsonr(LENGTHS, SCORES).statistic, abs=1e-12)
     assert found.spearman.mean == pytest.approx(spearmanr(LENGTHS, SCORES).statistic, abs=1e-12)
     assert found.unknown == 1
 
 
 def test_bins_are_quartiles_by_hand() -> None:
-    scores = {f"t{i}": s for i, s in enumerate(SCORES)}
+    scores = [(f"t{i}", s, i < 8) for i, s in enumerate(SCORES)]
     tokens = {f"t{i}": n for i, n in enumerate(LENGTHS)}
-    answered = {f"t{i}": i < 8 for i in range(12)}
-    found = against_length("joint", scores, tokens, answered, QUICK)
-    assert [(b.low, b.high, b.traces) for b in found.bins] == [
+    found = against_length("joint", scores, tokens, QUICK)
+    assert [(b.low, b.high, b.score.n) for b in found.bins] == [
         (10, 30, 3),
         (40, 60, 3),
         (70, 90, 3),

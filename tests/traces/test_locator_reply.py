@@ -14,8 +14,16 @@ from agenteval.errors import ReplyError
 from agenteval.models.prompts import neutralise
 from agenteval.models.wire import Request
 from agenteval.records import GRADES, Rejected, Run, Span
-from agenteval.traces.locator_quotes import QuoteCheck, Quotes, flat, quoted_in
-from agenteval.traces.locator_reply import CheckedFinding, check, read_grades, read_reply
+from agenteval.traces.locator_reply import (
+    CheckedFinding,
+    QuoteCheck,
+    Quotes,
+    check,
+    flat,
+    quoted_in,
+    read_grades,
+    read_reply,
+)
 from agenteval.traces.locator_text import shorten, tokens, windows
 from tests.traces.locator_world import TAXONOMY, entry, honest, locator, made, user_text
 

@@ -10,7 +10,7 @@ from agenteval.records.table import Table
 from agenteval.traces.annotations import Annotation, official_text, read_annotation
 from agenteval.traces.evaluation import GOLD, Evaluation, as_json, baselines, evaluate
 from agenteval.traces.score import ScoredTrace, Scoring
-from agenteval.traces.score_tables import score_tables
+from agenteval.traces.score_api import score_tables
 from agenteval.traces.taxonomy import Leaf, Taxonomy, built_in
 
 QUICK = Scoring(resamples=100)

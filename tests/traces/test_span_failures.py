@@ -19,8 +19,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from agenteval.records import Span, SpanEvent
-from agenteval.traces.service_failures import is_service_failure
-from agenteval.traces.span_failures import facts
+from agenteval.traces.failures import facts, is_service_failure
 from tests.traces.agent_trace import named, raised
 
 RATE = AUTH = MISSING = SERVICE = TIMEOUT = EXHAUSTED = CONTEXT = True
