@@ -61,7 +61,7 @@ class _Agent(BaseChatAgent):
 
     def _forget(self) -> None:
         self._turn = 0
-        self._instructions: list[str] = []
+        self._texts: list[str] = []
         self._received: CriteriaMessage | None = None
 
     @property
@@ -74,7 +74,7 @@ class _Agent(BaseChatAgent):
     ) -> Response:
         """Answer the messages; cancelling the token cancels the request to the model."""
         texts = [m.content for m in messages if isinstance(m, TextMessage) and m.content.strip()]
-        self._instructions += texts
+        self._texts += texts
         for message in messages:
             content = message.content if isinstance(message, StructuredMessage) else None
             if isinstance(content, CriteriaMessage):
@@ -83,12 +83,9 @@ class _Agent(BaseChatAgent):
         cancellation_token.link_future(answer)
         content, usage = await answer
         self._turn += 1
-        tokens = RequestUsage(
-            prompt_tokens=usage.prompt_tokens or 0, completion_tokens=usage.completion_tokens or 0
-        )
-        return Response(
-            chat_message=self._kind(content=content, source=self.name, models_usage=tokens)
-        )
+        tokens = RequestUsage(usage.prompt_tokens or 0, usage.completion_tokens or 0)
+        message = self._kind(content=content, source=self.name, models_usage=tokens)
+        return Response(chat_message=message)
 
     async def _answer(self, texts: Sequence[str]) -> tuple[BaseModel, Usage]:
         """The content of the answer to the text messages of this turn."""
@@ -113,8 +110,7 @@ class CriticAgent(_Agent):
         self._seed = seed
 
     async def _answer(self, texts: Sequence[str]) -> tuple[CriteriaMessage, Usage]:
-        instructions = "\n".join(self._instructions)
-        seed = self._seed + self._turn
+        seed, instructions = self._seed + self._turn, "\n".join(self._texts)
         proposal = await self._critic.propose(seed, instructions=instructions)
         return _message(self._critic.task.name, proposal), proposal.usage
 
@@ -134,9 +130,8 @@ class SubCriticAgent(_Agent):
         received = self._received
         if received is None:
             raise InputError(f"{self.name} needs a message with criteria to divide")
-        instructions = "\n".join(self._instructions)
         division = await self._subcritic.divide(
-            received.criteria, received.seed, instructions=instructions
+            received.criteria, received.seed, instructions="\n".join(self._texts)
         )
         return _message(received.task, division, received.problems), division.usage
 
@@ -166,13 +161,8 @@ class QuantifierAgent(_Agent):
     async def _answer(self, texts: Sequence[str]) -> tuple[ScoresMessage, Usage]:
         if not texts:
             raise InputError(f"{self.name} needs a text message with the work to judge")
-        run = Run(
-            id=f"{self.name}-{self._turn}",
-            task=self._quantifier.task.name,
-            input=self._problem,
-            output=texts[-1],
-        )
-        return await self._score(run)
+        task, name = self._quantifier.task.name, f"{self.name}-{self._turn}"
+        return await self._score(Run(id=name, task=task, input=self._problem, output=texts[-1]))
 
     async def score(self, run: Run, *, repeat: int = 0) -> ScoresMessage:
         """Return scores and failures of a run on the agent's criteria."""

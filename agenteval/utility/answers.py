@@ -116,7 +116,9 @@ def _verdict(value: Any, names: Mapping[str, str], path: str, leaf: Criterion) -
     another one."""
     if isinstance(value, list):
         verdicts = [_verdict(item, names, path, leaf) for item in value]
-        return Doubled(tuple(verdicts)) if verdicts and None not in verdicts else None
+        if not verdicts or None in verdicts:
+            return None
+        return verdicts[0] if len(verdicts) == 1 else Doubled(tuple(verdicts))
     if not isinstance(value, dict):
         return None
     keyed = _keyed(value)
@@ -139,9 +141,11 @@ def _is_about_another(
     """Whether an entry beside a verdict may be the answer on a criterion that was not asked for."""
     if key in _BESIDE or path_of(key, names) == path:
         return False
-    if isinstance(value, dict | list):
-        return key not in _WRAPPERS and _has_labels(value)
-    return isinstance(answer_of(value, leaf), LevelAnswer)
+    if not isinstance(value, dict | list):
+        return isinstance(answer_of(value, leaf), LevelAnswer)
+    items = value if isinstance(value, list) else [value]
+    labelled = any(isinstance(item, dict) and _labels_in(_keyed(item)) for item in items)
+    return key not in _WRAPPERS and labelled
 
 
 # ---------------------------------------------------------------- which criterion is meant
@@ -154,17 +158,12 @@ def names_of(asked: Sequence[tuple[str, Criterion]]) -> dict[str, str]:
 
 @lru_cache(maxsize=64)
 def _names_of(asked: tuple[tuple[str, str, str], ...]) -> dict[str, str]:
-    """An ambiguous name names nothing."""
     paths: dict[str, set[str]] = {}
     for path, *names in asked:
         for name in (path, path.replace("/", " "), *names):
             paths.setdefault(slug(name), set()).add(path)
-    unique = {
-        name: next(iter(paths_of_name))
-        for name, paths_of_name in paths.items()
-        if len(paths_of_name) == 1
-    }
-    return unique | {slug(path): path for path, _, _ in asked}
+    unique = {name: path for name, (path, *more) in paths.items() if not more}
+    return unique | {slug(path): path for path, _, _ in asked}  # an ambiguous name names nothing
 
 
 def path_of(name: str, names: Mapping[str, str]) -> str | None:
@@ -253,11 +252,6 @@ def _over(raw: Any, top: float | None) -> Any:
         return raw
     text = str(raw).strip()
     return text if "/" in text or " " in text or "%" in text else f"{text}/{top:g}"
-
-
-def _has_labels(value: Any) -> bool:
-    items = value if isinstance(value, list) else [value]
-    return any(isinstance(item, dict) and _labels_in(_keyed(item)) for item in items)
 
 
 def _is_rubric(key: str, value: Any) -> bool:
@@ -397,12 +391,9 @@ def result_of(
 ) -> Result:
     """Return the Score or Failure of a criterion from the one answer to it."""
     if isinstance(answer, NoAnswer):
+        status, message = answer.status, answer.message
         return Failure(
-            key=key,
-            criterion_id=criterion.id,
-            status=answer.status,
-            message=answer.message,
-            rung=rung,
+            key=key, criterion_id=criterion.id, status=status, message=message, rung=rung
         )
     return Score(
         key=key,
@@ -429,9 +420,8 @@ def to_result(
     A criterion with parts is scored by its rule (mean or min) over the parts that apply; a part
     without an answer leaves the whole unscored, because the others are not a fair sample of it.
     """
-    if not criterion.sub_criteria:
-        return result_of(criterion, key, answers[criterion.id], rung)
-    return result_of(criterion, key, _aggregated(criterion, answers), rung)
+    answer = _aggregated(criterion, answers) if criterion.sub_criteria else answers[criterion.id]
+    return result_of(criterion, key, answer, rung)
 
 
 def combined(criterion: Criterion, values: Mapping[str, float | None]) -> float | None:
@@ -447,35 +437,28 @@ def combined(criterion: Criterion, values: Mapping[str, float | None]) -> float 
     return min(applying, default=None)
 
 
-def _written(answer: LevelAnswer, leaf: Criterion) -> str | None:
-    """The label of a part; of an item that has only a number, the number."""
-    if answer.not_applicable:
-        return leaf.na_label
-    if answer.label is None and answer.value is not None and leaf.weight is not None:
-        return f"{answer.value:g}"
-    return answer.label
-
-
 def _aggregated(
     criterion: Criterion, answers: Mapping[str, LevelAnswer | NoAnswer]
 ) -> LevelAnswer | NoAnswer:
-    leaves = dict(criterion.leaves())
     parts: dict[str, LevelAnswer] = {}
-    for path in leaves:
+    labels, masses = dict[str, JsonValue](), dict[str, JsonValue]()
+    for path, leaf in criterion.leaves():
         part = answers[path]
         if isinstance(part, NoAnswer):
             return NoAnswer(part.status, f"{path}: {part.message}")
         parts[path] = part
-    for path, leaf in leaves.items():
+        labels[path] = leaf.na_label if part.not_applicable else part.label
+        if labels[path] is None and part.value is not None and leaf.weight is not None:
+            labels[path] = f"{part.value:g}"  # an item that has only a number
+        if part.probabilities:
+            masses[path] = {**part.probabilities}
+    for path, leaf in criterion.leaves():
         if not leaf.ordered:  # an unknown rank must not enter a mean
             why = f"the levels of its part {path} have no known order"
             return NoAnswer("unscored:unsupported", why)
-    evidence: dict[str, JsonValue] = {
-        "parts": {path: _written(a, leaves[path]) for path, a in parts.items()}
-    }
-    masses: dict[str, JsonValue] = {
-        p: {**a.probabilities} for p, a in parts.items() if a.probabilities
-    }
+    evidence: dict[str, JsonValue] = {"parts": labels}
+    if masses:
+        evidence["probabilities"] = masses
     reasons = [f"{path}: {a.explanation}" for path, a in parts.items() if a.explanation]
     value = combined(criterion, {path: a.value for path, a in parts.items()})
     return LevelAnswer(
@@ -484,5 +467,5 @@ def _aggregated(
         "exact" if all(a.match == "exact" for a in parts.values()) else "tolerant",
         "\n".join(reasons) or None,
         not_applicable=value is None,
-        evidence=evidence | ({"probabilities": masses} if masses else {}),
+        evidence=evidence,
     )

@@ -16,14 +16,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agenteval.errors import BudgetExceeded, ModelError, ReplyError
-from agenteval.models import asking
-from agenteval.models.client import Client
-from agenteval.models.prompts import load_prompt
+from agenteval.errors import AgentevalError, BudgetExceeded, ModelError, ReplyError
+from agenteval.models.asking import ParsedReply
 from agenteval.models.reply import parse_reply
-from agenteval.models.wire import NONCE, Request
-from agenteval.records import Criterion, Task, Usage, content_hash
-from agenteval.utility.critic import sampling, strict_object
+from agenteval.models.wire import Request
+from agenteval.records import Criterion, Usage, content_hash
+from agenteval.utility.critic import ChatCritic, strict_object
 from agenteval.utility.merge import CriterionClusters
 from agenteval.utility.names import fold_name
 
@@ -68,7 +66,7 @@ def read_ideas(text: str, criteria: Sequence[Criterion]) -> ConsolidationReply:
         return entry - 1 if type(entry) is int and 1 <= entry <= len(criteria) else None
 
     listed = [(why, list(map(index_of, entries))) for why, entries in _listed(value)]
-    unknown = sum(n is None for _, entries in listed for n in entries)
+    unknown = sum(entries.count(None) for _, entries in listed)
     sets = [(why, sorted({n for n in entries if n is not None})) for why, entries in listed]
     placed = Counter(n for _, entries in sets for n in entries)
     disjoint = [(why, tuple(n for n in entries if placed[n] == 1)) for why, entries in sets]
@@ -105,14 +103,17 @@ def read_ideas(text: str, criteria: Sequence[Criterion]) -> ConsolidationReply:
 def _listed(value: Any) -> Iterator[tuple[str, list[Any]]]:
     """(why, entries) of every idea in a value: under a key, or a bare list of lists or objects."""
     if isinstance(value, dict):
-        value = next((value[key] for key in _IDEAS if isinstance(value.get(key), list)), [])
+        value = _first(value, _IDEAS, list) or []
     for idea in value if isinstance(value, list) else []:
         entries, why = idea, ""
         if isinstance(idea, dict):
-            entries = next((idea[key] for key in _ENTRIES if isinstance(idea.get(key), list)), None)
-            why = next((idea[key] for key in _WHY if isinstance(idea.get(key), str)), "")
+            entries, why = _first(idea, _ENTRIES, list), _first(idea, _WHY, str) or ""
         if isinstance(entries, list) and entries:
             yield " ".join(why.split()), entries
+
+
+def _first(value: dict[str, Any], keys: Sequence[str], kind: type) -> Any:
+    return next((value[key] for key in keys if isinstance(value.get(key), kind)), None)
 
 
 @dataclass(frozen=True)
@@ -166,20 +167,11 @@ def most_questions(names: int) -> int:
     return 1 if names <= ENTRIES else 2 * names // ENTRIES + 2
 
 
-class Consolidator:
-    """Asks a chat model which criteria are the same idea.
+class Consolidator(ChatCritic):
+    """Asks a chat model which criteria are the same idea."""
 
-    `temperature` None leaves it to the endpoint.
-    """
-
-    def __init__(self, client: Client, task: Task, *, temperature: float | None = 0.0) -> None:
-        self.client = client
-        self.task = task
-        self.temperature = temperature
-        self._prompts = [
-            load_prompt("agenteval.utility", f"consolidate_{name}")
-            for name in ("system", "user", "repair")
-        ]
+    role = "consolidate"
+    prompts = "consolidate_system", "consolidate_user", "consolidate_repair"
 
     def request(self, criteria: Sequence[Criterion]) -> Request:
         """Return the request for a list of entries.
@@ -188,21 +180,16 @@ class Consolidator:
         found by the same names in the same order. The description shown for a name depends on the
         embedder and does not matter.
         """
-        values: dict[str, Any] = {
-            "nonce": NONCE,
-            "task_name": self.task.name,
-            "task_description": self.task.description,
-            "criteria": criteria,
+        numbers = {"type": "array", "items": {"type": "integer"}}
+        idea = strict_object({"question": {"type": "string"}, "entries": numbers})
+        schema = {
+            "ideas": {"type": "array", "items": idea},
+            "part_of": {"type": "array", "items": numbers},
         }
-        system, user, _ = self._prompts
-        return Request(
-            messages=(
-                {"role": "system", "content": system.render(**values)},
-                {"role": "user", "content": user.render(**values)},
-            ),
-            schema=_SCHEMA,
-            parameters=sampling(0, self.temperature),
-            role="consolidate",
+        return self._request(
+            0,
+            strict_object(schema),
+            {"criteria": criteria},
             about={"list": content_hash([fold_name(c.name) for c in criteria])},
         )
 
@@ -227,12 +214,11 @@ class Consolidator:
         ) -> None:
             """Group the names that the entries of the pieces stand for, as the replies say."""
             nonlocal usage, requests
-            asked_pieces = [piece for piece in pieces if len(piece) > 1]
-            replies = await asyncio.gather(
-                *(self._ask([clusters.representatives[n] for n in piece]) for piece in asked_pieces)
-            )
-            for piece, reply in zip(asked_pieces, replies, strict=True):
-                if isinstance(reply, ReplyError | ModelError | BudgetExceeded):
+            pieces = [piece for piece in pieces if len(piece) > 1]
+            shown = [[clusters.representatives[n] for n in piece] for piece in pieces]
+            replies = await asyncio.gather(*map(self._answer, shown))
+            for piece, reply in zip(pieces, replies, strict=True):
+                if isinstance(reply, AgentevalError):
                     usage += reply.spent or Usage()
                     requests += 2 if isinstance(reply, ReplyError) else 1
                     problems.append(f"{len(piece)} names merged by embedding alone: {reply}")
@@ -268,29 +254,13 @@ class Consolidator:
             problems=tuple(problems),
             usage=usage,
             model=self.client.model,
-            prompt_sha256=content_hash([prompt.sha256 for prompt in self._prompts]),
+            prompt_sha256=self.prompt_sha256,
         )
 
-    async def _ask(
-        self, criteria: Sequence[Criterion]
-    ) -> asking.ParsedReply[ConsolidationReply] | ReplyError | ModelError | BudgetExceeded:
-        """The reply about these entries, or why there is none."""
+    async def _answer(
+        self, shown: Sequence[Criterion]
+    ) -> ParsedReply[ConsolidationReply] | ReplyError | ModelError | BudgetExceeded:
         try:
-            return await asking.ask(
-                self.client,
-                self.request(criteria),
-                lambda text: read_ideas(text, criteria),
-                lambda problem: self._prompts[2].render(problem=problem),
-            )
+            return await self._ask(self.request(shown), lambda text: read_ideas(text, shown))
         except (ReplyError, ModelError, BudgetExceeded) as error:
             return error
-
-
-_NUMBERS = {"type": "array", "items": {"type": "integer"}}
-_IDEA = strict_object({"question": {"type": "string"}, "entries": _NUMBERS})
-_SCHEMA = strict_object(
-    {
-        "ideas": {"type": "array", "items": _IDEA},
-        "part_of": {"type": "array", "items": _NUMBERS},
-    }
-)

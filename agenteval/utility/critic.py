@@ -13,9 +13,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 from agenteval.engine.judging import classify
 from agenteval.errors import AgentevalError, InputError, ReplyError, StoreError, Unauthorized
@@ -26,6 +26,8 @@ from agenteval.models.reply import parse_reply
 from agenteval.models.wire import NONCE, Request
 from agenteval.records import Criterion, FailureStatus, Provenance, Task, Usage, content_hash, slug
 from agenteval.utility.critic_reply import CRITIC_OPERATORS, CriticReading, read_criteria, sanitized
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,61 +55,65 @@ class FailedProposal:
     message: str
 
 
-class _Asker:
-    """Shared parts of critic and sub-critic: model, task, templates, requests and repairs."""
+class ChatCritic:
+    """Asks a chat model about a task: one question, and one repair of a reply that cannot be read.
 
-    origin: str  # in the provenance of the criteria; also the role of the requests
-    max_tokens: int  # of a reply: room for the whole rubric
+    `temperature` None leaves it to the endpoint. `retry_failed` asks again if a stored reply
+    cannot be read.
+    """
+
+    role: ClassVar[str]  # of the requests; also the origin of the criteria
+    max_tokens: ClassVar[int] = 6000  # of a reply: room for the whole rubric
+    prompts: ClassVar[Sequence[str]]  # system, user, repair, and others
 
     def __init__(
         self,
         client: Client,
         task: Task,
-        temperature: float | None,
-        prompts: Sequence[str],
+        *,
+        temperature: float | None = 1.0,
         retry_failed: bool = False,
     ) -> None:
         self.client = client
         self.task = task
         self.temperature = temperature
         self.retry_failed = retry_failed
-        self._prompts = [load_prompt("agenteval.utility", name) for name in prompts]
+        self._prompts = [load_prompt("agenteval.utility", name) for name in self.prompts]
 
     @property
     def prompt_sha256(self) -> str:
         """Hash (hex) over the templates used."""
         return content_hash([p.sha256 for p in self._prompts])
 
+    def _sampling(self, seed: int, max_tokens: int) -> dict[str, Any]:
+        parameters: dict[str, Any] = {"seed": seed, "max_tokens": max_tokens}
+        heat = self.temperature
+        return parameters if heat is None else parameters | {"temperature": heat}
+
     def _request(
-        self, seed: int, instructions: str, schema: dict[str, Any], **values: Any
+        self, seed: int, schema: dict[str, Any], values: Mapping[str, Any], **fields: Any
     ) -> Request:
         """A request by the first two templates, system and user."""
-        values |= {
+        values = {
             "nonce": NONCE,
             "task_name": self.task.name,
             "task_description": self.task.description,
-            "instructions": neutralise(instructions.strip()),
+            **values,
         }
-        examples = [*values.get("success", ()), *values.get("failed", ())]
-        about = [self.task.description, *([e.input, e.output] for e in examples)]
         return Request(
             messages=tuple(
                 {"role": speaker, "content": prompt.render(**values)}
                 for speaker, prompt in zip(("system", "user"), self._prompts, strict=False)
             ),
             schema=schema,
-            parameters=sampling(seed, self.temperature, max_tokens=self.max_tokens),
+            parameters=self._sampling(seed, self.max_tokens),
             repeat=seed,
-            role=self.origin,
-            run_id=self.task.name,
-            about={"description or examples": content_hash(about)},
+            role=self.role,
+            **fields,
         )
 
-    async def _ask(
-        self, request: Request, read: Callable[[str], CriticReading], seed: int
-    ) -> Proposal:
-        """Return the proposals in the reply, or in the repair by the third template; `rung` tells
-        which.
+    async def _ask(self, request: Request, read: Callable[[str], _T]) -> asking.ParsedReply[_T]:
+        """Return what `read` makes of the reply, or of its repair by the third template.
 
         An unreadable stored reply is skipped for a later stored one, and with `retry_failed` for a
         new one. Raises as `asking.ask`; the error states that the reply comes from the store.
@@ -118,8 +124,7 @@ class _Asker:
 
         while True:
             try:
-                answer = await asking.ask(self.client, request, read, repair)
-                break
+                return await asking.ask(self.client, request, read, repair)
             except ReplyError as error:
                 following = replace(request, attempt=request.attempt + 1)
                 stored = error.spent is None or not error.spent.requests
@@ -129,41 +134,69 @@ class _Asker:
                     why = f"{error} (a stored reply; use --retry-failed to ask again)"
                     raise ReplyError(why) from error
                 request = following
-        reading = answer.value
+
+    async def _propose(
+        self, request: Request, read: Callable[[str], CriticReading] = read_criteria
+    ) -> Proposal:
+        """Return the criteria in the reply, signed; raises as `_ask`."""
+        answer = await self._ask(request, read)
+        reading, seed = answer.value, request.repeat
+        origin = Provenance(
+            origin=self.role,
+            seeds=(seed,),
+            model=self.client.model,
+            prompt_sha256=self.prompt_sha256,
+        )
+        criteria = sanitized(reading.criteria, reading.problems)
         return Proposal(
             seed=seed,
-            criteria=self._sign(sanitized(reading.criteria, reading.problems), seed),
+            criteria=tuple(_signed(criterion, origin) for criterion in criteria),
             problems=tuple(reading.problems),
             usage=answer.usage,
             rung=f"repair:{reading.rung}" if answer.repaired else reading.rung,
             raw=answer.text,
         )
 
-    def _sign(self, criteria: Sequence[Criterion], seed: int) -> tuple[Criterion, ...]:
-        """The criteria and their parts with their provenance."""
-        provenance = Provenance(
-            origin=self.origin,
-            seeds=(seed,),
-            model=self.client.model,
-            prompt_sha256=self.prompt_sha256,
-        )
-        return tuple(
-            c.model_copy(
-                update={"provenance": provenance, "sub_criteria": self._sign(c.sub_criteria, seed)}
-            )
-            for c in criteria
+    def _about_task(
+        self, seed: int, schema: dict[str, Any], instructions: str, **values: Any
+    ) -> Request:
+        """A request about the task as a whole, found again by its description and examples."""
+        examples = [*values.get("success", ()), *values.get("failed", ())]
+        about = [self.task.description, *([e.input, e.output] for e in examples)]
+        return self._request(
+            seed,
+            schema,
+            {**values, "instructions": neutralise(instructions.strip())},
+            run_id=self.task.name,
+            about={"description or examples": content_hash(about)},
         )
 
 
-class Critic(_Asker):
+def _signed(criterion: Criterion, provenance: Provenance) -> Criterion:
+    parts = tuple(_signed(part, provenance) for part in criterion.sub_criteria)
+    return criterion.model_copy(update={"provenance": provenance, "sub_criteria": parts})
+
+
+async def proposed_or_failed(proposal: Awaitable[_T], seed: int) -> _T | FailedProposal:
+    """Return the proposal of a seed, or why there is none. Raises Unauthorized: a refused key would
+    fail every seed alike."""
+    try:
+        return await proposal
+    except Unauthorized:
+        raise
+    except Exception as error:  # noqa: BLE001  a crash of one seed becomes a record
+        return FailedProposal(seed, *classify(error))
+
+
+class Critic(ChatCritic):
     """Asks a chat model for criteria.
 
-    `bank` holds entries that are shown as inspiration. `temperature` None leaves it to the
-    endpoint. `retry_failed` asks again if a stored reply cannot be read. Raises InputError when
-    examples are to be used and the task has none.
+    `bank` holds entries that are shown as inspiration. Raises InputError when examples are to be
+    used and the task has none.
     """
 
-    origin, max_tokens = "critic", 6000
+    role = "critic"
+    prompts = "critic_system", "critic_user", "critic_repair", "critic_order"
 
     def __init__(  # noqa: PLR0913  each changes what is asked
         self,
@@ -178,8 +211,7 @@ class Critic(_Asker):
     ) -> None:
         if use_examples and not task.examples:
             raise InputError(f"task {task.name!r} has no examples of success or failure")
-        prompts = "critic_system", "critic_user", "critic_repair", "critic_order"
-        super().__init__(client, task, temperature, prompts, retry_failed)
+        super().__init__(client, task, temperature=temperature, retry_failed=retry_failed)
         self.use_examples = use_examples
         self.bank = tuple(bank)
         self.subcritic: SubCritic | None = None
@@ -191,10 +223,10 @@ class Critic(_Asker):
     def request(self, seed: int, instructions: str = "") -> Request:
         """Return the request of one seed."""
         examples = self.task.examples
-        return self._request(
+        return self._about_task(
             seed,
-            instructions,
             strict_object({"criteria": _criteria_schema()}),
+            instructions,
             success=examples.success if self.use_examples else (),
             failed=examples.failed if self.use_examples else (),
             bank=self.bank,
@@ -212,13 +244,13 @@ class Critic(_Asker):
             {
                 "criterion": {"type": "integer"},
                 "reason": _TEXT,
-                "best": {"type": "string", "enum": ["first", "last", "none"]},
+                "best": {"type": "string", "enum": list(_OUTCOMES)},
             }
         )
         return Request(
             messages=({"role": "user", "content": text},),
             schema=strict_object({"answers": {"type": "array", "items": answer}}),
-            parameters=sampling(seed, self.temperature, max_tokens=2000),
+            parameters=self._sampling(seed, 2000),
             repeat=seed,
             role="critic:order",
             run_id=self.task.name,
@@ -231,21 +263,21 @@ class Critic(_Asker):
         Raises ReplyError when the critic's reply and its repair cannot be read, Filtered when it
         was refused, and the ModelError or BudgetExceeded of the client.
         """
-        proposal = await self._ask(self.request(seed, instructions), read_criteria, seed)
+        proposal = await self._propose(self.request(seed, instructions))
+        problems = proposal.problems
         if self.subcritic is not None:
             try:
                 divided = await self.subcritic.divide(
                     proposal.criteria, seed, instructions=instructions
                 )
             except ReplyError as error:
-                problems = (*proposal.problems, f"no sub-criteria: {error}")
-                proposal = replace(proposal, problems=problems)
+                proposal = replace(proposal, problems=(*problems, f"no sub-criteria: {error}"))
             else:
                 proposal = replace(
                     proposal,
                     criteria=divided.criteria,
                     usage=proposal.usage + divided.usage,
-                    problems=proposal.problems + divided.problems,
+                    problems=problems + divided.problems,
                 )
         leaves = [leaf for criterion in proposal.criteria for _, leaf in criterion.leaves()]
         unclear = list(filter(_is_unclear, leaves))
@@ -268,21 +300,17 @@ class Critic(_Asker):
             why, spent = str(error), spent + (error.spent or Usage())
         unsettled = tuple(f"{leaf.name}: order unclear" for leaf in unclear)
         problems = [p for p in proposal.problems if not p.startswith(unsettled)]
-        answers = [best.get(number) for number in range(1, len(unclear) + 1)]
-        for leaf, answer in zip(unclear, answers, strict=True):
-            outcome = (
-                _OUTCOMES[answer]
-                if answer
-                else f"{why}; the order stays unclear, so the criterion has no mean"
-            )
+        without = f"{why}; the order stays unclear, so the criterion has no mean"
+        for number, leaf in enumerate(unclear, 1):
+            outcome = _OUTCOMES[best[number]] if number in best else without
             problems.append(f"{leaf.name}: order according to the critic: {outcome}")
-        remaining = iter(answers)
+        answers = iter([best.get(number) for number in range(1, len(unclear) + 1)])
 
         def ordered(criterion: Criterion) -> Criterion:
             if criterion.sub_criteria:
                 parts = tuple(map(ordered, criterion.sub_criteria))
                 return criterion.model_copy(update={"sub_criteria": parts})
-            return _ordered(criterion, next(remaining)) if _is_unclear(criterion) else criterion
+            return _ordered(criterion, next(answers)) if _is_unclear(criterion) else criterion
 
         return replace(
             proposal,
@@ -297,58 +325,33 @@ class Critic(_Asker):
         The failure of a seed is returned as such. Raises Unauthorized: a refused key would fail
         every seed alike.
         """
-
-        async def propose(seed: int) -> Proposal | FailedProposal:
-            try:
-                return await self.propose(seed)
-            except Unauthorized:
-                raise
-            except Exception as error:  # noqa: BLE001  a crash of one seed becomes a record
-                return FailedProposal(seed, *classify(error))
-
-        answers = await asyncio.gather(*map(propose, seeds), return_exceptions=True)
+        answers = await asyncio.gather(
+            *(proposed_or_failed(self.propose(seed), seed) for seed in seeds),
+            return_exceptions=True,
+        )
         if failed := [answer for answer in answers if isinstance(answer, BaseException)]:
             raise failed[0]
         return [answer for answer in answers if not isinstance(answer, BaseException)]
 
 
-class SubCritic(_Asker):
+class SubCritic(ChatCritic):
     """Asks a chat model to divide criteria, in one question for the list; any may stay whole."""
 
-    origin, max_tokens = "subcritic", 8000
-
-    def __init__(
-        self,
-        client: Client,
-        task: Task,
-        *,
-        temperature: float | None = 1.0,
-        retry_failed: bool = False,
-    ) -> None:
-        prompts = "subcritic_system", "subcritic_user", "critic_repair"
-        super().__init__(client, task, temperature, prompts, retry_failed)
+    role, max_tokens = "subcritic", 8000
+    prompts = "subcritic_system", "subcritic_user", "critic_repair"
 
     def request(self, criteria: Sequence[Criterion], seed: int, instructions: str = "") -> Request:
         """Return the request for a list of criteria."""
-        shown = [
-            {
-                "id": c.id,
-                "name": c.name,
-                "description": c.description,
-                "accepted_values": list(c.accepted_values),
-                "allow_na": c.allow_na,
-                "expect": dict(c.expect),
-            }
-            for c in criteria
-        ]
+        keys = ("id", "name", "description", "accepted_values", "allow_na", "expect")
+        shown = [{key: getattr(c, key) for key in keys} for c in criteria]
         ids = [c.id for c in criteria]
         division = strict_object(
             {"id": {"type": "string", "enum": ids}, "sub_criteria": _criteria_schema()}
         )
-        return self._request(
+        return self._about_task(
             seed,
-            instructions,
             strict_object({"criteria": {"type": "array", "items": division}}),
+            instructions,
             criteria=json.dumps(shown, indent=1, ensure_ascii=False),
             ids=ids,
         )
@@ -361,8 +364,7 @@ class SubCritic(_Asker):
         A divided criterion gives up its own accepted values. Raises ReplyError when reply and
         repair cannot be read, Filtered, and the ModelError or BudgetExceeded of the client.
         """
-        request = self.request(criteria, seed, instructions)
-        reply = await self._ask(request, _read_division, seed)
+        reply = await self._propose(self.request(criteria, seed, instructions), _read_division)
         parts: dict[str, tuple[Criterion, ...]] = {}
         problems = list(reply.problems)
         ids = {key: c.id for c in criteria for key in (slug(c.name), c.id)}
@@ -376,19 +378,21 @@ class SubCritic(_Asker):
                 problems.append(f"{divided.name}: returned without sub-criteria; kept undivided")
             else:
                 parts[owner] = divided.sub_criteria
-        without_levels: dict[str, Any] = {
-            "accepted_values": (),
-            "numeric_range": None,
-            "scale": "ordinal",
-            "order": "worst_to_best",
-        }
         combined = tuple(
-            c.model_copy(update={"sub_criteria": parts[c.id], **without_levels})
+            c.model_copy(update={**_WITHOUT_LEVELS, "sub_criteria": parts.get(c.id, ())})
             if c.id in parts
             else c
             for c in criteria
         )
         return replace(reply, criteria=combined, problems=tuple(problems))
+
+
+_WITHOUT_LEVELS: dict[str, Any] = {
+    "accepted_values": (),
+    "numeric_range": None,
+    "scale": "ordinal",
+    "order": "worst_to_best",
+}
 
 
 def _read_division(text: str) -> CriticReading:
@@ -403,12 +407,6 @@ def _read_division(text: str) -> CriticReading:
         if any(not isinstance(e, dict) or e.get("sub_criteria") != [] for e in entries):
             raise
         return CriticReading(rung=reply.rung)
-
-
-def sampling(seed: int, temperature: float | None, *, max_tokens: int = 6000) -> dict[str, Any]:
-    """Return the parameters of a request; temperature None leaves it to the endpoint."""
-    parameters: dict[str, Any] = {"seed": seed, "max_tokens": max_tokens}
-    return parameters if temperature is None else parameters | {"temperature": temperature}
 
 
 # ---------------------------------------------------------------- orders of levels
@@ -438,11 +436,9 @@ def read_orders(text: str, count: int) -> dict[int, str]:
         ]
     answers: dict[int, set[str]] = {}
     for entry in entries if isinstance(entries, list) else ():
-        if not isinstance(entry, dict):
-            continue
-        name = str(entry.get("criterion")).strip().lower()
+        fields = entry if isinstance(entry, dict) else {}
+        name, best = (str(fields.get(key)).strip().lower() for key in ("criterion", "best"))
         number = re.fullmatch(r"(?:criterion )?(\d{1,3})", name)
-        best = str(entry.get("best")).strip().lower()
         if number and best in _OUTCOMES and 1 <= int(number[1]) <= count:
             answers.setdefault(int(number[1]), set()).add(best)
     agreed = {number: best.pop() for number, best in answers.items() if len(best) == 1}

@@ -4,10 +4,6 @@ A small local model cannot grade: labels that it picks carry no signal, and no l
 under it grades a kind of criterion on tasks that it was not calibrated on (`benchmarks/embedded`
 states the rule and measures it). What holds is length: conciseness. Everything else is a Failure
 with the measured reason, never a number. No model is loaded.
-
-Usage::
-
-    outcome = await EmbeddedJudge(seed=1).evaluate(JudgeUnit(run, make_view(run), criteria))
 """
 
 from __future__ import annotations
@@ -76,11 +72,9 @@ def load_kinds() -> Mapping[str, CriterionKind]:
 
 @dataclass(frozen=True)
 class Prose:
-    """The system's own prose, sentence by sentence: headings, tool results, calls and code are left
-    out.
+    """The system's own prose: headings, tool results, calls and code are left out.
 
-    words: words of each sentence. keys: one number per sentence that stands for its wording (case,
-    spacing and digits aside).
+    `words` are counted for each sentence; a key stands for its wording, without case and digits.
     """
 
     words: Counts
@@ -155,12 +149,12 @@ class EmbeddedJudge:
             return Score(key=key, criterion_id=criterion.id, value=value, evidence=by_part)
         raw = prose.shortness(prose.draw(self.source.seed, unit.repeat))
         grade = round(self._kind(criterion).value(raw), 6)
+        level = level_of(grade, criterion.accepted_values)
         evidence: dict[str, JsonValue] = {
             "words": int(prose.words.sum()),
             "sentences": len(prose.words),
             "words_of_this_repeat": round(math.exp(-raw), 3),
         }
-        level = level_of(grade, criterion.accepted_values)
         return Score(
             key=key, criterion_id=criterion.id, label=level, value=grade, evidence=evidence
         )
@@ -173,11 +167,9 @@ class EmbeddedJudge:
         if criterion.scale not in ("ordinal", "binary") or criterion.order != "worst_to_best":
             return "it can only use ordered levels"
         kind = self._kind(criterion)
-        if not kind.supported:
-            return kind.reason
-        if len(prose.words) < MIN_SENTENCES:
-            return f"the run has {len(prose.words)} sentence(s) of prose"
-        return None
+        few = len(prose.words) < MIN_SENTENCES
+        short = f"the run has {len(prose.words)} sentence(s) of prose" if few else None
+        return short if kind.supported else kind.reason
 
     def _kind(self, criterion: Criterion) -> CriterionKind:
         concept = criterion.provenance.concept or named_concept(criterion) or ""

@@ -1,4 +1,7 @@
-"""A judge as an evaluator of the engine: texts × criteria × repeats, spread over calls."""
+"""A judge as an evaluator of the engine: texts × criteria × repeats, spread over calls.
+
+`Renamed` is a judge under another name.
+"""
 
 from __future__ import annotations
 
@@ -155,3 +158,25 @@ class JudgeEvaluator:
         call = base.JudgeUnit(run, view, unit.criteria, unit.repeat, unit.variant, unit.attempt)
         outcome = await base.judge(self.judge, call)
         return replace(outcome, attempt=unit.attempt) if unit.attempt else outcome
+
+
+class Renamed:
+    """Wraps a judge and adds parameters to its source; its requests are the inner judge's."""
+
+    def __init__(self, inner: RunJudge, **parameters: str) -> None:
+        self.inner = inner
+        combined = {**inner.source.parameters, **parameters}
+        self.source = inner.source.model_copy(update={"parameters": combined})
+
+    def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
+        """Return the batches of the inner judge."""
+        return self.inner.batches(criteria)
+
+    async def evaluate(self, unit: base.JudgeUnit) -> Outcome:
+        """Return the inner judge's results under the keys of this one; raises what it raises."""
+        outcome = await self.inner.evaluate(unit)
+        results = tuple(
+            type(r)(**{**vars(r), "key": base.cell_key(unit, c, self.source.sha256)})
+            for c, r in zip(unit.criteria, outcome.results, strict=True)
+        )
+        return Outcome(results, outcome.call)

@@ -31,8 +31,8 @@ from agenteval.utility.answers import (
     to_result,
 )
 from agenteval.utility.computed import last_turn
-from agenteval.utility.quantifier import degenerate_outcome
-from agenteval.utility.scorers import NEEDS_VERSION, Scorer, ScorerGrade, grade_for
+from agenteval.utility.quantifier import RULE, degenerate_outcome
+from agenteval.utility.scorers import NEEDS_VERSION, Scorer, grade_for
 
 JudgeFunction = Callable[[Run, Criterion], Any | Awaitable[Any]]
 
@@ -94,7 +94,11 @@ class FunctionJudge:
             elif module := _module_of(function):
                 model = f"{module}.{model}"
         self.source = Source(
-            evaluator="utility.function", version=1, model=model, parameters=parameters, seed=seed
+            evaluator="utility.function",
+            version=1,
+            model=model,
+            parameters={**parameters, "guard": RULE},
+            seed=seed,
         )
 
     def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
@@ -113,12 +117,11 @@ class FunctionJudge:
             leaf for c in unit.criteria for leaf in (c.leaves() if c.is_rubric else [(c.id, c)])
         ]
         grades = await self._answers(replace(unit, criteria=tuple(leaf for _, leaf in leaves)))
-        answers = {
-            path: replace(answer, message=redacted(answer.message)[:500])
-            if isinstance(answer, NoAnswer)
-            else answer
-            for (path, _), answer in zip(leaves, grades, strict=True)
-        }
+        answers: dict[str, LevelAnswer | NoAnswer] = {}
+        for (path, _), answer in zip(leaves, grades, strict=True):
+            if isinstance(answer, NoAnswer):
+                answer = replace(answer, message=redacted(answer.message)[:500])
+            answers[path] = answer
         results = []
         for criterion in unit.criteria:
             key = cell_key(unit, criterion, self.source.sha256)
@@ -130,26 +133,26 @@ class FunctionJudge:
         return Outcome(tuple(results), CallRecord(shown=shown, attempts=1, usage=usage))
 
     async def _answers(self, unit: JudgeUnit) -> list[LevelAnswer | NoAnswer]:
-        run = unit.run.model_copy(
-            update={
-                "input": unit.view.problem,
-                "output": unit.view.trajectory,
-                "reference": unit.view.reference,
-                "success": None,
-                "metadata": {},
-            }
-        )
+        view = unit.view
+        shown = {"input": view.problem, "output": view.trajectory, "reference": view.reference}
+        run = unit.run.model_copy(update={**shown, "success": None, "metadata": {}})
         if isinstance(self.function, Scorer):
             answer = last_turn(run.output) if unit.run.output.strip() else ""
             run = run.model_copy(update={"output": answer})
             grades = await self._called(self.function.score, run)
             if isinstance(grades, NoAnswer):
                 return [grades] * len(unit.criteria)
-            return [_graded(grade_for(grades, criterion), criterion) for criterion in unit.criteria]
-        returned = [await self._called(self.function, run, c) for c in unit.criteria]
+            returned = []
+            for criterion in unit.criteria:
+                grade = grade_for(grades, criterion)
+                explanation = None if grade.explanation is None else str(grade.explanation)
+                failed = grade.error is not None and NoAnswer("error:judge", grade.error)
+                returned.append(failed or (grade.value, explanation))
+        else:
+            returned = [await self._called(self.function, run, c) for c in unit.criteria]
         return [
-            r if isinstance(r, NoAnswer) else read_judgement(r, c)
-            for r, c in zip(returned, unit.criteria, strict=True)
+            value if isinstance(value, NoAnswer) else read_judgement(value, criterion)
+            for value, criterion in zip(returned, unit.criteria, strict=True)
         ]
 
     async def _called(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -163,13 +166,6 @@ class FunctionJudge:
             code = getattr(inspect.unwrap(function), "__code__", None)
             place = raised_at(error, code.co_filename if code else None)
             return NoAnswer("error:judge", f"{type(error).__name__}: {error}{place}")
-
-
-def _graded(grade: ScorerGrade, criterion: Criterion) -> LevelAnswer | NoAnswer:
-    if grade.error is not None:
-        return NoAnswer("error:judge", grade.error)
-    explanation = None if grade.explanation is None else str(grade.explanation)
-    return read_judgement((grade.value, explanation), criterion)
 
 
 def read_judgement(returned: Any, criterion: Criterion) -> LevelAnswer | NoAnswer:
@@ -206,13 +202,10 @@ def _module_of(function: JudgeFunction) -> str:
 
 
 def _source_text(function: JudgeFunction) -> str:
-    """Return the source text. Raises InputError when there is none."""
     try:
         if not inspect.isroutine(function):
             raise TypeError
         return inspect.getsource(function)
     except (OSError, TypeError) as error:
-        raise InputError(
-            f"the source text of this judge cannot be read: {NEEDS_VERSION}",
-            f"judge {function!r}"[:200],
-        ) from error
+        why = f"the source text of this judge cannot be read: {NEEDS_VERSION}"
+        raise InputError(why, f"judge {function!r}"[:200]) from error

@@ -12,7 +12,7 @@ from agenteval.engine.judging import RunJudge
 from agenteval.records import Usage
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store
-from agenteval.utility.evaluator import JudgeEvaluator
+from agenteval.utility.evaluator import JudgeEvaluator, Renamed
 from agenteval.utility.judging import Judging, JudgingStopped
 from agenteval.utility.perturbed_runs import VerificationData
 from agenteval.utility.probes import (
@@ -27,7 +27,6 @@ from agenteval.utility.probes import (
     examine,
 )
 from agenteval.utility.probes.targets import PROBE, add_texts, choose_targets
-from agenteval.utility.renamed import Renamed
 
 if TYPE_CHECKING:
     from agenteval.models.client import Client

@@ -61,23 +61,19 @@ class Proposals:
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as a plain JSON value."""
+        curve, consolidation = self.merged_curve, self.consolidation
+        counts = ("model", "mode", "proposed", "seeds_asked", "seeds_answered", "tau", "embedder")
         return {
             "criteria": self.criteria.model_dump(mode="json", by_alias=True),
-            "model": self.model,
-            "mode": self.mode,
-            "proposed": self.proposed,
-            "seeds_asked": self.seeds_asked,
-            "seeds_answered": self.seeds_answered,
-            "tau": self.tau,
-            "embedder": self.embedder,
+            **{name: getattr(self, name) for name in counts},
             "failures": [asdict(f) for f in self.failures],
             "notes": list(self.notes),
             "issues": [asdict(i) for i in self.issues],
             "unique_curves": {f"{tau:g}": asdict(curve) for tau, curve in self.curves.items()},
-            "merged_curve": None if self.merged_curve is None else asdict(self.merged_curve),
+            "merged_curve": None if curve is None else asdict(curve),
             "near_misses": [asdict(n) for n in self.near_misses],
             "kinds": list(self.kinds),
-            "consolidation": None if self.consolidation is None else self.consolidation.to_json(),
+            "consolidation": None if consolidation is None else consolidation.to_json(),
         }
 
 
@@ -91,15 +87,15 @@ def propose_from_bank(choice: ModelChoice, options: ProposeOptions, task: Task) 
     if embedder is None:
         raise ModelUnavailable("the embedded critic needs an embedder")
     ranking = rank_bank(task, embedder, use_examples=options.examples, kinds=options.kinds)
-    sets = [draw(ranking, seed) for seed in options.all_seeds]
-    clusters = _clusters(sets, options, embedder)
-    labels = clusters.partition(threshold(embedder, options.tau))
-    concepts = [criterion.provenance.concept for criterion in clusters.representatives]
+    merging = _Merging(task, options, embedder, [draw(ranking, s) for s in options.all_seeds])
+    labels = merging.by_embedding
+    representatives = merging.clusters.representatives
+    concepts = [criterion.provenance.concept for criterion in representatives]
     for first, concept in enumerate(concepts):  # phrasings of one concept are the same
         same = {labels[n] for n, other in enumerate(concepts) if other == concept}
         labels = [labels[first] if label in same else label for label in labels]
     how = "embedded (retrieval from the bank)"
-    return _merged(task, options, clusters, sets, embedder, how, labels, kinds=ranking.kinds)
+    return merging.proposals(labels, model=how, kinds=ranking.kinds)
 
 
 def choose_embedder(choice: ModelChoice, options: ProposeOptions) -> Embedder | None:
@@ -151,80 +147,78 @@ async def propose_by_chat(
     )
     answers = await critic.propose_all(options.all_seeds)
     good = [a for a in answers if isinstance(a, Proposal)]
-    sets = [a.criteria for a in good]
-    clusters = _clusters(sets, options, embedder)
-    labels = clusters.partition(threshold(embedder, options.tau))
-    consolidated = None
-    if options.asks_the_same and len(clusters.representatives) > 1:
+    merging = _Merging(task, options, embedder, [a.criteria for a in good])
+    labels, consolidated = merging.by_embedding, None
+    if options.asks_the_same and len(merging.clusters.representatives) > 1:
         temperature = None if options.temperature is None else 0.0
         consolidator = Consolidator(client, task, temperature=temperature)
-        consolidated = await consolidator.consolidate(clusters, labels)
+        consolidated = await consolidator.consolidate(merging.clusters, labels)
         labels = consolidated.labels
-    return _merged(
-        task,
-        options,
-        clusters,
-        sets,
-        embedder,
-        model,
+    return merging.proposals(
         labels,
+        model=model,
         consolidation=consolidated,
         failures=tuple(a for a in answers if isinstance(a, FailedProposal)),
         notes=tuple(f"seed {a.seed}: {problem}" for a in good for problem in a.problems),
     )
 
 
-def _clusters(
-    sets: Sequence[Sequence[Criterion]], options: ProposeOptions, embedder: Embedder | None
-) -> CriterionClusters:
-    """Return the proposals by name; nothing is embedded if only equal names are merged."""
-    used = None if options.tau == 1 else embedder
-    return CriterionClusters((c for criteria in sets for c in criteria), used)
+class _Merging:
+    """The sets of criteria that seeds proposed, grouped by name and by embedding."""
 
+    def __init__(
+        self,
+        task: Task,
+        options: ProposeOptions,
+        embedder: Embedder | None,
+        sets: Sequence[Sequence[Criterion]],
+    ) -> None:
+        self.task, self.options, self.embedder, self.sets = task, options, embedder, sets
+        self.tau = threshold(embedder, options.tau)
+        used = None if options.tau == 1 else embedder  # only equal names are merged
+        self.clusters = CriterionClusters((c for criteria in sets for c in criteria), used)
+        self.by_embedding = self.clusters.partition(self.tau)
 
-def _merged(  # noqa: PLR0913  the parts of the result
-    task: Task,
-    options: ProposeOptions,
-    clusters: CriterionClusters,
-    sets: Sequence[Sequence[Criterion]],
-    embedder: Embedder | None,
-    model: str,
-    labels: Sequence[int],
-    *,
-    consolidation: Consolidation | None = None,
-    failures: tuple[FailedProposal, ...] = (),
-    notes: tuple[str, ...] = (),
-    kinds: tuple[str, ...] = (),
-) -> Proposals:
-    tau = threshold(embedder, options.tau)
-    criteria = [
-        criterion
-        for criterion in clusters.merged(labels, consolidation)
-        if len(criterion.provenance.seeds) >= options.min_seeds
-    ]
-
-    def curve(labels: Sequence[int]) -> UniqueCurve:
-        """Unique criteria against the number of sets (arXiv 2402.09015, figure 5)."""
-        members = clusters.members(sets, labels)
+    def curve(self, labels: Sequence[int]) -> UniqueCurve:
+        """Return the unique criteria by number of sets (arXiv 2402.09015, figure 5)."""
+        members = self.clusters.members(self.sets, labels)
         return unique_curve(members, resamples=200, rng=np.random.default_rng(0))
 
-    taus = (1.0,) if clusters.vectors is None else CURVE_TAUS
-    unasked = consolidation is None or not consolidation.why
-    return Proposals(
-        criteria=CriteriaSet(task=task.name, criteria=tuple(criteria)),
-        model=model,
-        mode="solution-based" if options.examples else "task-based",
-        proposed=sum(map(len, sets)),
-        seeds_asked=options.seeds,
-        seeds_answered=len(sets),
-        tau=tau,
-        embedder="equal names" if embedder is None else embedder.name,
-        failures=failures,
-        notes=notes,
-        issues=tuple(check_criteria(criteria)),
-        curves={tau: curve(clusters.partition(tau)) for tau in taus} if sets else {},
-        merged_curve=curve(labels) if sets else None,
-        near_misses=tuple(clusters.near_misses(labels, tau - NEAR)) if unasked else (),
-        kinds=kinds,
-        consolidation=consolidation,
-    )
+    def proposals(
+        self,
+        labels: Sequence[int],
+        *,
+        model: str,
+        consolidation: Consolidation | None = None,
+        failures: tuple[FailedProposal, ...] = (),
+        notes: tuple[str, ...] = (),
+        kinds: tuple[str, ...] = (),
+    ) -> Proposals:
+        """Return one criterion for each group of `labels`, and how they came about."""
+        options, clusters, sets = self.options, self.clusters, self.sets
+        criteria = [
+            criterion
+            for criterion in clusters.merged(labels, consolidation)
+            if len(criterion.provenance.seeds) >= options.min_seeds
+        ]
+        taus = (1.0,) if clusters.vectors is None else CURVE_TAUS
+        unasked = consolidation is None or not consolidation.why
+        near_misses = clusters.near_misses(labels, self.tau - NEAR) if unasked else ()
+        return Proposals(
+            criteria=CriteriaSet(task=self.task.name, criteria=tuple(criteria)),
+            model=model,
+            mode="solution-based" if options.examples else "task-based",
+            proposed=sum(map(len, sets)),
+            seeds_asked=options.seeds,
+            seeds_answered=len(sets),
+            tau=self.tau,
+            embedder="equal names" if self.embedder is None else self.embedder.name,
+            failures=failures,
+            notes=notes,
+            issues=tuple(check_criteria(criteria)),
+            curves={tau: self.curve(clusters.partition(tau)) for tau in taus} if sets else {},
+            near_misses=tuple(near_misses),
+            consolidation=consolidation,
+            merged_curve=self.curve(labels) if sets else None,
+            kinds=kinds,
+        )

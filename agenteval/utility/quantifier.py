@@ -25,10 +25,10 @@ from agenteval.models.wire import NONCE, Reply, Request
 from agenteval.readers import degenerate
 from agenteval.records import CallRecord, Criterion, Source, Task, Usage, content_hash
 from agenteval.stats.scores import ORIGINAL
-from agenteval.utility.answers import Answers, NoAnswer, leaves_of, to_result
+from agenteval.utility.answers import Answers, LevelAnswer, NoAnswer, leaves_of, to_result
 from agenteval.utility.critic import strict_object
+from agenteval.utility.evaluator import Renamed
 from agenteval.utility.reading import read_text
-from agenteval.utility.renamed import Renamed
 from agenteval.utility.rubrics import MOST_ITEMS, parts_of
 
 _TOKENS_FOR_ONE = 120  # an explanation of some sentences and a label
@@ -53,11 +53,13 @@ class QuantifierOptions:
 
     @property
     def unusual(self) -> dict[str, bool | str]:
-        """Options that differ from the defaults; empty for the defaults, so that their source is
-        unchanged."""
-        wording = self.wording if self.wording != "a" else False
-        ways = {"reversed_scale": self.reversed_scale, "wording": wording}
-        return {way: how for way, how in (ways | {"reworded": self.reworded}).items() if how}
+        """Options that differ from the defaults; without any the source is unchanged."""
+        ways: dict[str, bool | str] = {
+            "reversed_scale": self.reversed_scale,
+            "wording": self.wording if self.wording != "a" else False,
+            "reworded": self.reworded,
+        }
+        return {way: how for way, how in ways.items() if how}
 
 
 @dataclass(frozen=True)
@@ -185,23 +187,19 @@ class Quantifier:
     async def evaluate(self, unit: JudgeUnit) -> Outcome:
         """Return one Score or Failure per criterion; raises the ModelError of a failed request."""
         most = 1 if self.options.one_per_call else MOST_ITEMS
-        parts = [replace(unit, criteria=part) for part in parts_of(unit.criteria, most)]
-        replies_of_parts = await _gathered([self._asked(part) for part in parts])
-        replies = [reply for part in replies_of_parts for reply in part.replies]
-        shown = tuple(path for part in replies_of_parts for path in part.shown)
-        if refused := next(filter(None, (part.refused for part in replies_of_parts)), None):
+        units = [replace(unit, criteria=part) for part in parts_of(unit.criteria, most)]
+        parts = await _gathered([self._asked(part) for part in units])
+        replies = [reply for part in parts for reply in part.replies]
+        shown = tuple(path for part in parts for path in part.shown)
+        if refused := next(filter(None, (part.refused for part in parts)), None):
             call = call_record(shown, replies, None)
             return fail_all(unit, self.source.sha256, "unscored:refusal", refused, call)
-        by_path = {
-            path: answer
-            for part in replies_of_parts
-            for path, answer in part.answers.by_path.items()
-        }
-        repaired = {path: rung for part in replies_of_parts for path, rung in part.repaired.items()}
-        rung, extra = (
-            replies_of_parts[0].rung,
-            [name for part in replies_of_parts for name in part.answers.extra],
-        )
+        by_path: dict[str, LevelAnswer | NoAnswer] = {}
+        repaired: dict[str, str] = {}
+        for part in parts:
+            by_path |= part.answers.by_path
+            repaired |= part.repaired
+        rung, extra = parts[0].rung, [name for part in parts for name in part.answers.extra]
         results = []
         for criterion in unit.criteria:
             repairs = (repaired[path] for path, _ in criterion.leaves() if path in repaired)

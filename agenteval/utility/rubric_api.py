@@ -1,32 +1,164 @@
-"""Rubrics that critics write for each case: `propose_rubrics`."""
+"""Rubrics that critics write for each case: `propose_rubrics`.
+
+Items of two critics are the same if their statements fold to the same text, or if an embedder finds
+them similar from `tau` on and they name the same numbers. Items of opposite sign, and two items of
+one critic, are never merged.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Unpack
+from statistics import median
+from typing import Any, Unpack
+
+import numpy as np
 
 from agenteval.cli.options import read_options
 from agenteval.cli.running import Watch, opened, planned, synchronous
 from agenteval.engine import CostEstimate, RequestBounds, RequestCounter, answered, first_requests
-from agenteval.errors import InputError, ModelError
+from agenteval.errors import InputError, ModelError, ReplyError
 from agenteval.files import write_atomically
 from agenteval.models.asking import MOST_REQUESTS
 from agenteval.models.client import Client
+from agenteval.models.embeddings import Embedder
 from agenteval.models.factory import ModelChoice, choose_model, make_client, notes_on
 from agenteval.models.limits import Limits
-from agenteval.records import Criterion, Run, Task
+from agenteval.models.prompts import neutralise
+from agenteval.models.reply import parse_reply
+from agenteval.models.wire import Request
+from agenteval.readers.rubrics import read_rubric
+from agenteval.records import Criterion, Run, Task, content_hash
 from agenteval.records.table import column, table_of
 from agenteval.reporting.report import Report
 from agenteval.text import plural
-from agenteval.utility.critic import FailedProposal
+from agenteval.utility.critic import ChatCritic, FailedProposal, proposed_or_failed, strict_object
+from agenteval.utility.critic_reply import DESCRIPTION
 from agenteval.utility.judging import Runs, read_run_list, read_task
 from agenteval.utility.options import ProposeKeywords, ProposeOptions
 from agenteval.utility.proposals import choose_embedder
-from agenteval.utility.rubric_critic import TAU, CaseRubric, RubricCritic, merged
+
+TAU = 0.8  # of statements; those with other numbers or signs are kept apart besides
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedItem:
+    """One item of a rubric with the seeds of the critics that proposed it, and all wordings."""
+
+    requirement: str
+    weight: float
+    seeds: tuple[int, ...]
+    wordings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRubric:
+    """The rubric of one input. `failures` are of critics that proposed nothing for it."""
+
+    input: str
+    items: tuple[ProposedItem, ...]
+    failures: tuple[FailedProposal, ...]
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The line of a rubrics file."""
+        items = [{"requirement": item.requirement, "weight": item.weight} for item in self.items]
+        return {"input": self.input, "rubric": items}
+
+    @property
+    def title(self) -> str:
+        """The beginning of the input, on one line."""
+        return " ".join(self.input.split())[:60]
+
+
+class RubricCritic(ChatCritic):
+    """Asks a chat model for the rubric of one input; the reference is shown if the run has one."""
+
+    role, max_tokens = "rubric critic", 4000
+    prompts = "rubric_critic_system", "rubric_critic_user", "rubric_critic_repair"
+
+    def request(self, case: Run, seed: int) -> Request:
+        """Return the request for a rubric of the case."""
+        item = strict_object({"requirement": {"type": "string"}, "weight": {"type": "number"}})
+        rubric = {"type": "array", "items": item}
+        return self._request(
+            seed,
+            strict_object({"facts": {"type": "string"}, "rubric": rubric}),
+            {"problem": case.input, "reference": case.reference},
+            run_id=case.id,
+            about={"case": content_hash([case.input, case.reference])},
+        )
+
+    async def propose(self, case: Run, seed: int) -> Criterion:
+        """Return the rubric of one critic. Raises what `Critic.propose` raises."""
+        return (await self._ask(self.request(case, seed), read_rubric_reply)).value
+
+
+def read_rubric_reply(text: str) -> Criterion:
+    """Return the rubric in a critic's reply. Raises ReplyError."""
+    value = parse_reply(text, lambda v: isinstance(v, dict | list)).value
+    try:
+        rubric = read_rubric(value, "the reply")
+    except InputError as error:
+        raise ReplyError(str(error)) from None
+    parts = tuple(
+        part.model_copy(update={"description": neutralise(part.description)[:DESCRIPTION]})
+        for part in rubric.sub_criteria
+    )
+    return rubric.model_copy(update={"sub_criteria": parts})
+
+
+def merged(
+    rubrics: Sequence[tuple[int, Criterion]],
+    embedder: Embedder | None,
+    *,
+    tau: float = TAU,
+    min_seeds: int = 1,
+) -> tuple[ProposedItem, ...]:
+    """Return the items of several critics' rubrics, (seed, rubric), without repetitions.
+
+    The wording most similar to the others stands for an item, with the median of their weights.
+    Items that most critics proposed come first; those of fewer than `min_seeds` are left out.
+    """
+    items = [(seed, part) for seed, rubric in rubrics for part in rubric.sub_criteria]
+    seeds = [seed for seed, _ in items]
+    weights = [part.weight or 0.0 for _, part in items]
+    texts = [part.description for _, part in items]
+    folded = [text.casefold().strip(" .") for text in texts]
+    numbers = [sorted(re.findall(r"\d+(?:[.,]\d+)*", text)) for text in texts]
+    near = np.array([[a == b for b in folded] for a in folded], dtype=float)
+    if embedder is not None and tau < 1 and texts:
+        vectors = embedder.embed(texts)
+        near = np.maximum(near, vectors @ vectors.T)
+
+    def same(n: int, m: int) -> bool:
+        signs = weights[n] < 0, weights[m] < 0
+        alike = near[n, m] >= tau - 1e-6 and signs[0] == signs[1]
+        return bool(alike) and seeds[n] != seeds[m] and numbers[n] == numbers[m]
+
+    groups: list[list[int]] = []
+    for n in range(len(items)):
+        fitting = [group for group in groups if all(same(n, m) for m in group)]
+        if fitting:
+            max(fitting, key=lambda group: near[n, group].mean()).append(n)
+        else:
+            groups.append([n])
+    proposed = []
+    for group in groups:
+        best = max(group, key=lambda n: (near[n, group].mean(), -len(texts[n])))
+        weight = median(weights[n] for n in group)
+        wordings = tuple(texts[n] for n in group)
+        proposers = tuple(sorted(seeds[n] for n in group))
+        proposed.append(ProposedItem(texts[best], weight, proposers, wordings))
+    frequent = [item for item in proposed if len(item.seeds) >= min_seeds]
+    return tuple(sorted(frequent, key=lambda item: -len(item.seeds)))
+
+
+# ---------------------------------------------------------------- the command
 
 
 @dataclass(frozen=True)
@@ -60,10 +192,9 @@ async def apropose_rubrics(
     """Let critics write a rubric for each input of the runs, and merge what they propose.
 
     `seeds` critics see one input each time, with the reference if a run has one. Similar items of
-    different critics are merged (`agenteval.utility.rubric_critic`); those of fewer than
-    `min_seeds` critics are left out. The rubrics are written to `output` if given, in the form that
-    `rubrics=` of `quantify` reads. With `dry_run` nothing is sent or stored, and the report's
-    `estimate` has the planned requests.
+    different critics are merged; those of fewer than `min_seeds` critics are left out. The rubrics
+    are written to `output` if given, in the form that `rubrics=` of `quantify` reads. With
+    `dry_run` nothing is sent or stored, and the report's `estimate` has the planned requests.
 
     Returns a report; cases without a rubric are named in its notes, and its `exit_code` is 3 then.
     Raises ModelError when no case has one, InputError for invalid input and options that do not
@@ -71,11 +202,8 @@ async def apropose_rubrics(
     """
     how = read_options(ProposeOptions, options, apropose_rubrics)
     folder, watch = read_task(task), Watch(how.notify)
-    for name, value in {
-        "--sub-criteria": how.sub_criteria,
-        "--bank": how.bank,
-        "--kind": how.kinds,
-    }.items():
+    unused = {"--sub-criteria": how.sub_criteria, "--bank": how.bank, "--kind": how.kinds}
+    for name, value in unused.items():
         if value:
             raise InputError("rubrics of cases do without it", name)
     choice = choose_model(how.model, how.base_url, need_key=not how.dry_run)
@@ -88,7 +216,7 @@ async def apropose_rubrics(
     with opened(how.store) as store:
         client = make_client(choice, how.limits or Limits(), store)
         try:
-            pending = _rubrics(client, folder.task, cases, choice, how)
+            pending = _rubrics(_critic(client, folder.task, how), cases, choice, how)
             rubrics = await answered(pending, client, watch.waiting)
         finally:
             await client.close()
@@ -114,24 +242,21 @@ def _critic(client: Client, task: Task, how: ProposeOptions) -> RubricCritic:
 
 
 async def _rubrics(
-    client: Client, task: Task, cases: Sequence[Run], choice: ModelChoice, how: ProposeOptions
+    critic: RubricCritic, cases: Sequence[Run], choice: ModelChoice, how: ProposeOptions
 ) -> list[CaseRubric]:
-    critic = _critic(client, task, how)
     embedder = choose_embedder(choice, how)
-    questions = [(case, seed) for case in cases for seed in how.all_seeds]
-    done = await asyncio.gather(*(critic.propose(case, seed) for case, seed in questions))
+    tau = TAU if how.tau is None else how.tau
+    seeds = how.all_seeds
+    answers = await asyncio.gather(
+        *(proposed_or_failed(critic.propose(case, s), s) for case in cases for s in seeds)
+    )
     rubrics = []
-    for case in cases:
-        answers = [a for (other, _), a in zip(questions, done, strict=True) if other is case]
-        good = [
-            (seed, answer)
-            for seed, answer in zip(how.all_seeds, answers, strict=True)
-            if isinstance(answer, Criterion)
-        ]
-        items = merged(
-            good, embedder, tau=TAU if how.tau is None else how.tau, min_seeds=how.min_seeds
-        )
-        failures = tuple(a for a in answers if isinstance(a, FailedProposal))
+    for n, case in enumerate(cases):
+        of_case = answers[n * len(seeds) : (n + 1) * len(seeds)]
+        pairs = zip(seeds, of_case, strict=True)
+        good = [(seed, answer) for seed, answer in pairs if isinstance(answer, Criterion)]
+        failures = tuple(a for a in of_case if isinstance(a, FailedProposal))
+        items = merged(good, embedder, tau=tau, min_seeds=how.min_seeds)
         rubrics.append(CaseRubric(case.input, items, failures))
     return rubrics
 
@@ -144,13 +269,13 @@ async def _estimate(
         critic = _critic(make_client(choice, limits, store), task, how)
         for case in cases:
             for seed in how.all_seeds:
-                if first := await first_requests(critic.propose(case, seed)):
+                attempt = proposed_or_failed(critic.propose(case, seed), seed)
+                if first := await first_requests(attempt):
                     counter.count({"critic": RequestBounds(1, MOST_REQUESTS)}, first)
-    about = (f"task: {task.name}; cases: {len(cases)}; seeds: {how.seeds}",)
     return CostEstimate(
         tuple(counter.lines.values()),
         command="criteria",
-        about=about,
+        about=(f"task: {task.name}; cases: {len(cases)}; seeds: {how.seeds}",),
         budget=limits.budget(),
         notes=notes_on(choice),
     )
@@ -159,14 +284,13 @@ async def _estimate(
 def _report(
     rubrics: Sequence[CaseRubric], how: ProposeOptions, task: Task, watch: Watch
 ) -> RubricsReport:
-    names = {rubric.input: " ".join(rubric.input.split())[:60] for rubric in rubrics}
     usable = [r for r in rubrics if any(item.weight > 0 for item in r.items)]
     for rubric in rubrics:
         for failure in rubric.failures:
             why = f"seed {failure.seed}: {failure.status}: {failure.message}"
-            watch.warn(f"{names[rubric.input]!r}: {why}")
+            watch.warn(f"{rubric.title!r}: {why}")
         if rubric not in usable:
-            watch.warn(f"{names[rubric.input]!r}: no rubric")
+            watch.warn(f"{rubric.title!r}: no rubric")
     if not usable:
         raise ModelError("no critic returned a usable rubric; nothing was written")
     written = None if how.output is None else Path(how.output)
@@ -175,7 +299,7 @@ def _report(
         write_atomically(written, "".join(lines))
     rows = [
         _RubricRow(
-            case=names[r.input],
+            case=r.title,
             items=len(r.items),
             faults=sum(item.weight < 0 for item in r.items),
             critics=how.seeds - len(r.failures),
@@ -184,7 +308,7 @@ def _report(
         for r in rubrics
     ]
     items = [
-        _ProposedItemRow(names[r.input], item.weight, len(item.seeds), item.requirement)
+        _ProposedItemRow(r.title, item.weight, len(item.seeds), item.requirement)
         for r in rubrics
         for item in r.items
     ]

@@ -145,7 +145,7 @@ def run(
 ) -> tuple[Consolidation, list[Request]]:
     transport = ScriptedTransport(answer)
     client = Client(transport, budget=budget, retry=RetryPolicy(attempts=1))
-    done = asyncio.run(Consolidator(client, TASK).consolidate(names, before))
+    done = asyncio.run(Consolidator(client, TASK, temperature=0).consolidate(names, before))
     return done, transport.requests
 
 

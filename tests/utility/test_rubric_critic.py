@@ -15,8 +15,7 @@ from agenteval import Run, Task
 from agenteval.errors import InputError, ModelError
 from agenteval.readers.rubrics import read_rubric
 from agenteval.testing import serve
-from agenteval.utility.rubric_api import propose_rubrics
-from agenteval.utility.rubric_critic import merged
+from agenteval.utility.rubric_api import merged, propose_rubrics
 
 TASK = Task(name="sums", description="Add the numbers.")
 RUNS = [

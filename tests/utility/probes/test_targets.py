@@ -19,12 +19,12 @@ from agenteval.readers import make_view
 from agenteval.records import Criterion, Run, Score, View
 from agenteval.stats.scores import score_table
 from agenteval.testing.scripted import ScriptedTransport
+from agenteval.utility.evaluator import Renamed
 from agenteval.utility.probes.attacks import DATAMARK, KINDS, attack_text, control_text
 from agenteval.utility.probes.result import ProbeOptions
 from agenteval.utility.probes.targets import PROBE, Target, add_texts, choose_targets, most_targets
 from agenteval.utility.quantifier import QuantifierOptions, chat_judge
 from agenteval.utility.reading import read_text
-from agenteval.utility.renamed import Renamed
 from tests.support.obeying import Obeying, Sight
 from tests.support.world import TASK, criteria
 
