@@ -23,7 +23,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from agenteval.agents.arguments import clean
+from agenteval.agents.toolbox import clean
 from agenteval.agents.conversation import wire_messages
 from agenteval.agents.process import MAX_LINE, Child, running, split
 from agenteval.agents.protocol import Dialogue

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from agenteval.agents.arguments import as_object
+from agenteval.agents.toolbox import as_object
 from agenteval.agents.protocol import AgentLog, Dialogue
 from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import InputError

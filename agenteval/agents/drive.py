@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from agenteval.agents.arguments import clean
+from agenteval.agents.toolbox import clean
 from agenteval.agents.protocol import Agent, AgentFailure, AgentLog, Dialogue, Ending
 from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import (

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agenteval.agents.arguments import as_object
+from agenteval.agents.toolbox import as_object
 from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import (
     AgentevalError,

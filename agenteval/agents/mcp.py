@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agenteval.agents.arguments import clean
+from agenteval.agents.toolbox import clean
 from agenteval.agents.command import first_line
 from agenteval.agents.process import running, split
 from agenteval.agents.protocol import CallStatus, Dialogue

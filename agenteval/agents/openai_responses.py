@@ -16,7 +16,6 @@ from agenteval.agents.protocol import Dialogue, System, Tool
 from agenteval.errors import BadRequest, Transient
 from agenteval.models.client import Client
 from agenteval.models.completion import read_usage
-from agenteval.models.http_errors import ErrorBody
 from agenteval.models.openai import OpenAITransport
 from agenteval.models.wire import (
     Reply,
@@ -57,32 +56,26 @@ class ResponsesTransport(OpenAITransport):
             payload = await self._post(body)
             return read_response(payload, time.monotonic() - started, self.endpoint)
         except (BadRequest, Transient) as error:
-            if error.said is not None and self._asks_for_less(error.said, body, request):
-                raise Simplified(str(error)) from None
-            raise
+            said = error.said
+            if said is None:
+                raise
+            if "include" in body and ("encrypted" in said.text or "include" in said.text):
+                self._include = False
+            elif not self.adaptation.learn(said, body, request, "text"):
+                raise
+            raise Simplified(str(error)) from None
 
-    def _asks_for_less(self, said: ErrorBody, body: dict[str, Any], request: Request) -> bool:
-        if "include" in body and ("encrypted" in said.text or "include" in said.text):
-            self._include = False
-            return True
-        return self.adaptation.learn(said, body, request, "text")
-
-    def _body(self, request: Request, mode: str) -> dict[str, Any]:
+    def _body(self, request: Request, form: str) -> dict[str, Any]:
         parameters = self.adaptation.parameters(request)
         limit = parameters.pop("max_tokens", parameters.pop("max_completion_tokens", None))
         if limit is not None:
             parameters["max_output_tokens"] = limit
-        body = {
-            "model": self.model,
-            "input": list(request.messages),
-            "store": False,
-            **parameters,
-        }
         if self._include:
-            body["include"] = [_REASONING]
+            parameters["include"] = [_REASONING]
         if request.tools:
-            body["tools"] = list(request.tools)
-        return body
+            parameters["tools"] = list(request.tools)
+        items = list(request.messages)
+        return {"model": self.model, "input": items, "store": False, **parameters}
 
 
 def read_response(payload: bytes, latency: float, where: str) -> ItemsReply:
@@ -97,96 +90,71 @@ def read_response(payload: bytes, latency: float, where: str) -> ItemsReply:
         raise Transient(f"{where}: the answer is not JSON ({len(payload)} bytes)") from None
     if not isinstance(body, dict):
         raise Transient(f"{where}: the answer is no JSON object")
-    output, status = body.get("output"), body.get("status")
+    output, status, model = body.get("output"), body.get("status"), body.get("model")
     items = [i for i in output if isinstance(i, dict)] if isinstance(output, list) else []
-    if body.get("error") or status not in ("completed", "incomplete", None):
-        _refuse(body, where)
+    error = body.get("error")
+    if error or status not in ("completed", "incomplete", None):
+        described = error if isinstance(error, dict) else {"message": error}
+        code, reason = described.get("code"), described.get("message") or "no reason given"
+        message = f"{where}: {one_line(reason)} ({status}, {code})"
+        if status == "failed" and isinstance(code, str) and code not in _OVERLOADED:
+            raise BadRequest(message)
+        raise Transient(message, overload=code == "rate_limit_exceeded")
     if not items and status != "incomplete":
         raise Transient(f"{where}: no items in the answer")
-    calls, sendable = _calls(items, payload)
-    text, refusal = _words(items)
-    model = body.get("model")
+    stem = hashlib.blake2b(payload, digest_size=6).hexdigest()
+    calls, sendable = _calls(items, stem)
+    parts = list(_parts(items))
+    refusal = "".join(str(p.get("refusal") or "") for p in parts if p.get("type") == "refusal")
+    texts = [p.get("text") for p in parts if p.get("type") != "refusal"]
+    finish = "tool_calls" if calls else "stop"
+    if status == "incomplete":
+        details = body.get("incomplete_details")
+        filtered = isinstance(details, dict) and details.get("reason") == "content_filter"
+        finish = "content_filter" if filtered else "length"
     return ItemsReply(
-        text=text,
-        finish=_finish(body, bool(calls)),
-        refusal=refusal or None,
-        tool_calls=calls,
+        text=printable("".join(text for text in texts if isinstance(text, str))),
+        finish=finish,
+        refusal=printable(refusal) or None,
+        tool_calls=tuple(calls),
         usage=read_usage(body.get("usage"), "input_tokens", "output_tokens"),
         model=model if isinstance(model, str) else None,
         latency=latency,
-        items=sendable,
+        items=tuple(sendable),
     )
 
 
-def _refuse(body: dict[str, Any], where: str) -> None:
-    error = body.get("error")
-    reason = error.get("message") if isinstance(error, dict) else error
-    code = error.get("code") if isinstance(error, dict) else None
-    message = f"{where}: {one_line(reason or 'no reason given')} ({body.get('status')}, {code})"
-    if body.get("status") == "failed" and isinstance(code, str) and code not in _OVERLOADED:
-        raise BadRequest(message)
-    raise Transient(message, overload=code == "rate_limit_exceeded")
-
-
-def _finish(body: dict[str, Any], has_calls: bool) -> str:
-    details = body.get("incomplete_details")
-    reason = details.get("reason") if isinstance(details, dict) else None
-    if body.get("status") == "incomplete":
-        return "content_filter" if reason == "content_filter" else "length"
-    return "tool_calls" if has_calls else "stop"
-
-
-def _calls(
-    items: list[dict[str, Any]], payload: bytes
-) -> tuple[tuple[dict[str, Any], ...], tuple[dict[str, Any], ...]]:
-    """The calls in the form of chat completions, and the items to be sent back with them."""
-    stem = hashlib.blake2b(payload, digest_size=6).hexdigest()
-    calls: list[dict[str, Any]] = []
-    sendable: list[dict[str, Any]] = []
-    seen: set[str] = set()
-    for position, item in enumerate(items):
-        item = {name: value for name, value in item.items() if value is not None}
-        if item.get("type") == "function_call":
-            call = _call(item, f"call_{stem}_{position}", seen)
-            calls.append(call)
-            item |= {"call_id": call["id"], **sendable_call(**call["function"])}
-        # nobody keeps a reasoning item that is only named
-        empty = not (item.get("encrypted_content") or item.get("content"))
-        if not (item.get("type") == "reasoning" and empty):
-            sendable.append(item)
-    return tuple(calls), tuple(sendable)
-
-
-def _call(item: dict[str, Any], spare: str, seen: set[str]) -> dict[str, Any]:
-    name, arguments, number = item.get("name"), item.get("arguments"), item.get("call_id")
-    if not (isinstance(name, str) and name):
-        name, arguments = "", json.dumps(item, ensure_ascii=False)
-    elif not isinstance(arguments, str):  # some endpoints send the object itself
-        arguments = json.dumps(arguments if arguments is not None else {})
-    if not (isinstance(number, str) and number) or number in seen:
-        number = spare
-    seen.add(number)
-    function = {"name": printable(name), "arguments": printable(arguments)}
-    return {"id": number, "type": "function", "function": function}
-
-
-def _words(items: list[dict[str, Any]]) -> tuple[str, str]:
-    """(text, refusal) of all messages."""
-    text, refusal = "", ""
-    for part in _parts(items):
-        if part.get("type") == "refusal":
-            refusal += str(part.get("refusal") or "")
-        elif isinstance(part.get("text"), str):
-            text += part["text"]
-    return printable(text), printable(refusal)
-
-
-def _parts(items: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _parts(items: Items) -> Iterator[dict[str, Any]]:
+    """The parts of all messages."""
     for item in items:
         content = item.get("content") if item.get("type") == "message" else None
         if isinstance(content, str):
             yield {"text": content}
         yield from (p for p in content or () if isinstance(p, dict))
+
+
+def _calls(items: Items, stem: str) -> tuple[Items, Items]:
+    """The calls in the form of chat completions, and the items to be sent back with them."""
+    calls: Items = []
+    sendable: Items = []
+    for position, item in enumerate(items):
+        item = {name: value for name, value in item.items() if value is not None}
+        if item.get("type") == "function_call":
+            name, arguments, number = (item.get(key) for key in ("name", "arguments", "call_id"))
+            if not (isinstance(name, str) and name):
+                name, arguments = "", json.dumps(item, ensure_ascii=False)
+            elif not isinstance(arguments, str):  # some endpoints send the object itself
+                arguments = json.dumps(arguments if arguments is not None else {})
+            if not (isinstance(number, str) and number) or any(c["id"] == number for c in calls):
+                number = f"call_{stem}_{position}"
+            function = {"name": printable(name), "arguments": printable(arguments)}
+            calls.append({"id": number, "type": "function", "function": function})
+            item |= {"call_id": number, **sendable_call(**function)}
+        # nobody keeps a reasoning item that is only named
+        empty = not (item.get("encrypted_content") or item.get("content"))
+        if not (item.get("type") == "reasoning" and empty):
+            sendable.append(item)
+    return calls, sendable
 
 
 class OpenAIResponsesAgent(OpenAIChatAgent):
@@ -218,10 +186,8 @@ def _items(message: WireMessage) -> Iterator[dict[str, Any]]:
     if message["role"] == "tool":
         number, content = message["tool_call_id"], message["content"]
         yield {"type": "function_call_output", "call_id": number, "output": content}
-    elif message["content"]:
-        yield {"role": message["role"], "content": message["content"]}
-    elif not message.get("tool_calls"):  # an empty message of the user is one all the same
-        yield {"role": message["role"], "content": ""}
+    elif message["content"] or not message.get("tool_calls"):  # the user's may be empty
+        yield {"role": message["role"], "content": message["content"] or ""}
     for call in message.get("tool_calls") or ():
         sendable = sendable_call(**call["function"])
         yield {"type": "function_call", "call_id": call["id"], **sendable}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agenteval.agents.arguments import as_object
+from agenteval.agents.toolbox import as_object
 from agenteval.agents.conversation import begun
 from agenteval.agents.endpoint import Endpoint, Line
 from agenteval.agents.protocol import Dialogue, System

@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
+from agenteval.agents.callable import CallableAgent, ObjectAgent, load_function, source_sha256
+from agenteval.agents.command import CommandAgent
+from agenteval.agents.process import files_sha256, split, without_secrets
 from agenteval.agents.protocol import Agent, System
 from agenteval.errors import InputError
 from agenteval.text import did_you_mean
@@ -91,7 +94,8 @@ def system(
     InputError for an unknown adapter, and whatever is missing for a known one: a model, a key, a
     module, a program, a package (ModelUnavailable).
     """
-    return _Chooser(settings, scripted, more, dialogue).choose(spec)[0]
+    chooser = _Chooser(settings or AgentSettings(), scripted or {}, more or {}, dialogue)
+    return chooser.choose(spec)[0]
 
 
 @asynccontextmanager
@@ -104,7 +108,8 @@ async def opened(
     dialogue: bool = False,
 ) -> AsyncIterator[System]:
     """Like `system`; close the connections of its model at the end of the block."""
-    chosen, client = _Chooser(settings, scripted, more, dialogue).choose(spec)
+    chooser = _Chooser(settings or AgentSettings(), scripted or {}, more or {}, dialogue)
+    chosen, client = chooser.choose(spec)
     if client is not None:
         # Loading the SDK takes seconds, which must not run on the clocks of the first cases.
         await asyncio.to_thread(importlib.import_module, "openai.resources.chat")
@@ -115,49 +120,46 @@ async def opened(
             await client.close()
 
 
+@dataclass(frozen=True, slots=True)
 class _Chooser:
     """Turns a specification into a System."""
 
-    def __init__(
-        self,
-        settings: AgentSettings | None,
-        scripted: Scripted | None,
-        more: OnModel | None,
-        dialogue: bool,
-    ) -> None:
-        self._settings = settings or AgentSettings()
-        self._scripted = scripted or {}
-        self._more = more or {}
-        self._models = (*MODEL_ADAPTERS, *self._more)
-        self._dialogue = dialogue
+    settings: AgentSettings
+    scripted: Scripted
+    more: OnModel
+    dialogue: bool
 
     def choose(self, spec: str | Callable[..., Any]) -> tuple[System, Client | None]:
         """The system, and the client it runs on."""
         if not isinstance(spec, str):
             return self._of_object(spec, f"{spec.__module__}:{spec.__qualname__}"), None
         adapter, colon, target = spec.strip().partition(":")
-        if adapter in self._models and not colon:
+        target = target.strip()
+        if adapter in (*MODEL_ADAPTERS, *self.more) and not colon:
             return self._on_model(adapter)
-        makers: dict[str, Callable[[str], System]] = {
-            "python": self._python,
-            "command": self._command,
-            "mcp": self._mcp,
-            "scripted": self._by_script,
-        }
-        if adapter in makers and target.strip():
-            return makers[adapter](target.strip()), None
+        if adapter == "python" and target:
+            return self._of_object(load_function(target), target), None
+        if adapter in ("command", "mcp") and target:
+            return self._of_command(adapter, target), None
+        if adapter == "scripted" and target:
+            if target not in self.scripted:
+                scripts = f"known: {', '.join(sorted(self.scripted)) or 'none here'}"
+                hint = did_you_mean(target, self.scripted) or scripts
+                raise InputError(f"there is no scripted agent {target!r}; {hint}", "--agent")
+            make = self.scripted[target]
+            return _system("scripted", f"scripted:{target}", make, script=target), None
         raise InputError(self._unknown(spec, adapter), "--agent")
 
     def _unknown(self, spec: str, adapter: str) -> str:
-        all_forms = (*self._models, *_OTHER_FORMS)
-        allowed = f"the agents are: {', '.join(all_forms)}"
-        if self._scripted:
-            allowed += f" with NAME one of {', '.join(sorted(self._scripted))}"
-        if adapter in self._models:
+        models = (*MODEL_ADAPTERS, *self.more)
+        forms = {form.partition(":")[0]: form for form in (*models, *_OTHER_FORMS)}
+        allowed = f"the agents are: {', '.join(forms.values())}"
+        if self.scripted:
+            allowed += f" with NAME one of {', '.join(sorted(self.scripted))}"
+        if adapter in models:
             return f"{spec!r}: the model of {adapter} is given with --model; {allowed}"
-        forms = {form.partition(":")[0]: form for form in all_forms}
         near = get_close_matches(adapter.lower(), forms, 1)
-        if spec in self._scripted:
+        if spec in self.scripted:
             likely = f"scripted:{spec}"
         elif near:
             likely = forms[near[0]]
@@ -169,51 +171,41 @@ class _Chooser:
     def _on_model(self, adapter: str) -> tuple[System, Client]:
         from agenteval.agents.endpoint import connect
 
-        endpoint = _endpoint(adapter, self._settings)
-        more: dict[str, Any] = {
-            "concurrency": self._settings.concurrency,
-            "budget": self._settings.budget,
-            "store": self._settings.store,
-        }
+        endpoint, settings = _endpoint(adapter, self.settings), self.settings
+        kind, store = None, settings.store
         if adapter == "responses":
             from agenteval.agents.openai_responses import ResponsesTransport
 
-            more |= {"transport": ResponsesTransport, "store": None}  # it cannot be replayed
-        client = connect(endpoint, **more)
-        if adapter in self._more:
-            return self._more[adapter](endpoint, client), client
+            kind, store = ResponsesTransport, None  # such replies cannot be replayed
+        client = connect(
+            endpoint,
+            concurrency=settings.concurrency,
+            budget=settings.budget,
+            transport=kind,
+            store=store,
+        )
+        if adapter in self.more:
+            return self.more[adapter](endpoint, client), client
         name = _MODEL_MAKERS[adapter]
         make = getattr(importlib.import_module(f"agenteval.agents.{name}"), name)
-        return make(endpoint, client, dialogue=self._dialogue), client
-
-    def _python(self, reference: str) -> System:
-        from agenteval.agents.callable import load_function
-
-        return self._of_object(load_function(reference), reference)
+        return make(endpoint, client, dialogue=self.dialogue), client
 
     def _of_object(self, named: Any, reference: str) -> System:
         """A function or class, under the name by which it can be imported."""
-        from agenteval.agents.callable import CallableAgent, ObjectAgent, source_sha256
-
         if isinstance(named, type):
             self._check_class(named, reference)
             make: Callable[[], Agent] = lambda: ObjectAgent(named())  # noqa: E731
         else:
-            ready = CallableAgent(named, dialogue=self._dialogue)  # holds no state of a case
+            ready = CallableAgent(named, dialogue=self.dialogue)  # holds no state of a case
             make = lambda: ready  # noqa: E731
-        return self._system(
-            "python",
-            f"python:{reference}",
-            make,
-            function=reference,
-            source=source_sha256(named),
-        )
+        name, source = f"python:{reference}", source_sha256(named)
+        return _system("python", name, make, function=reference, source=source)
 
     def _check_class(self, named: type, reference: str) -> None:
         """It has the method itself, and is made anew every time, without arguments."""
         problem = None
         if not inspect.iscoroutinefunction(getattr(named, "run", None)):
-            takes = "dialogue" if self._dialogue else "request"
+            takes = "dialogue" if self.dialogue else "request"
             problem = f"it has no `async def run(self, {takes}, tools)`"
         else:
             try:
@@ -223,42 +215,28 @@ class _Chooser:
         if problem:
             raise InputError(f"the class {reference} is no agent: {problem}", "--agent")
 
-    def _command(self, command: str) -> System:
-        from agenteval.agents.command import CommandAgent
-
-        return self._of_command("command", command, lambda: CommandAgent(command))
-
-    def _mcp(self, command: str) -> System:
-        from agenteval.agents.mcp import McpAgent, check_placeholders, require_mcp
-        from agenteval.agents.process import split
-
-        if self._dialogue:
-            check_placeholders(split(command))
-        require_mcp()
-        return self._of_command("mcp", command, lambda: McpAgent(command))
-
-    def _of_command(self, adapter: str, command: str, make: Callable[[], Agent]) -> System:
-        from agenteval.agents.process import files_sha256, split, without_secrets
-
+    def _of_command(self, adapter: str, command: str) -> System:
         words = split(command)
+        if adapter == "mcp":
+            from agenteval.agents.mcp import McpAgent, check_placeholders, require_mcp
+
+            if self.dialogue:
+                check_placeholders(words)
+            require_mcp()
+            make: Callable[[], Agent] = lambda: McpAgent(command)  # noqa: E731
+        else:
+            make = lambda: CommandAgent(command)  # noqa: E731
         shown = without_secrets(words)
         files: dict[str, JsonValue] = dict(files_sha256(words))
-        return self._system(
-            adapter, f"{adapter}:{shlex.join(shown)}", make, command=list(shown), files=files
-        )
+        name = f"{adapter}:{shlex.join(shown)}"
+        return _system(adapter, name, make, command=list(shown), files=files)
 
-    def _by_script(self, name: str) -> System:
-        if name not in self._scripted:
-            scripts = f"known: {', '.join(sorted(self._scripted)) or 'none here'}"
-            hint = did_you_mean(name, self._scripted) or scripts
-            raise InputError(f"there is no scripted agent {name!r}; {hint}", "--agent")
-        return self._system("scripted", f"scripted:{name}", self._scripted[name], script=name)
 
-    def _system(
-        self, adapter: str, name: str, make: Callable[[], Agent], **parameters: JsonValue
-    ) -> System:
-        short = name if len(name) <= _MAX_NAME else f"{name[: _MAX_NAME - 1]}…"
-        return System(short, make, {"adapter": adapter, "version": VERSION, **parameters})
+def _system(
+    adapter: str, name: str, make: Callable[[], Agent], **parameters: JsonValue
+) -> System:
+    short = name if len(name) <= _MAX_NAME else f"{name[: _MAX_NAME - 1]}…"
+    return System(short, make, {"adapter": adapter, "version": VERSION, **parameters})
 
 
 def _endpoint(adapter: str, settings: AgentSettings) -> Endpoint:

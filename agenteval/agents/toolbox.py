@@ -8,19 +8,22 @@ import inspect
 import json
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from typing import Any, Protocol
 
 from pydantic import JsonValue
 
-from agenteval.agents.arguments import MAX_RAW, Schemas, as_object, clean, raw
 from agenteval.agents.protocol import AgentLimits, CallStatus, Tool, ToolEvent
 from agenteval.errors import InputError
+from agenteval.models.jsonish import is_deeper
 from agenteval.records import Message, Usage
 
 STOPPED = "The limit of this session is reached. No further call is carried out."
 MAX_CALLS = 1000  # of one case: a turn may hold many calls, memory may not
+MAX_RAW = 2000  # characters kept of what could not be read
+_MAX_ARGUMENTS = 100_000  # characters of JSON
+_MAX_DEPTH = 64
 _MAX_TOLD = 500  # characters of a complaint
 _MAX_SAID, _MAX_MESSAGES = 100_000, 10_000
 
@@ -101,7 +104,8 @@ class Toolbox:
         self._queue = asyncio.Lock()  # of the calls of an AsyncBackend
         self._asked: float | None = None  # when the call under way was begun
         self._waited = 0.0
-        self._schemas = Schemas(self.tools)
+        self._parameters = {tool.name: tool.parameters for tool in self.tools}
+        self._validators: dict[str, Any] = {}
         self._begun = time.monotonic()
         self._lock = threading.Lock()  # of what is counted and kept; never held for long
         self._serial = threading.Lock()  # of the calls; a backend that hangs must not stop close()
@@ -227,53 +231,52 @@ class Toolbox:
 
     def _at_once(self, name: object, arguments: object, turn: int) -> Outcome:
         parsed, problem = as_object(arguments)
-        with self._serial:
+        with self._serial, self._defects():
             if self._over():
                 return self._unmade(name, turn)
-            try:
-                outcome = self._refused(name, parsed, problem) or self._ask(name, parsed)
-                return self._log(name, parsed, outcome, turn)
-            except Exception as defect:
-                self._fail(defect)
-                raise
+            outcome = self._refused(name, parsed, problem)
+            if outcome is None:
+                try:
+                    outcome = "ok", _text(self._backend(str(name), _copy(parsed)))
+                except ValueError as refused:
+                    outcome = _refusal(refused)
+            return self._log(name, parsed, outcome, turn)
 
     async def _in_order(self, name: object, arguments: object, turn: int) -> Outcome:
         parsed, problem = as_object(arguments)
         async with self._queue:
-            if self._over():
-                return self._unmade(name, turn)
-            try:
+            with self._defects():
+                if self._over():
+                    return self._unmade(name, turn)
                 outcome = self._refused(name, parsed, problem)
-                outcome = outcome or await self._ask_later(name, parsed)
+                if outcome is None:
+                    self._asked = began = time.monotonic()
+                    try:
+                        outcome = "ok", await self._backend(str(name), _copy(parsed))
+                    except ValueError as refused:
+                        outcome = _refusal(refused)
+                    finally:
+                        self._waited, self._asked = self._waited + time.monotonic() - began, None
                 return self._log(name, parsed, outcome, turn)
-            except Exception as defect:
-                self._fail(defect)
-                raise
 
-    def _ask(self, name: object, given: JsonValue) -> _Answer:
+    @contextlib.contextmanager
+    def _defects(self) -> Iterator[None]:
+        """Keep what the block raises as the defect of the tools, and stop the agent."""
         try:
-            return "ok", _text(self._backend(str(name), _copy(given)))
-        except ValueError as refused:
-            return _refusal(refused)
-
-    async def _ask_later(self, name: object, given: JsonValue) -> _Answer:
-        self._asked = began = time.monotonic()
-        try:
-            return "ok", await self._backend(str(name), _copy(given))
-        except ValueError as refused:
-            return _refusal(refused)
-        finally:
-            self._waited, self._asked = self._waited + time.monotonic() - began, None
+            yield
+        except Exception as defect:
+            self.defect = self.defect or defect
+            self._halt()
+            raise
 
     def _from_thread(self, name: object, arguments: object, turn: int) -> Outcome:
         """Have the loop carry out a call while this thread waits."""
         if self._loop is None or self._loop is asyncio._get_running_loop():
-            wrong = InputError(
-                "these tools take their time to answer: where an event loop runs, call them with"
-                " `await tools.call_async(name, arguments)`"
-            )
-            self._fail(wrong)
-            raise wrong
+            with self._defects():
+                raise InputError(
+                    "these tools take their time to answer: where an event loop runs, call them"
+                    " with `await tools.call_async(name, arguments)`"
+                )
         answer = self._in_order(name, arguments, turn)
         try:
             return asyncio.run_coroutine_threadsafe(answer, self._loop).result()
@@ -285,10 +288,6 @@ class Toolbox:
             answer.close()
             return None, STOPPED
 
-    def _fail(self, defect: Exception) -> None:
-        self.defect = self.defect or defect
-        self._halt()
-
     def _unmade(self, name: object, turn: int) -> Outcome:
         with self._lock:
             same = self.seen_enough and turn == self.events[-1].turn
@@ -298,11 +297,29 @@ class Toolbox:
 
     def _refused(self, name: object, given: JsonValue, problem: str | None) -> _Answer | None:
         """Return the outcome of a call that cannot be executed, or None if it can."""
-        if not isinstance(name, str) or name not in self._schemas:
-            return "unknown_tool", _unknown(name, self.tools)
-        problem = problem or self._schemas.complaint(name, given)
+        if not isinstance(name, str) or name not in self._parameters:
+            names = ", ".join(self._parameters)
+            return "unknown_tool", f"There is no tool {_name(name)!r}. The tools are: {names}."
+        problem = problem or self._complaint(name, given)
         if problem:
             return "bad_arguments", f"Not carried out: {clean(problem)[:_MAX_TOLD]}."
+        return None
+
+    def _complaint(self, name: str, arguments: JsonValue) -> str | None:
+        """Return the problem that the schema of a tool finds with arguments, or None."""
+        if name not in self._validators:
+            from jsonschema import Draft202012Validator
+            from referencing.jsonschema import EMPTY_REGISTRY
+
+            # never fetches a remote `$ref`: a suite of cases is data, not a reason to
+            check = Draft202012Validator(self._parameters[name], registry=EMPTY_REGISTRY)
+            self._validators[name] = check
+        try:
+            for error in self._validators[name].iter_errors(arguments):
+                where = ".".join(map(str, error.absolute_path))
+                return f"{where}: {error.message}" if where else str(error.message)
+        except OverflowError:  # an integer of hundreds of digits against `multipleOf`
+            return "a number in the arguments is too large"
         return None
 
     def _log(self, name: object, arguments: JsonValue, outcome: _Answer, turn: int) -> Outcome:
@@ -355,6 +372,37 @@ def _name(name: object) -> str:
     return clean(name[:200]) if isinstance(name, str) else raw(name)[:200]
 
 
-def _unknown(name: object, tools: Sequence[Tool]) -> str:
-    names = ", ".join(tool.name for tool in tools)
-    return f"There is no tool {_name(name)!r}. The tools are: {names}."
+def clean(text: str) -> str:
+    """The text without lone surrogates, which no UTF-8 file can hold; they become "?"."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def raw(arguments: object) -> str:
+    """Return the logged form of arguments that are not a JSON object."""
+    return clean((arguments if isinstance(arguments, str) else repr(arguments))[:MAX_RAW])
+
+
+def as_object(arguments: object) -> tuple[JsonValue, str | None]:
+    """A copy of the arguments as a JSON object, and what is wrong with them (None: nothing)."""
+    if isinstance(arguments, bytes):
+        arguments = arguments.decode("utf-8", "replace")
+    if arguments is None or (isinstance(arguments, str) and not arguments):
+        return {}, None
+    value: object = dict(arguments) if isinstance(arguments, Mapping) else arguments
+    if isinstance(value, str):
+        if len(value) > _MAX_ARGUMENTS:
+            return raw(value), "the arguments are too long"
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return raw(value), "the arguments are not valid JSON"
+    try:
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+        parsed: JsonValue = json.loads(clean(text))
+    except (TypeError, ValueError, RecursionError):
+        return raw(arguments), "the arguments are not JSON values"
+    if len(text) > _MAX_ARGUMENTS:
+        return raw(text), "the arguments are too long"
+    if is_deeper(parsed, _MAX_DEPTH):
+        return raw(text), "the arguments are nested too deeply"
+    return parsed, None if isinstance(parsed, dict) else "the arguments must be a JSON object"

@@ -21,7 +21,7 @@ from urllib.parse import unquote
 
 from agenteval.errors import InputError, ModelError
 from agenteval.files import replacing
-from agenteval.models.waiting import retry_after
+from agenteval.models.http_errors import retry_after
 from agenteval.readers.traces import read_traces
 from agenteval.records.otlp import key_values
 from agenteval.store.rows import batched

@@ -21,9 +21,8 @@ from agenteval.errors import (
     Unauthorized,
 )
 from agenteval.models.adaptation import LIMITS, adaptation
-from agenteval.models.ceiling import Slot
 from agenteval.models.dry_run import UnsentRequest, WouldSend, dry_run
-from agenteval.models.limits import Budget, Limiter
+from agenteval.models.limits import Budget, Limiter, Slot
 from agenteval.models.windows import longest_reply, reasons
 from agenteval.models.wire import Reply, Request, Resend, Simplified, Transport
 from agenteval.records import Usage, canonical_json
@@ -174,7 +173,10 @@ class Client:
             attempts=effort.attempts,
             latency=effort.latency,
         )
-        self._keep(original, key, reply)
+        complete = reply.finish in ("stop", "tool_calls", "unknown") and not reply.refusal
+        if complete and self.cache is not None:
+            described = {**original.described(), "model": self.model, "address": self.address}
+            self.cache.put_reply(key, {**reply.to_json(), "request": described})
         return reply
 
     def has_stored(self, request: Request) -> bool:
@@ -204,7 +206,10 @@ class Client:
     async def _ask_for_words(self, request: Request, effort: _Effort) -> Reply:
         """A reply. One that was cut off before it said anything is asked for once more without the
         limit; where that helps, the limit is dropped for this endpoint and model."""
-        adapted, droppable = self._adapted, self._may_drop_limit()
+        adapted = self._adapted
+        # only a limit of ours, and only where the cost of a reply without one is known
+        is_bounded = self.budget.max_cost is None or longest_reply(self.model) is not None
+        droppable = is_bounded and LIMITS.isdisjoint(self.parameters)
         limited = not LIMITS.isdisjoint(request.parameters)
         if droppable and adapted.unlimited:
             request, limited = _without_limit(request), False
@@ -229,12 +234,6 @@ class Client:
             )
             raise Unauthorized(self._refusal)
         return reply
-
-    def _may_drop_limit(self) -> bool:
-        """Whether the user has set no limit on tokens, and the money for a reply without one is
-        known."""
-        is_bounded = self.budget.max_cost is None or longest_reply(self.model) is not None
-        return is_bounded and LIMITS.isdisjoint(self.parameters)
 
     def _cached(self, key: str) -> Reply | None:
         if self.cache is None or (stored := self.cache.get_reply(key)) is None:
@@ -312,11 +311,16 @@ class Client:
         effort.attempts += 1
         usage, charged = None, True
         try:
-            reply = await self._send(request, slot)
+            async with asyncio.timeout(self.timeout):
+                reply = await self.transport.send(request)
             usage = reply.usage
             effort.latency = self.clock() - began
             self._answered = True
+            self.limiter.answered(slot)
             return reply
+        except TimeoutError:
+            message = f"{self.transport.endpoint}: no complete answer within {self.timeout:g} s"
+            raise RequestTimeout(message) from None
         except (Unauthorized, BadRequest, Filtered, Simplified) as error:
             charged = False
             if self._is_turned_away(error):
@@ -326,6 +330,8 @@ class Client:
             raise error from None
         except Transient as error:
             charged = not error.overload
+            if error.overload:
+                self.limiter.overloaded(slot)
             raise
         finally:
             self._sending.discard(task)
@@ -341,20 +347,6 @@ class Client:
             return False
         self._turned_away += 1
         return self._turned_away >= TURNED_AWAY
-
-    async def _send(self, request: Request, slot: Slot) -> Reply:
-        try:
-            async with asyncio.timeout(self.timeout):
-                reply = await self.transport.send(request)
-        except TimeoutError:
-            message = f"{self.transport.endpoint}: no complete answer within {self.timeout:g} s"
-            raise RequestTimeout(message) from None
-        except Transient as error:
-            if error.overload:
-                self.limiter.overloaded(slot)
-            raise
-        self.limiter.answered(slot)
-        return reply
 
     def _pause(self, error: Transient, effort: _Effort) -> float | None:
         """Seconds to the next attempt, or None when there is to be none.
@@ -373,13 +365,6 @@ class Client:
         assert effort.started is not None
         late = self.clock() - effort.started + pause >= self.retry.total
         return None if late else pause
-
-    def _keep(self, request: Request, key: str, reply: Reply) -> None:
-        if reply.finish not in ("stop", "tool_calls", "unknown") or reply.refusal:
-            return
-        if self.cache is not None:
-            described = {**request.described(), "model": self.model, "address": self.address}
-            self.cache.put_reply(key, {**reply.to_json(), "request": described})
 
     async def close(self) -> None:
         """Close the transport."""

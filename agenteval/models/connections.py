@@ -64,27 +64,24 @@ class Connections:
         Raises Redirected, Untrusted, InputError for an unusable proxy, Resend when a connection
         that had been idle turned out to be closed, and Transient for every other failure.
         """
-        session = self._opened()
+        session, where = self._opened(), public_url(self._url)
         home = target = URL(url)
         for _ in range(1 + _MOST_REDIRECTS):
-            answer = await self._once(session, target, body)
-            location = answer.headers.get("location")
-            if answer.status not in _REDIRECTS or not location:
-                return answer
+            trace = {"reused": False}
+            options: dict[str, Any] = {"allow_redirects": False, "trace_request_ctx": trace}
+            if self._proxy:
+                options["proxy"] = self._proxy
+            try:
+                async with session.post(target, data=body, **options) as response:
+                    received = await _read_bounded(response, where)
+            except (aiohttp.ClientError, OSError, ValueError) as error:
+                # `from None`: the error holds the headers
+                raise self._explained(error, where, reused=trace["reused"]) from None
+            location = response.headers.get("location")
+            if response.status not in _REDIRECTS or not location:
+                return HttpAnswer(response.status, response.headers, received)
             target = redirect_target(home, target, location)
         raise Redirected(f"{home.origin()} redirects more than {_MOST_REDIRECTS} times")
-
-    async def _once(self, session: aiohttp.ClientSession, url: URL, body: bytes) -> HttpAnswer:
-        where, context = public_url(self._url), {"reused": False}
-        options: dict[str, Any] = {"allow_redirects": False, "trace_request_ctx": context}
-        if self._proxy:
-            options["proxy"] = self._proxy
-        try:
-            async with session.post(url, data=body, **options) as response:
-                received = await _read_bounded(response, where)
-                return HttpAnswer(response.status, response.headers, received)
-        except (aiohttp.ClientError, OSError, ValueError) as error:  # `from None`: headers in it
-            raise self._explained(error, where, reused=context["reused"]) from None
 
     def _opened(self) -> aiohttp.ClientSession:
         loop = asyncio.get_running_loop()
@@ -96,10 +93,9 @@ class Connections:
                 headers.pop("Authorization", None)
             trace = aiohttp.TraceConfig()
             trace.on_connection_reuseconn.append(_note_reuse)
+            certificates = trusted() if url.scheme == "https" else True
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(
-                    limit=0, ssl=trusted() if url.scheme == "https" else True
-                ),
+                connector=aiohttp.TCPConnector(limit=0, ssl=certificates),
                 headers=headers,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
@@ -111,7 +107,11 @@ class Connections:
     def _explained(self, error: Exception, where: str, *, reused: bool) -> ModelError:
         if (refused := untrusted(error)) is not None:
             return Untrusted(f"{where}: {refused}")
-        reason = one_line(system_words(error) or error or type(error).__name__)
+        # a system's error number in the system's words
+        system: Any = getattr(error, "os_error", None) or error
+        number = getattr(system, "errno", None)
+        words = os.strerror(number) if number and number > 0 else number and system.strerror
+        reason = one_line(words or error or type(error).__name__)
         if "WRONG_VERSION" in reason:
             reason += "; the endpoint seems to speak http, not https"
         proxy = public_url(self._proxy or "")
@@ -120,8 +120,9 @@ class Connections:
         if isinstance(error, aiohttp.ClientHttpProxyError):
             return BadRequest(f"{where}: the proxy {proxy} answers HTTP {error.status} ({reason})")
         if isinstance(error, TimeoutError):
-            seconds = f"no connection within {CONNECT_SECONDS:g} s"
-            return Transient(f"{where}: cannot connect ({seconds})")
+            return Transient(
+                f"{where}: cannot connect (no connection within {CONNECT_SECONDS:g} s)"
+            )
         if isinstance(error, aiohttp.ClientConnectorError):
             return Transient(f"{where}: cannot connect ({reason})")
         if isinstance(error, aiohttp.InvalidURL | aiohttp.NonHttpUrlClientError):
@@ -202,14 +203,6 @@ def proxy_for(url: URL) -> str | None:
         raise InputError(why, name)
     keep_secret(url_secrets(address))
     return address
-
-
-def system_words(error: BaseException) -> str | None:
-    """The text of a system's error number; None for any other exception."""
-    inner = getattr(error, "os_error", None) or error
-    if not isinstance(inner, OSError) or not inner.errno:
-        return None
-    return os.strerror(inner.errno) if inner.errno > 0 else inner.strerror
 
 
 def untrusted(error: BaseException) -> str | None:

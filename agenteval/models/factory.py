@@ -15,9 +15,8 @@ from urllib.parse import urlsplit
 from agenteval.errors import InputError, ModelUnavailable
 from agenteval.models.adaptation import LIMITS
 from agenteval.models.client import Client, ReplyCache
-from agenteval.models.decisions import DecisionsTransport
 from agenteval.models.limits import Limiter, Limits
-from agenteval.models.openai import OPENAI, ClientTransport, OpenAITransport
+from agenteval.models.openai import OPENAI, ClientTransport, DecisionsTransport, OpenAITransport
 from agenteval.models.replay import ReplayTransport
 from agenteval.models.windows import longest_reply, reasons
 from agenteval.models.wire import Transport
@@ -84,12 +83,6 @@ class ModelChoice:
     client: Any = None
 
     @property
-    def key_variables(self) -> str:
-        """The environment variables that its key is read from, in words."""
-        provider_variable = PROVIDERS.get(self.provider, ("", None))[1]
-        return " or ".join(name for name in ("AGENTEVAL_API_KEY", provider_variable) if name)
-
-    @property
     def key_header(self) -> str:
         """The header that the key goes into."""
         return "api-key" if self.provider == "azure" else "Authorization"
@@ -108,10 +101,20 @@ class ModelChoice:
 def choose_model(
     spec: Model, base_url: str | None = None, *, need_key: bool = True, decides: bool = False
 ) -> ModelChoice:
-    """The model, with the parameters that it is asked with; see `_choose`.
+    """The model meant by `--model` and `--base-url`, else by the environment, else `embedded`.
 
+    Environment: AGENTEVAL_MODEL, AGENTEVAL_BASE_URL, AGENTEVAL_API_KEY, the providers' own key
+    variables, OPENAI_BASE_URL for openai:NAME, and for azure:DEPLOYMENT AZURE_OPENAI_ENDPOINT,
+    AZURE_OPENAI_API_KEY and OPENAI_API_VERSION (without one: the v1 endpoint).
     AGENTEVAL_PARAMETERS, a JSON object, holds the parameters of every model; those of the model
-    itself win. Raises InputError.
+    itself win.
+
+    Raises InputError for an unknown provider or a missing file, and for a missing key unless
+    `need_key` is False: a dry run, for example, sends no requests and needs none. `recorded` has no
+    path yet: which recording is meant depends on the task (`readers.tasks.with_recording`).
+
+    `decisions:` before a model, or before the name of one of OpenAI's, means that it answers
+    questions with probabilities; InputError unless that is enough for what is asked (`decides`).
     """
     model = spec if isinstance(spec, ChatModel) else ChatModel(spec)
     if model.client is not None:
@@ -121,80 +124,76 @@ def choose_model(
         choice = ModelChoice("chat", model.model, "client", url, client=model.client)
     else:
         choice = _choose(model.model, base_url, need_key=need_key, decides=decides)
-    return replace(choice, parameters={**_environment_parameters(), **model.parameters})
-
-
-def _environment_parameters() -> dict[str, Any]:
-    text = _variable(PARAMETERS) or "{}"
     try:
-        parameters = json.loads(text)
+        parameters = json.loads(_variable(PARAMETERS) or "{}")
     except ValueError as error:
         raise InputError(f"not a JSON object ({error})", PARAMETERS) from None
     if not isinstance(parameters, dict):
         raise InputError("not a JSON object", PARAMETERS)
-    return parameters
+    return replace(choice, parameters={**parameters, **model.parameters})
 
 
 def _choose(
     spec: str | None, base_url: str | None, *, need_key: bool, decides: bool
 ) -> ModelChoice:
-    """The model meant by `--model` and `--base-url`, else by the environment, else `embedded`.
-
-    Environment: AGENTEVAL_MODEL, AGENTEVAL_BASE_URL, AGENTEVAL_API_KEY, the providers' own key
-    variables, OPENAI_BASE_URL for openai:NAME, and for azure:DEPLOYMENT AZURE_OPENAI_ENDPOINT,
-    AZURE_OPENAI_API_KEY and OPENAI_API_VERSION (without one: the v1 endpoint).
-
-    Raises InputError for an unknown provider or a missing file, and for a missing key unless
-    `need_key` is False: a dry run, for example, sends no requests and needs none. `recorded` has no
-    path yet: which recording is meant depends on the task (`readers.tasks.with_recording`).
-
-    `decisions:` stands before a model, or the name of one of OpenAI's, that answers questions with
-    probabilities; InputError unless that is enough for what it is asked for (`decides`).
-    """
-    model = spec or _variable("AGENTEVAL_MODEL") or ""
-    if model.lower().startswith(DECISIONS):
-        inner = _deciding(model, decides=decides)
-        address = base_url or _variable("AGENTEVAL_BASE_URL") or _split(inner)[0]
-        name = inner if address else f"openai:{inner}"
+    explicit = bool(spec and not base_url)  # a model asked for, and no URL beside it
+    spec = spec or _variable("AGENTEVAL_MODEL") or ""
+    base_url = base_url or _variable("AGENTEVAL_BASE_URL")
+    if spec.lower().startswith(DECISIONS):
+        inner = _deciding(spec, decides=decides)
+        name = inner if base_url or _split(inner)[0] else f"openai:{inner}"
         choice = _choose(name, base_url, need_key=need_key, decides=False)
         return replace(choice, kind="decisions")
-    explicit = bool(spec and not base_url)  # a model asked for, and no URL beside it
-    base_url = base_url or _variable("AGENTEVAL_BASE_URL")
     base_url = _url(base_url) if base_url else None
-    spec = spec or _variable("AGENTEVAL_MODEL") or ("" if base_url else "embedded")
-    if not spec:
+    if not spec and base_url:
         raise InputError("a base URL needs a model as well", "--model")
+    spec = spec or "embedded"
     provider, name = _split(spec)
     if spec == "embedded" and (explicit or not base_url):
         return ModelChoice("embedded", spec, "embedded")
     if spec == "recorded":
         return ModelChoice("chat", spec, spec)
     if provider in ("replay", "autogen"):
-        return ModelChoice("chat", spec, provider, path=_existing(name, spec))
-    if base_url:
-        key = _variable("AGENTEVAL_API_KEY") or _provider_key(provider)
-        if spec.lower() == f"{provider}/{name}".lower():
-            name = spec  # servers name their models so: openai/gpt-oss-20b
-        keep_secret([key])
-        return ModelChoice("chat", name, provider or "openai", base_url, key)
-    if not provider:
+        path = Path(name).expanduser()
+        if not path.is_file():
+            raise InputError(f"no file {path}", f"--model {spec}")
+        return ModelChoice("chat", spec, provider, path=path)
+    if not (base_url or provider):
         raise InputError(
             f"no provider in {spec!r}; write it as PROVIDER:MODEL with one of "
             f"{', '.join(PROVIDERS)}, or give --base-url; `embedded` needs neither",
             "--model",
         )
-    return _of_provider(provider, name, need_key=need_key)
+    if base_url:
+        if spec.lower() == f"{provider}/{name}".lower():
+            name = spec  # servers name their models so: openai/gpt-oss-20b
+        return _remote(provider or "openai", name, base_url)
+    return _remote(provider, name, need_key=need_key)
 
 
-def _of_provider(provider: str, name: str, *, need_key: bool) -> ModelChoice:
+def _deciding(spec: str, *, decides: bool) -> str:
+    """The model after `decisions:`. Raises InputError where such a model is not supported."""
+    inner = spec[len(DECISIONS) :]
+    if not decides:
+        why = "writes no text: it judges runs, in quantify and verify, and does nothing else"
+        raise InputError(f"{spec} {why}", "--model")
+    if inner in ("", "embedded", "recorded") or inner.lower().startswith("autogen:"):
+        raise InputError(f"{spec} cannot decide; write decisions:NAME", "--model")
+    return inner
+
+
+def _remote(
+    provider: str, name: str, base_url: str | None = None, *, need_key: bool = False
+) -> ModelChoice:
+    """A model of an endpoint, by default of its provider's, with the key from the environment."""
     url, variable = PROVIDERS[provider]
-    if provider in ("openai", "azure"):
+    if base_url is None and provider in ("openai", "azure"):
         url = _url(_azure_url(name) if provider == "azure" else openai_url())
-    key = _variable("AGENTEVAL_API_KEY") or _provider_key(provider)
+    key = _variable("AGENTEVAL_API_KEY") or (_variable(variable) if variable else None)
     if variable and not key and need_key:
         raise InputError(f"{provider} needs a key in {variable} or AGENTEVAL_API_KEY", "--model")
     keep_secret([key])
-    return ModelChoice("chat", name, provider, url, key)
+    return ModelChoice("chat", name, provider, base_url or url, key)
 
 
 def openai_url() -> str:
@@ -209,21 +208,8 @@ def _azure_url(deployment: str) -> str:
         what = "azure:DEPLOYMENT needs the URL of the resource in AZURE_OPENAI_ENDPOINT"
         raise InputError(what, "--model")
     resource = re.sub(r"/openai(/v1|/deployments/.*)?$", "", resource)
-    if _variable("OPENAI_API_VERSION"):
-        return f"{resource}/openai/deployments/{deployment}"
-    return f"{resource}/openai/v1"
-
-
-def _deciding(asked: str, *, decides: bool) -> str:
-    """Return the model after `decisions:`. Raises InputError where such a model is not
-    supported."""
-    if not decides:
-        why = "writes no text: it judges runs, in quantify and verify, and does nothing else"
-        raise InputError(f"{asked} {why}", "--model")
-    inner = asked[len(DECISIONS) :]
-    if inner in ("", "embedded", "recorded") or inner.lower().startswith("autogen:"):
-        raise InputError(f"{asked} cannot decide; write decisions:NAME", "--model")
-    return inner
+    version = _variable("OPENAI_API_VERSION")
+    return f"{resource}/openai/" + (f"deployments/{deployment}" if version else "v1")
 
 
 def _split(spec: str) -> tuple[str, str]:
@@ -236,72 +222,56 @@ def _split(spec: str) -> tuple[str, str]:
     return "", spec
 
 
-def _provider_key(provider: str) -> str | None:
-    variable = PROVIDERS.get(provider or "openai", ("", None))[1]
-    return _variable(variable) if variable else None
-
-
 def _variable(name: str) -> str | None:
     """The environment variable, without the line end that `$(cat key)` leaves; None when empty."""
     return os.environ.get(name, "").strip() or None
 
 
 def _url(text: str) -> str:
-    """The URL, when it is one. A wrong one is not repeated whole: it may hold a key."""
+    """The URL, when it is one. A wrong one is not shown in full: it may hold a key."""
     keep_secret(url_secrets(text))
-    if len(text.split()) > 1:
-        raise InputError("give one URL; for several endpoints use a router", "--base-url")
+    wrong = None
     start, _, address = text.partition("://")
-    if start.lower() not in ("http", "https"):
+    if len(text.split()) > 1:
+        wrong = "give one URL; for several endpoints use a router"
+    elif start.lower() not in ("http", "https"):
         shown = text.rpartition("@")[2].partition("?")[0]
-        raise InputError(
-            f"{shown!r} is no URL: it must start with http:// or https://", "--base-url"
-        )
-    if not _readable(text, address):
-        raise InputError(
+        wrong = f"{shown!r} is no URL: it must start with http:// or https://"
+    elif not _readable(text, address):
+        wrong = (
             "the URL cannot be read; in a user name or password, write @ as %40, / as %2F, "
-            ": as %3A, # as %23, ? as %3F",
-            "--base-url",
+            ": as %3A, # as %23, ? as %3F"
         )
-    if "?" in text or "#" in text:  # what follows is not shown: it may be a key
-        raise InputError(
+    elif "?" in text or "#" in text:  # what follows is not shown: it may be a key
+        wrong = (
             "a base URL ends with its path, since the path of each request is put behind it: leave "
             "out what follows ? or #. A key goes into AGENTEVAL_API_KEY; Azure's api-version is "
-            "read from OPENAI_API_VERSION: --model azure:DEPLOYMENT",
-            "--base-url",
+            "read from OPENAI_API_VERSION: --model azure:DEPLOYMENT"
         )
+    if wrong:
+        raise InputError(wrong, "--base-url")
     return text
 
 
-def _readable(url: str, rest: str) -> bool:
+def _readable(url: str, address: str) -> bool:
     """False without a host, and where a password with a slash would be taken for host and path."""
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
         return False
-    return bool(parts.hostname) and not (
-        port is not None and "@" not in parts.netloc and "@" in rest.partition("?")[0]
-    )
-
-
-def _existing(name: str, spec: str) -> Path:
-    path = Path(name).expanduser()
-    if not path.is_file():
-        raise InputError(f"no file {path}", f"--model {spec}")
-    return path
+    in_path = "@" not in parts.netloc and "@" in address.partition("?")[0]
+    return bool(parts.hostname) and not (port is not None and in_path)
 
 
 def make_transport(choice: ModelChoice) -> Transport:
     """The transport of a chat model. Raises InputError for a file it cannot use."""
-    if choice.provider == "recorded":
-        if choice.path is None:
-            raise InputError(
-                "replies are recorded for tasks, to criteria, quantify and verify", "--model"
-            )
-        return ReplayTransport(choice.path, "recorded")
-    if choice.provider == "replay" and choice.path:
-        return ReplayTransport(choice.path)
+    if choice.provider == "recorded" and choice.path is None:
+        raise InputError(
+            "replies are recorded for tasks, to criteria, quantify and verify", "--model"
+        )
+    if choice.provider in ("recorded", "replay") and choice.path:
+        return ReplayTransport(choice.path, "recorded" if choice.provider == "recorded" else None)
     if choice.provider == "autogen" and choice.path:
         from agenteval.models.autogen import AutogenTransport
 
@@ -309,11 +279,12 @@ def make_transport(choice: ModelChoice) -> Transport:
     if choice.client is not None:
         return ClientTransport(choice.client, choice.name)
     kind = DecisionsTransport if choice.kind == "decisions" else OpenAITransport
+    variables = ("AGENTEVAL_API_KEY", PROVIDERS.get(choice.provider, ("", None))[1])
     return kind(
         choice.name,
         base_url=choice.base_url,
         api_key=choice.api_key,
-        key_variables=choice.key_variables,
+        key_variables=" or ".join(filter(None, variables)),
         key_header=choice.key_header,
         query=choice.query,
     )

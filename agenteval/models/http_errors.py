@@ -1,15 +1,18 @@
-"""Turn an HTTP answer that is not a reply into a typed error; every transport uses this reader."""
+"""Turn an HTTP answer that is not a reply into a typed error, with the wait it asks for."""
 
 from __future__ import annotations
 
+import email.utils
 import json
+import math
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC
 from typing import Any
 
 from agenteval.errors import BadRequest, Filtered, ModelError, TooLong, Transient, Unauthorized
-from agenteval.models.waiting import may_retry, retry_after, wait_in_words
 from agenteval.models.wire import one_line
 
 _MOST_READ = 100_000  # bytes of a body in which words are looked for
@@ -18,20 +21,8 @@ _MOST_SHOWN = 20  # messages of one body
 _RETRYABLE = {408, 409, 425, 429, 498, 499}
 _OVERLOADED = {429, 529}
 _IDS = ("x-request-id", "request-id", "apim-request-id", "x-amzn-requestid", "cf-ray")
-_MESSAGE_KEYS = {
-    "message",
-    "msg",
-    "detail",
-    "details",
-    "error",
-    "errors",
-    "error_description",
-    "title",
-    "description",
-    "raw",
-    "reasons",
-    "error_message",
-}
+_MESSAGE_KEYS = {"message", "msg", "detail", "details", "error", "errors", "error_description"}
+_MESSAGE_KEYS |= {"title", "description", "raw", "reasons", "error_message"}
 _CODE_KEYS = {"code", "type", "status", "reason", "error_code", "error_type"}
 _PARAM_KEYS = {"param", "parameter", "field"}
 
@@ -90,14 +81,29 @@ class ErrorBody:
 def read_body(body: bytes) -> ErrorBody:
     """Search a whole body for words, whatever its form: JSON, JSON within JSON, HTML or text."""
     text = body[:_MOST_READ].decode("utf-8", "replace").strip().removeprefix("null")
-    words = _Words()
-    if (value := _parsed(text)) is not None:
-        words.search(value, "message", 0)
-    elif title := re.search(r"<title[^<>]*>([^<]*)", text, re.I):
-        words.messages, words.strings = [title[1]], [text]
-    else:
-        words.messages, words.strings = [re.sub(r"<[^<>]*>", " ", text)], [text]
-    return words.found(text)
+    messages: list[str] = []
+    strings: list[str] = []
+    codes: set[str] = set()
+    params: set[str] = set()
+    if (value := _parsed(text)) is None:
+        title = re.search(r"<title[^<>]*>([^<]*)", text, re.I)
+        messages = [title[1] if title else re.sub(r"<[^<>]*>", " ", text)]
+        strings = [text]
+    for name, word in _words(value, "message", 0):
+        strings.append(word)
+        if name in _CODE_KEYS:
+            codes.add(word.lower())
+        elif name in _PARAM_KEYS and word.lower() not in ("", "none", "null"):
+            params.add(word)
+        elif name in _MESSAGE_KEYS and word:
+            messages.append(word)
+    distinct = list(dict.fromkeys(messages))[:_MOST_SHOWN]
+    shown = [m for m in distinct if not any(m != other and m in other for other in distinct)]
+    message = "; ".join(shown) or ("" if text in ("{}", "[]", "null") else text)
+    if unnamed := sorted(p for p in params if p not in message):
+        message += f" (param {', '.join(unnamed)})"
+    searched = "\n".join((*strings, *codes, *params)).lower()
+    return ErrorBody(message, searched, frozenset(codes), frozenset(params))
 
 
 def _parsed(text: str) -> Any:
@@ -110,54 +116,28 @@ def _parsed(text: str) -> Any:
         return None
 
 
-class _Words:
-    """Gathers the words of a JSON value by the names of the members they are in."""
-
-    def __init__(self) -> None:
-        self.messages: list[str] = []
-        self.strings: list[str] = []
-        self.codes: set[str] = set()
-        self.params: set[str] = set()
-
-    def search(self, value: Any, name: str, depth: int) -> None:
-        if depth > _DEEPEST:
-            return
-        if isinstance(value, dict):
-            place = value.get("loc")
-            if isinstance(place, list) and isinstance(value.get("msg"), str):  # FastAPI
-                self.params.update(map(str, place[-1:]))
-                value = {**value, "msg": f"{'.'.join(map(str, place))}: {value['msg']}"}
-            self.strings += map(str, value)
-            for key, member in value.items():
-                self.search(member, str(key).lower(), depth + 1)
-        elif isinstance(value, list):
-            for member in value:
-                self.search(member, name, depth + 1)
-        elif isinstance(value, str):
-            self._read(value, name, depth)
-        elif isinstance(value, int) and name in _CODE_KEYS:
-            self.codes.add(str(value))
-
-    def _read(self, text: str, name: str, depth: int) -> None:
-        if (inner := _parsed(text.strip())) is not None:
-            self.search(inner, name, depth + 1)
-            return
-        self.strings.append(text)
-        if name in _CODE_KEYS:
-            self.codes.add(text.lower())
-        elif name in _PARAM_KEYS and text.lower() not in ("", "none", "null"):
-            self.params.add(text)
-        elif name in _MESSAGE_KEYS and text:
-            self.messages.append(text)
-
-    def found(self, whole: str) -> ErrorBody:
-        distinct = list(dict.fromkeys(self.messages))[:_MOST_SHOWN]
-        shown = [m for m in distinct if not any(m != other and m in other for other in distinct)]
-        message = "; ".join(shown) or ("" if whole in ("{}", "[]", "null") else whole)
-        if unnamed := sorted(p for p in self.params if p not in message):
-            message += f" (param {', '.join(unnamed)})"
-        text = "\n".join((*self.strings, *self.codes, *self.params)).lower()
-        return ErrorBody(message, text, frozenset(self.codes), frozenset(self.params))
+def _words(value: Any, name: str, depth: int) -> Iterator[tuple[str, str]]:
+    """Yield (name of its member, text) for every text and code in a JSON value, and ("", key)."""
+    if depth > _DEEPEST:
+        return
+    if isinstance(value, dict):
+        place = value.get("loc")
+        if isinstance(place, list) and isinstance(value.get("msg"), str):  # FastAPI
+            yield from (("param", str(last)) for last in place[-1:])
+            value = {**value, "msg": f"{'.'.join(map(str, place))}: {value['msg']}"}
+        for key, member in value.items():
+            yield "", str(key)
+            yield from _words(member, str(key).lower(), depth + 1)
+    elif isinstance(value, list):
+        for member in value:
+            yield from _words(member, name, depth + 1)
+    elif isinstance(value, str):
+        if (inner := _parsed(value.strip())) is not None:
+            yield from _words(inner, name, depth + 1)
+        else:
+            yield name, value
+    elif isinstance(value, int) and name in _CODE_KEYS:
+        yield name, str(value)
 
 
 def room_in(text: str) -> int | None:
@@ -172,27 +152,30 @@ def read_error(where: str, status: int, headers: Mapping[str, str], body: bytes)
     """The typed error for a failed request; `said` of it is the ErrorBody."""
     details = replace(read_body(body), status=status)
     words = one_line(details.message) or "no reason given"
-    request_id = next((headers[name] for name in _IDS if headers.get(name)), "")
-    request_id = f", request {one_line(request_id)[:80]}" if request_id else ""
-    error = _typed(where, details, f"{words}{request_id}", headers, _asked_wait(headers, body))
+    if request_id := next((headers[name] for name in _IDS if headers.get(name)), ""):
+        words += f", request {one_line(request_id)[:80]}"
+    wait = retry_after(headers)
+    if wait is None:
+        wait = _wait_in_words(body[:_MOST_READ].decode("utf-8", "replace").lower())
+    error = _typed(where, details, words, may_retry=_may_retry(headers), wait=wait)
     error.said = details
     return error
 
 
-def _asked_wait(headers: Mapping[str, str], body: bytes) -> float | None:
-    wait = retry_after(headers)
-    if wait is not None:
-        return wait
-    return wait_in_words(body[:_MOST_READ].decode("utf-8", "replace").lower())
+def _may_retry(headers: Mapping[str, str]) -> bool | None:
+    """The value of `x-should-retry` (OpenAI's header, which its SDKs obey): True to retry whatever
+    the status, False not to retry, None without the header."""
+    answer = (headers.get("x-should-retry") or "").strip().lower()
+    return {"true": True, "false": False}.get(answer)
 
 
 def _typed(
-    where: str, said: ErrorBody, words: str, headers: Mapping[str, str], wait: float | None
+    where: str, said: ErrorBody, words: str, *, may_retry: bool | None, wait: float | None
 ) -> ModelError:
     status, text = said.status, said.text
-    message, retry = f"{where}: HTTP {status} ({words})", may_retry(headers)
+    message = f"{where}: HTTP {status} ({words})"
     concerns_request = status in (400, 403, 413, 422, 451, 498, 500)
-    too_long = status == 413 and not retry
+    too_long = status == 413 and not may_retry
     too_long |= concerns_request and status != 403 and _TOO_LONG.search(text) is not None
     if too_long and (room_in(text) or 0) < 64:
         return TooLong(f"{where}: the model's context is too short ({words})")
@@ -200,17 +183,75 @@ def _typed(
         return Filtered(f"{where}: withheld by a content filter, HTTP {status} ({words})")
     no_money = "insufficient_quota" in said.codes or (status != 429 and _NO_MONEY.search(text))
     # an exhausted quota is like a refused key: every further request would fail alike
-    if (status == 402 or (no_money and status < 500)) and not retry:
+    if (status == 402 or (no_money and status < 500)) and not may_retry:
         return Unauthorized(message)
-    if status in (401, 403) and not retry:
+    if status in (401, 403) and not may_retry:
         return Unauthorized(message) if _KEY.search(text) else BadRequest(message)
     throttled = status in _OVERLOADED or (status == 400 and _THROTTLED.search(text) is not None)
     heals = status in _RETRYABLE or (status >= 500 and status not in (501, 505))
-    if not (retry or throttled or heals):
+    if not (may_retry or throttled or heals):
         return BadRequest(message)
-    retryable = retry is not False
-    if not retryable:
+    if may_retry is False:
         message += "; it asks not to be asked again"
     elif wait is not None and wait >= 1:
         message += f"; it asks to wait {wait:.0f} s"
-    return Transient(message, retry_after=wait, overload=throttled, again=retryable)
+    return Transient(message, retry_after=wait, overload=throttled, again=may_retry is not False)
+
+
+# ---- the wait that an endpoint asks for, in all forms that endpoints use -------------------------
+
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+# no digit can belong to two parts: an endpoint's header must not cost time in its number of digits
+_NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d{1,4})?"
+_NUMBERS = re.compile(rf"{_NUMBER}(?:\s*,\s*{_NUMBER})*", re.ASCII | re.IGNORECASE)
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_IN_WORDS = re.compile(
+    r"(?:retry ?delay\W+|estimated_time\W+|try again in |retry (?:after|in) )"
+    r"((?:\d{1,9}(?:\.\d{1,9})?(?:ms|h|m|s)?){1,6})"
+)
+
+
+def retry_after(headers: Mapping[str, str], *, now: float | None = None) -> float | None:
+    """Seconds the endpoint asks to wait; the largest of its hints, None when it gives none.
+
+    Reads `retry-after-ms`, and `retry-after` as seconds (one number, or several with commas) or as
+    an HTTP date (in UTC when it names no zone); negative, infinite and unreadable hints count as
+    none. Only without such hints, reads `x-ratelimit-reset-requests` and `-tokens` ("1m2.5s",
+    "250ms", seconds) of the limits of which nothing is known to be left: they say when a limit is
+    full again, which may be far later than when the next request would pass.
+    """
+    hints: list[float] = []
+    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        text = (headers.get(name) or "").strip()
+        if _NUMBERS.fullmatch(text):  # several of one name come as one, with commas
+            hints += [float(number) * scale for number in text.split(",")]
+            continue
+        try:
+            date = email.utils.parsedate_to_datetime(text)
+            moment = date.replace(tzinfo=date.tzinfo or UTC).timestamp()
+        except (ValueError, OverflowError):
+            continue
+        hints.append(moment - (time.time() if now is None else now))
+    usable = [h for h in hints if math.isfinite(h) and h >= 0]
+    if not usable:
+        for name in ("requests", "tokens"):
+            remaining = (headers.get(f"x-ratelimit-remaining-{name}") or "0").strip()
+            wait = _duration((headers.get(f"x-ratelimit-reset-{name}") or "").strip())
+            if remaining == "0" and wait is not None:
+                usable.append(wait)
+    return max(usable, default=None)
+
+
+def _duration(text: str) -> float | None:
+    """Seconds of "1h2m3.5s" or "250ms" or a bare number below a year, else None."""
+    parts = _PART.findall(text)
+    if parts and "".join(number + unit for number, unit in parts) == text:
+        seconds = sum(float(number) * _SECONDS[unit] for number, unit in parts)
+        return seconds if math.isfinite(seconds) else None
+    return float(text) if re.fullmatch(r"\d{1,7}(\.\d{1,9})?", text) else None
+
+
+def _wait_in_words(text: str) -> float | None:
+    """Seconds that the lower-case words of a refusal ask to wait ("try again in 7m12s")."""
+    match = _IN_WORDS.search(text)
+    return _duration(match[1].rstrip(".")) if match else None

@@ -77,14 +77,15 @@ class _CutOff(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """One parsed value.
+    """One parsed value, between the offsets `start` and `end`.
 
-    `end` is the offset after it, and `cut` whether the text ended within it. `dialect` means that
+    `cut` says whether the text ended within it. `dialect` means that
     something in it is not JSON, apart from trailing `commas` and `nulls`, the numbers read as null.
     `broken` is the reason why parsing stopped at `end`.
     """
 
     value: Any
+    start: int
     end: int
     cut: bool = False
     dialect: bool = False
@@ -142,8 +143,8 @@ class _Reader:
         self.begun = self.loose = self.bare = False
         self.commas = self.nulls = 0
 
-    def read(self, at: int) -> Scan:
-        broken, cut = None, False
+    def read(self, start: int) -> Scan:
+        at, broken, cut = start, None, False
         try:
             at = self.opened(self.text[at], at)
             while self.stack:
@@ -165,7 +166,7 @@ class _Reader:
             if accepted and self.stack:
                 self.stack[-1].members.append((self.stack[-1].key, value))
             self.value = value if accepted else None
-        return Scan(self.value, at, cut, self.loose, self.commas, self.nulls, broken)
+        return Scan(self.value, start, at, cut, self.loose, self.commas, self.nulls, broken)
 
     def member(self, at: int) -> int:
         """Take in the next member of the innermost container, or its end; the offset behind it."""

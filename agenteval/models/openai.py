@@ -1,4 +1,4 @@
-"""OpenAI-compatible endpoints: chat completions over HTTP, or through a client object."""
+"""OpenAI-compatible endpoints: chat completions over HTTP or through a client object; decisions."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from agenteval.errors import (
     Untrusted,
 )
 from agenteval.models.adaptation import Adaptation, adaptation
-from agenteval.models.completion import read_completion
+from agenteval.models.completion import raise_reason, read_completion, read_object, read_usage
 from agenteval.models.http_errors import read_error
-from agenteval.models.wire import Reply, Request, Simplified, one_line
+from agenteval.models.wire import Reply, Request, Simplified, one_line, printable
+from agenteval.records import canonical_json
 from agenteval.text import keep_secret, public_url, spellings, url_secrets
 
 if TYPE_CHECKING:
@@ -158,19 +159,15 @@ class OpenAITransport:
         where = public_url(base)
         error = read_error(where, answer.status, answer.headers, received)
         unknown_path = not error.said.message or _NO_PATH.search(error.said.text)
-        if answer.status in (404, 405) and isinstance(error, BadRequest) and unknown_path:
-            raise self._other_path(error, base)
-        raise error
-
-    def _other_path(self, error: ModelError, base: str) -> ModelError:
-        """A host alone is asked at its /v1 from now on; of any other path a hint is given."""
-        if base != self.base_url:  # another request has found it meanwhile
-            return Simplified(str(error))
-        if public_url(base) == self.endpoint:
-            return BadRequest(f"{error}; there is no {self.path} here: is it the right base URL?")
-        self.base_url = f"{base}/v1"
-        self.adaptation.say(f"is asked, since {public_url(base)} has no {self.path}")
-        return Simplified(str(error))
+        if not (answer.status in (404, 405) and isinstance(error, BadRequest) and unknown_path):
+            raise error
+        if base == self.base_url:  # otherwise another request has found the path meanwhile
+            if where == self.endpoint:
+                hint = f"there is no {self.path} here: is it the right base URL?"
+                raise BadRequest(f"{error}; {hint}")
+            self.base_url = f"{base}/v1"  # a host alone is asked at its /v1 from now on
+            self.adaptation.say(f"is asked, since {where} has no {self.path}")
+        raise Simplified(str(error))
 
     def _unsaid(self, payload: bytes) -> bytes:
         """The body without our key, which some endpoints and debugging proxies repeat: replies
@@ -257,24 +254,53 @@ def sdk_error(where: str, error: Exception) -> ModelError:
     status, response = getattr(error, "status_code", None), getattr(error, "response", None)
     if isinstance(status, int) and status >= 300:
         headers: Mapping[str, str] = getattr(response, "headers", None) or {}
-        try:
-            content = response.content if response is not None else b""
-        except Exception:  # noqa: BLE001  a stream that was not read
-            content = b""
-        model_error = read_error(where, status, headers, content or str(error).encode())
         if status < 400:
             target = public_url(str(headers.get("location", "")))
             moved = f"redirects to {target}; nothing was sent there: name it as the endpoint"
             return Redirected(f"{where} {moved}")
-        return model_error
-    message = f"{where}: {type(error).__name__}: {one_line(_cause(error))}"
+        try:
+            content = response.content if response is not None else b""
+        except Exception:  # noqa: BLE001  a stream that was not read
+            content = b""
+        return read_error(where, status, headers, content or str(error).encode())
+    words = cause = error
+    while (cause := cause.__cause__) is not None:  # type: ignore[assignment]
+        words = cause if str(cause) else words  # the innermost that says anything
+    message = f"{where}: {type(error).__name__}: {one_line(words)}"
     lasting = isinstance(error, TypeError | ValueError | KeyError | NotImplementedError)
     return BadRequest(message) if lasting else Transient(message)
 
 
-def _cause(error: BaseException) -> BaseException:
-    """The innermost cause that says anything."""
-    cause = error
-    while (error := error.__cause__) is not None:  # type: ignore[assignment]
-        cause = error if str(error) else cause
-    return cause
+MOST_QUESTIONS = 400  # of one request to decide
+
+
+class DecisionsTransport(OpenAITransport):
+    """One endpoint of `POST /v1/decisions` that answers `Request.questions` with probabilities.
+
+    The form is that of openai 3.54 (`client.decisions.create`): `model`, `input` (messages) and
+    `questions`, each a `predicate`, `choice` or `score`; the reply holds `answers` in their order,
+    each of the question's type or a `refusal`. The reply's text is the JSON list of the answers;
+    parameters of sampling and of the form are not sent, since the endpoint has none.
+    """
+
+    path = "/decisions"
+
+    def _body(self, request: Request, form: str) -> dict[str, Any]:
+        return {
+            "model": self.model,
+            "input": list(request.messages),
+            "questions": list(request.questions),
+        }
+
+    def _read(self, payload: bytes, form: str, latency: float) -> Reply:
+        body = read_object(payload, self.endpoint)
+        answers, model = body.get("answers"), body.get("model")
+        if not isinstance(answers, list):
+            raise_reason(body, None, self.endpoint)
+        return Reply(
+            text=printable(canonical_json(answers)),
+            usage=read_usage(body.get("usage"), "input_tokens", "output_tokens"),
+            mode="decisions",
+            model=model if isinstance(model, str) else None,
+            latency=latency,
+        )

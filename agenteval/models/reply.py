@@ -17,8 +17,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -81,61 +80,45 @@ def parse_reply(
     False. An object in which a key has two values is broken, unless `doubled` is True: then the
     value there is `Doubled`. Raises ReplyError when there is none.
     """
-    body = parse_all(text, accept or _anything, 1, last_counts=last_counts, doubled=doubled)
-    return body.values[-1]
+    accepted = accept or (lambda value: True)
+    return _parse(text, accepted, most=1, last_counts=last_counts, doubled=doubled).values[-1]
 
 
-def parse_all(
-    text: str,
-    accept: Callable[[Any], bool],
-    most: int | None = None,
-    *,
-    last_counts: bool = True,
-    doubled: bool = False,
-) -> Body:
-    """The last `most` of the values that `parse_reply` would take if they were alone.
-
-    Raises ReplyError, as `parse_reply`, when there is none.
-    """
-    text = tidied(text)
-    inner = _unquoted(text)
-    read = partial(_parse, accepted=accept, most=most, last_counts=last_counts, doubled=doubled)
-    if inner is None:
-        return read(text)
-    body = read(inner)
-    return Body(
-        inner, [v if v.rung == "salvaged" else replace(v, rung="loose") for v in body.values]
-    )
-
-
-def _anything(value: Any) -> bool:
-    return True
+def parse_all(text: str, accept: Callable[[Any], bool]) -> Body:
+    """All values that `parse_reply` would take if they were alone; a key with two values has
+    `Doubled`. Raises ReplyError, as `parse_reply`, when there is none."""
+    return _parse(text, accept, most=None, last_counts=True, doubled=True)
 
 
 def _parse(
-    text: str,
-    *,
-    accepted: Callable[[Any], bool],
-    most: int | None,
-    last_counts: bool,
-    doubled: bool,
+    text: str, accept: Callable[[Any], bool], *, most: int | None, last_counts: bool, doubled: bool
 ) -> Body:
+    text = tidied(text)
+    inner = _unquoted(text)
+    text = inner or text
     strict = _strict(text)
-    if strict is not None and accepted(strict):
-        return Body(text, [Parsed(strict, "json", 0, len(text))])
+    if strict is not None and accept(strict):
+        return Body(text, [Parsed(strict, "loose" if inner else "json", 0, len(text))])
     text = behind_thinking(text)
-    values, broken, reason = _search(text, doubled)
-    values = _without_drafts(text, values, broken if last_counts else None)
+    scans, broken, reason = _search(text, doubled)
+    thinking = thinking_in(text, [(read.start, read.end) for read in scans])
+    if last_counts and broken is not None and scans and broken > scans[-1].start:
+        scans = scans if within(broken, thinking) else []
+    scans = [read for read in scans if not within(read.start, thinking)]
+    if scans and scans[-1].cut:  # the answer, unless it is a bracket in prose
+        last = scans[-1]
+        meant = text[last.start] == "{" or _MEANT.match(text, last.start)
+        scans = [last] if meant else [last, *scans[:-1]]
     ranked = (
-        Parsed(candidate.value, _rung(text, start, candidate), start, candidate.end)
-        for start, candidate in reversed(_by_rank(text, values))
-        if candidate.value not in (None, {}, []) and accepted(candidate.value)
+        Parsed(read.value, _rung(text, read, quoted=inner is not None), read.start, read.end)
+        for read in reversed(scans)
+        if read.value not in (None, {}, []) and accept(read.value)
     )
     if parsed := list(islice(ranked, most)):
         return Body(text, parsed[::-1])
-    if values:
+    if scans:
         reason = "the reply holds JSON, but not in the form asked for"
-        if values[-1][1].cut:
+        if scans[-1].cut:
             reason = "the reply broke off before its last object could be used"
     raise ReplyError(reason)
 
@@ -202,10 +185,10 @@ def _clean(value: Any) -> Any:
     return [_clean(v) for v in value] if isinstance(value, list) else value
 
 
-def _search(text: str, doubled: bool) -> tuple[list[tuple[int, Scan]], int | None, str]:
-    """Return every outermost value in the text with its start, the start of the last broken one,
-    and the reason why it is broken. Each character is read about once."""
-    values: list[tuple[int, Scan]] = []
+def _search(text: str, doubled: bool) -> tuple[list[Scan], int | None, str]:
+    """Return every outermost value in the text, the start of the last broken one, and the reason
+    why it is broken. Each character is read about once."""
+    scans: list[Scan] = []
     broken: int | None = None
     reason = "no object or list in the reply"
     dialect = JsonDialect(doubled_object if doubled else to_object)
@@ -213,7 +196,7 @@ def _search(text: str, doubled: bool) -> tuple[list[tuple[int, Scan]], int | Non
     while match := opening.search(text, at):
         start = match.start()
         try:
-            parsed = scan(text, start, dialect)
+            scans.append(scan(text, start, dialect))
         except NotJsonish as error:
             reason = f"{error} at offset {error.at}"
             at = max(error.at, start + 1)
@@ -226,21 +209,10 @@ def _search(text: str, doubled: bool) -> tuple[list[tuple[int, Scan]], int | Non
                 else:
                     at = max(at, end)
             continue
-        values.append((start, parsed))
-        at = parsed.end
-        if len(values) > _MAX_VALUES:
+        at = scans[-1].end
+        if len(scans) > _MAX_VALUES:
             raise ReplyError(f"the reply holds more than {_MAX_VALUES} values")
-    return values, broken, reason
-
-
-def _without_drafts(
-    text: str, found: list[tuple[int, Scan]], broken: int | None
-) -> list[tuple[int, Scan]]:
-    """Return the values outside thinking, and without those before a broken answer."""
-    thinking = thinking_in(text, [(start, candidate.end) for start, candidate in found])
-    if broken is not None and found and broken > found[-1][0] and not within(broken, thinking):
-        return []
-    return [(start, candidate) for start, candidate in found if not within(start, thinking)]
+    return scans, broken, reason
 
 
 def _end_of_broken(text: str, start: int) -> int | None:
@@ -256,23 +228,13 @@ def _end_of_broken(text: str, start: int) -> int | None:
     return None
 
 
-def _by_rank(text: str, found: list[tuple[int, Scan]]) -> list[tuple[int, Scan]]:
-    """The likeliest last. One that broke off is the answer, unless it is a bracket in prose."""
-    if found and found[-1][1].cut:
-        start = found[-1][0]
-        if text[start] == "{" or _MEANT.match(text, start):
-            return found[-1:]
-        return [found[-1], *found[:-1]]
-    return found
-
-
-def _rung(text: str, start: int, one: Scan) -> str:
-    if one.cut:
+def _rung(text: str, read: Scan, *, quoted: bool) -> str:
+    if read.cut:
         return "salvaged"
-    if one.loose:
+    if read.loose or quoted:
         return "loose"
-    fenced = _FENCE_OPEN.search(text, max(0, start - 40), start)
-    return "fenced" if fenced and text[one.end :].lstrip().startswith("```") else "buried"
+    fenced = _FENCE_OPEN.search(text, max(0, read.start - 40), read.start)
+    return "fenced" if fenced and text[read.end :].lstrip().startswith("```") else "buried"
 
 
 # ---- thinking: a draft is not the answer, not even when nothing else came ------------------------

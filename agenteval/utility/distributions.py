@@ -18,7 +18,7 @@ from agenteval.engine import Outcome
 from agenteval.engine.judging import JudgeUnit, cell_key
 from agenteval.errors import AgentevalError, ReplyError
 from agenteval.models.client import Client
-from agenteval.models.decisions import MOST_QUESTIONS
+from agenteval.models.openai import MOST_QUESTIONS
 from agenteval.models.prompts import load_prompt
 from agenteval.models.wire import NONCE, Reply, Request
 from agenteval.records import CallRecord, Criterion, Source, Task, Usage, content_hash

@@ -68,7 +68,7 @@ def read_text(
     `finish` is the reply's reason to end. Never raises for the content of the text.
     """
     try:
-        body = parse_all(text, lambda value: speaks_of(value, criteria), doubled=True)
+        body = parse_all(text, lambda value: speaks_of(value, criteria))
     except ReplyError as error:
         read = _without_json(text, criteria, finish)
         return read or _unread(text, str(error), finish, criteria)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenteval.models.ceiling import CLOSE, PAUSE, SAVED, SHARE, Ceiling, Slot
+from agenteval.models.limits import CLOSE, PAUSE, SAVED, SHARE, Ceiling, Slot
 from tests.models.simulated import Load, Narrow, constant, exponential, lognormal, simulate
 from tests.thorough import PROFILE, often
 

@@ -10,8 +10,8 @@ import pytest
 
 from agenteval.errors import BadRequest, InputError, Transient
 from agenteval.models.client import Client, RetryPolicy, estimate_tokens, max_completion
-from agenteval.models.decisions import DecisionsTransport
 from agenteval.models.factory import choose_model, make_transport
+from agenteval.models.openai import DecisionsTransport
 from agenteval.models.wire import Reply, Request
 from agenteval.testing import Fault, serve
 

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenteval.errors import BudgetExceeded
-from agenteval.models.ceiling import Slot
-from agenteval.models.limits import Budget, Limiter, Price
+from agenteval.models.limits import Budget, Limiter, Price, Slot
 from agenteval.records import Usage
 from tests.thorough import often
 

@@ -27,9 +27,9 @@ from agenteval.errors import (
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.completion import read_completion
 from agenteval.models.factory import ModelChoice
+from agenteval.models.http_errors import retry_after
 from agenteval.models.limits import Budget, Limiter
 from agenteval.models.openai import OpenAITransport
-from agenteval.models.waiting import retry_after
 from agenteval.models.wire import Request
 from agenteval.testing import RETRY_AFTER_FORMS, Fault, Rule, Server, serve
 

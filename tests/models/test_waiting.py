@@ -9,8 +9,8 @@ import pytest
 from agenteval.engine.judging import classify
 from agenteval.errors import BadRequest, ModelError, TooLong, Transient, Unauthorized
 from agenteval.models.client import Client, RetryPolicy
+from agenteval.models.http_errors import retry_after
 from agenteval.models.openai import OpenAITransport
-from agenteval.models.waiting import may_retry, retry_after
 from agenteval.models.wire import Request
 from agenteval.testing import Fault, Rule, Server, serve
 
@@ -90,24 +90,6 @@ async def test_what_is_final_stays_what_it_is(fault: Fault, kind: type[ModelErro
         await client.close()
     assert type(raised.value) is kind
     assert (server.count, slept) == (1, [])
-
-
-@pytest.mark.parametrize(
-    ("said", "meant"),
-    [
-        ("true", True),
-        ("false", False),
-        (" TRUE ", True),
-        ("False", False),
-        ("", None),
-        ("1", None),
-        ("no", None),
-        ("true, false", None),
-    ],
-)
-def test_may_retry(said: str, meant: bool | None) -> None:
-    assert may_retry({"x-should-retry": said}) is meant
-    assert may_retry({}) is None
 
 
 @pytest.mark.parametrize(
