@@ -129,20 +129,28 @@ class AutogenAgent:
             system_message=dialogue.instructions or None,
             model_context=UnboundedChatCompletionContext(earlier),
         )
-        return await self._follow(agent, task, _Case(tools, line, answers))
-
-    async def _follow(self, agent: AssistantAgent, task: str | None, case: _Case) -> str:
         async with aclosing(agent.run_stream(task=task)) as stream:
             async for item in stream:
+                if line.last and isinstance(item, ToolCallRequestEvent | TaskResult):
+                    say_reply(line.last, tools)
                 if isinstance(item, ToolCallRequestEvent):
-                    await case.carry_out(item)
+                    calls = [wire_call(call) for call in item.content]
+                    answers.update(await carry_out(calls, tools, tools.turn()))
                 elif isinstance(item, ToolCallExecutionEvent):
-                    case.keep_results(item)
+                    for result in item.content:
+                        _keep_result(result, tools)
                 elif isinstance(item, TaskResult):
-                    return case.last_words(item)
-                if case.tools.exhausted.is_set():
+                    if line.last:
+                        report_unparsed(line.last, tools)
+                    return item.messages[-1].to_text()
+                if tools.exhausted.is_set():
                     return ""
         raise AssertionError("the stream of an AutoGen agent ends with its result")
+
+
+def _keep_result(result: FunctionExecutionResult, tools: Toolbox) -> None:
+    name, number = result.name or None, result.call_id or None
+    tools.say(Message(role="tool", content=result.content, name=name, tool_call_id=number))
 
 
 def _context(dialogue: Dialogue) -> tuple[list[LLMMessage], str | None]:
@@ -158,51 +166,16 @@ def _context(dialogue: Dialogue) -> tuple[list[LLMMessage], str | None]:
     context: list[LLMMessage] = []
     for message in messages:
         converted = to_autogen(message, messages)
+        last = context[-1] if context else None
         if isinstance(converted, AssistantMessage):
             converted.source = _NAME
-        last = context[-1] if context else None
-        if isinstance(converted, FunctionExecutionResultMessage) and isinstance(
-            last, FunctionExecutionResultMessage
+        if isinstance(last, FunctionExecutionResultMessage) and isinstance(
+            converted, FunctionExecutionResultMessage
         ):
-            results: list[FunctionExecutionResult] = [*last.content, *converted.content]
-            context[-1] = FunctionExecutionResultMessage(content=results)
+            last.content.extend(converted.content)
         else:
             context.append(converted)
     return context, task
-
-
-class _Case:
-    """Translates events of the stream into calls to the toolbox."""
-
-    def __init__(self, tools: Toolbox, line: Line, answers: dict[str, str]) -> None:
-        self.tools = tools
-        self._line = line
-        self._answers = answers
-
-    async def carry_out(self, asked: ToolCallRequestEvent) -> None:
-        if self._line.last is not None:
-            say_reply(self._line.last, self.tools)
-        turn = self.tools.turn()
-        calls = [wire_call(call) for call in asked.content]
-        answered = await carry_out(calls, self.tools, turn)
-        self._answers.update(answered)  # the transport makes ids unique
-
-    def keep_results(self, done: ToolCallExecutionEvent) -> None:
-        for result in done.content:
-            self.tools.say(
-                Message(
-                    role="tool",
-                    content=result.content,
-                    name=result.name or None,
-                    tool_call_id=result.call_id or None,
-                )
-            )
-
-    def last_words(self, result: TaskResult) -> str:
-        if self._line.last is not None:
-            say_reply(self._line.last, self.tools)
-            report_unparsed(self._line.last, self.tools)
-        return result.messages[-1].to_text()
 
 
 def autogen(

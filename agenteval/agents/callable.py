@@ -100,10 +100,20 @@ class CallableAgent:
     """
 
     def __init__(self, function: Callable[[Any, Tools], object], *, dialogue: bool = False) -> None:
-        _check_arity(function, "messages" if dialogue else "request")
+        self._name = str(getattr(function, "__qualname__", None) or type(function).__name__)
+        try:
+            inspect.signature(function).bind("", None)
+        except TypeError as error:
+            call = f"function({'messages' if dialogue else 'request'}, tools)"
+            raise InputError(
+                f"{self._name} cannot be called as {call}: {error}", "--agent"
+            ) from error
+        except ValueError:  # a builtin without a signature: only the call will tell
+            if not callable(function):
+                raise
         if dialogue and _first_parameter(function)[1] in (str, "str"):
             raise InputError(
-                f"{_called(function)} takes a single request; a conversation needs"
+                f"{self._name} takes a single request; a conversation needs"
                 " function(messages, tools), where messages are those of chat completions",
                 "--agent",
             )
@@ -111,7 +121,20 @@ class CallableAgent:
 
     async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
         """Return the function's result, or "" for None. Raises what the function raises."""
-        return await _said(self._function, task_of(self._function, dialogue), tools)
+        function, task, toolset = self._function, task_of(self._function, dialogue), Tools(tools)
+        try:
+            if is_async(function):
+                answer = function(task, toolset)
+            else:
+                answer = await _in_thread(lambda: function(task, toolset))
+            if inspect.isawaitable(answer):
+                answer = await answer
+        except AgentStopped:
+            return ""  # the case has ended without it
+        if answer is not None and not isinstance(answer, str):
+            kind = type(answer).__name__
+            raise AgentevalError(f"{self._name} returned {kind} instead of text or None")
+        return answer or ""
 
 
 class ObjectAgent:
@@ -135,19 +158,6 @@ def task_of(function: Callable[..., object], dialogue: Dialogue) -> Any:
     return dialogue.messages[-1].content if single else wire_messages(dialogue)
 
 
-def _check_arity(function: Callable[..., object], first: str) -> None:
-    try:
-        inspect.signature(function).bind("", None)
-    except TypeError as error:
-        raise InputError(
-            f"{_called(function)} cannot be called as function({first}, tools): {error}",
-            "--agent",
-        ) from error
-    except ValueError:  # a builtin without a signature: only the call will tell
-        if not callable(function):
-            raise
-
-
 def _first_parameter(function: Callable[..., object]) -> tuple[str, object]:
     """Name and annotation of the first parameter; as text where it is written so."""
     try:
@@ -156,24 +166,6 @@ def _first_parameter(function: Callable[..., object]) -> tuple[str, object]:
         return "", None
     written = first.annotation
     return first.name, written.rpartition(".")[2] if isinstance(written, str) else written
-
-
-async def _said(function: Callable[[Any, Tools], object], task: object, tools: Toolbox) -> str:
-    toolset = Tools(tools)
-    try:
-        if is_async(function):
-            answer = function(task, toolset)
-        else:
-            answer = await _in_thread(lambda: function(task, toolset))
-        if inspect.isawaitable(answer):
-            answer = await answer
-    except AgentStopped:
-        return ""  # the case has ended without it
-    if answer is not None and not isinstance(answer, str):
-        raise AgentevalError(
-            f"{_called(function)} returned {type(answer).__name__} instead of text or None"
-        )
-    return answer or ""
 
 
 def load(reference: str, option: str = "--agent") -> Any:
@@ -188,7 +180,15 @@ def load(reference: str, option: str = "--agent") -> Any:
     if here not in sys.path:
         sys.path.insert(0, here)
         importlib.invalidate_caches()
-    member: Any = _module(module_name, option)
+    try:
+        member: Any = importlib.import_module(module_name)
+    except Exception as error:  # whatever a user's module does while it is imported
+        absent = getattr(error, "name", None) if isinstance(error, ModuleNotFoundError) else None
+        if absent and f"{module_name}.".startswith(f"{absent}."):
+            where = f"neither in {Path.cwd()} nor on PYTHONPATH"
+            raise InputError(f"there is no module {module_name!r}, {where}", option) from error
+        reason = str(error) if absent else f"{type(error).__name__}: {error}"
+        raise InputError(f"{module_name} cannot be imported: {reason}", option) from error
     for part in path.split("."):
         try:
             member = getattr(member, part)
@@ -218,25 +218,6 @@ def source_sha256(function: object) -> str | None:
     if not file or not Path(file).is_file():
         return None
     return hashlib.sha256(Path(file).read_bytes()).hexdigest()
-
-
-def _module(name: str, option: str) -> object:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name and (name == error.name or name.startswith(f"{error.name}.")):
-            raise InputError(
-                f"there is no module {name!r}, neither in {Path.cwd()} nor on PYTHONPATH", option
-            ) from error
-        raise InputError(f"{name} cannot be imported: {error}", option) from error
-    except Exception as error:  # whatever a user's module does while it is imported
-        raise InputError(
-            f"{name} cannot be imported: {type(error).__name__}: {error}", option
-        ) from error
-
-
-def _called(function: object) -> str:
-    return str(getattr(function, "__qualname__", None) or type(function).__name__)
 
 
 async def _in_thread(function: Callable[[], object]) -> object:

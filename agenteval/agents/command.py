@@ -21,13 +21,12 @@ The calls of one "calls" line are one turn: they count as simultaneous. "dialogu
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeGuard
 
-from agenteval.agents.toolbox import clean
 from agenteval.agents.conversation import wire_messages
 from agenteval.agents.process import MAX_LINE, Child, running, split
 from agenteval.agents.protocol import Dialogue
-from agenteval.agents.toolbox import Toolbox
+from agenteval.agents.toolbox import Toolbox, clean
 from agenteval.errors import ModelError
 from agenteval.records import Message
 
@@ -93,17 +92,21 @@ class _Session:
         except (ValueError, RecursionError):
             await self.refuse(line, "the line is not JSON; print other things to stderr")
             return None
-        kind = message.get("type") if isinstance(message, dict) else None
-        if kind == "final" and isinstance(content := message.get("content", ""), str | None):
+        fields = message if isinstance(message, dict) else {}
+        kind, content = fields.get("type"), fields.get("content")
+        calls = {"call": [message], "calls": fields.get("calls")}.get(str(kind))
+        if kind == "final" and isinstance(content, str | None):
             return content or ""
-        if kind == "message" and isinstance(message.get("content"), str):
-            self._say(message["content"])
-        elif kind == "call" and _are_calls([message]):
-            await self._call([message])
-        elif kind == "calls" and _are_calls(message.get("calls")):
-            await self._call(message["calls"])
+        if kind == "message" and isinstance(content, str):
+            self._messages += 1
+            if self._messages > _MAX_MESSAGES:
+                raise ModelError(f"the command sent more than {_MAX_MESSAGES} messages")
+            self._tools.say(Message(role="assistant", content=clean(content[:_MAX_CONTENT])))
+        elif _are_calls(calls):
+            await self._call(calls)
         else:
-            await self.refuse(line, f"{_short(kind)} is no type of line, or its fields are wrong")
+            shown = repr(kind)[:60]
+            await self.refuse(line, f"{shown} is no type of line, or its fields are wrong")
         return None
 
     async def refuse(self, line: bytes, why: str) -> None:
@@ -121,23 +124,13 @@ class _Session:
                 result = {"type": "result", "id": call.get("id"), "content": answer}
                 await _send(self._child, result)
 
-    def _say(self, content: str) -> None:
-        self._messages += 1
-        if self._messages > _MAX_MESSAGES:
-            raise ModelError(f"the command sent more than {_MAX_MESSAGES} messages")
-        self._tools.say(Message(role="assistant", content=clean(content[:_MAX_CONTENT])))
 
-
-def _are_calls(calls: object) -> bool:
+def _are_calls(calls: object) -> TypeGuard[list[Line]]:
     return (
         isinstance(calls, list)
         and bool(calls)
         and all(isinstance(call, dict) and isinstance(call.get("name"), str) for call in calls)
     )
-
-
-def _short(kind: object) -> str:
-    return repr(kind)[:60]
 
 
 async def _send(child: Child, line: Line) -> None:

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from agenteval.agents.toolbox import as_object
 from agenteval.agents.protocol import AgentLog, Dialogue
-from agenteval.agents.toolbox import Toolbox
+from agenteval.agents.toolbox import Toolbox, as_object
 from agenteval.errors import InputError
 from agenteval.models.wire import Reply, WireMessage
 from agenteval.records import Message, ToolCall
@@ -72,26 +71,24 @@ def wire_messages(dialogue: Dialogue) -> list[WireMessage]:
     Raises InputError for the result of a tool that no call before it asked for: no endpoint takes
     such a history.
     """
-    system: list[WireMessage] = []
+    wire: list[WireMessage] = []
     if dialogue.instructions:
-        system = [{"role": "system", "content": dialogue.instructions}]
-    return system + list(_history(dialogue.messages))
-
-
-def _history(messages: Sequence[Message]) -> Iterator[WireMessage]:
-    open_calls: set[str] = set()
-    for message in messages:
+        wire.append({"role": "system", "content": dialogue.instructions})
+    open_calls: set[str | None] = set()
+    for message in dialogue.messages:
         if message.role == "tool":
             number = message.tool_call_id
             if number is None or number not in open_calls:
                 raise InputError(f"the dialogue holds a result of no call (id {number!r})")
-            yield {"role": "tool", "tool_call_id": number, "content": message.content}
+            wire.append({"role": "tool", "tool_call_id": number, "content": message.content})
         elif message.role == "assistant" and message.tool_calls:
             calls = [wire_call(call) for call in message.tool_calls]
             open_calls.update(call["id"] for call in calls)
-            yield {"role": "assistant", "content": message.content or None, "tool_calls": calls}
+            words = message.content or None
+            wire.append({"role": "assistant", "content": words, "tool_calls": calls})
         else:
-            yield {"role": message.role, "content": message.content}
+            wire.append({"role": message.role, "content": message.content})
+    return wire
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from agenteval.agents.toolbox import clean
 from agenteval.agents.protocol import Agent, AgentFailure, AgentLog, Dialogue, Ending
-from agenteval.agents.toolbox import Toolbox
+from agenteval.agents.toolbox import Toolbox, clean
 from agenteval.errors import (
     AgentevalError,
     BudgetExceeded,
@@ -78,11 +77,11 @@ async def drive(agent: Agent, task: Dialogue | str, tools: Toolbox) -> AgentLog 
         ending = "iterations"
     elif not in_time:
         ending = "timeout"
-        much = max(1.0, 0.1 * tools.limits.seconds)
-        if lost > much or waited > much:
-            return _failure(_standstill(lost) if lost > much else _slow(waited), tools, seconds)
-        if isinstance(error, ModelError):  # the endpoint took the time, as the adapter says
-            return _failure(error, tools, seconds)
+        fault = _not_its_fault(tools.limits.seconds, lost, waited)
+        if fault is None and isinstance(error, ModelError):
+            fault = error  # the endpoint took the time, as the adapter says
+        if fault is not None:
+            return _failure(fault, tools, seconds)
     elif error is not None:
         return _failure(error, tools, seconds)
     return AgentLog(
@@ -127,6 +126,20 @@ async def _work(agent: Agent, dialogue: Dialogue, tools: Toolbox) -> str:
     return output
 
 
+def _not_its_fault(limit: float, lost: float, waited: float) -> AgentevalError | None:
+    """The error for a timeout that tells nothing about the agent; None for one of its own."""
+    much = max(1.0, 0.1 * limit)
+    if lost > much:
+        return AgentevalError(
+            f"the event loop stood still for {lost:.1f} s, so the timeout tells nothing about this"
+            " agent; code that blocks belongs into a plain function or a command of its own"
+        )
+    if waited > much:
+        taken = f"the tools took {waited:.1f} s to answer"
+        return AgentevalError(f"{taken}, so the timeout tells nothing about this agent")
+    return None
+
+
 class _Pulse:
     """Measures for how many seconds the event loop was blocked since creation."""
 
@@ -149,34 +162,17 @@ class _Pulse:
         return late if late > _BEAT else 0.0  # less is the usual jitter of a busy machine
 
 
-def _standstill(lost: float) -> AgentevalError:
-    return AgentevalError(
-        f"the event loop stood still for {lost:.1f} s, so the timeout tells nothing about this"
-        " agent; code that blocks belongs into a plain function or a command of its own"
-    )
-
-
-def _slow(waited: float) -> AgentevalError:
-    return AgentevalError(
-        f"the tools took {waited:.1f} s to answer, so the timeout tells nothing about this agent"
-    )
-
-
 async def _stop(work: asyncio.Future[str], *helpers: asyncio.Future[None]) -> None:
     """Cancel all; the agent once more if it is not over after its grace."""
     for helper in helpers:
         helper.cancel()
-    work.add_done_callback(_seen)
+    # what an agent left behind raises is asked for, so that asyncio does not complain of it
+    work.add_done_callback(lambda work: work.cancelled() or work.exception())
     for grace in (_GRACE, _BEAT):
         if work.cancel():
             await asyncio.wait({work}, timeout=grace)
     if not work.done():
         _log.warning("an agent ignores that it was cancelled, and goes on in the background")
-
-
-def _seen(work: asyncio.Future[str]) -> None:
-    if not work.cancelled():
-        work.exception()  # asked for, so that asyncio does not complain of an agent left behind
 
 
 def _error(work: asyncio.Future[Any]) -> Exception | None:

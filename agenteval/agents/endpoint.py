@@ -14,8 +14,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agenteval.agents.toolbox import as_object
-from agenteval.agents.toolbox import Toolbox
+from agenteval.agents.toolbox import Toolbox, as_object
 from agenteval.errors import (
     AgentevalError,
     Filtered,
@@ -28,7 +27,7 @@ from agenteval.models.client import Client, ReplyCache, RetryPolicy
 from agenteval.models.limits import Budget, Limiter
 from agenteval.models.openai import OpenAITransport
 from agenteval.models.replay import ReplayTransport
-from agenteval.models.wire import Reply, Request, Transport, WireMessage
+from agenteval.models.wire import Reply, Request, Transport
 from agenteval.records import Usage
 from agenteval.text import public_url
 
@@ -104,19 +103,19 @@ def connect(  # noqa: PLR0913  each is one side of a client
     or they wait for each other while their clocks run. `clock` must agree with that of the event
     loop, in seconds.
     """
-    client_transport: Transport = (
-        (transport or ChatTransport)(
+    sender: Transport
+    if endpoint.recording is not None:
+        sender = ReplayTransport(endpoint.recording)
+    else:
+        sender = (transport or ChatTransport)(
             endpoint.model,
             base_url=endpoint.base_url,
             api_key=endpoint.api_key,
             key_header=endpoint.key_header,
             query=endpoint.query,
         )
-        if endpoint.recording is None
-        else ReplayTransport(endpoint.recording)
-    )
     return Client(
-        client_transport,
+        sender,
         cache=None if store is None else _WriteOnly(store),
         budget=budget,
         limiter=Limiter(concurrency),
@@ -147,6 +146,7 @@ class Line:
 
     def __init__(self, client: Client, tools: Toolbox) -> None:
         self._client = client
+        self._where = client.transport.endpoint
         self._clock = client.clock
         self._tools = tools
         self._seconds = tools.limits.seconds
@@ -189,10 +189,6 @@ class Line:
         await asyncio.sleep(2 * self._margin + 1)  # the driver ends the case
         raise RequestTimeout(f"{self._where}: no reply within {self._seconds:g} s") from None
 
-    @property
-    def _where(self) -> str:
-        return self._client.transport.endpoint
-
 
 class ChatTransport(OpenAITransport):
     """Chat completions as agents need them: no call is lost, and every history can be sent.
@@ -206,10 +202,14 @@ class ChatTransport(OpenAITransport):
     async def _post(self, body: dict[str, Any]) -> bytes:
         return whole_calls(await super()._post(body))
 
-    def _body(self, request: Request, mode: str) -> dict[str, Any]:
-        body = super()._body(request, mode)
-        body["messages"] = [_sendable(message) for message in body["messages"]]
-        return body
+    def _body(self, request: Request, form: str) -> dict[str, Any]:
+        body = super()._body(request, form)
+        messages = list(body["messages"])
+        for place, message in enumerate(messages):
+            if calls := message.get("tool_calls"):
+                sendable = [{**c, "function": sendable_call(**c["function"])} for c in calls]
+                messages[place] = {**message, "tool_calls": sendable}
+        return {**body, "messages": messages}
 
 
 def whole_calls(payload: bytes) -> bytes:
@@ -219,43 +219,26 @@ def whole_calls(payload: bytes) -> bytes:
     try:
         body = json.loads(payload)
         message = body["choices"][0]["message"]
-        calls = message.get("tool_calls")
+        calls = message.get("tool_calls") or []
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
         return payload  # the reader of replies says what is wrong with it
-    if not isinstance(calls, list):
-        calls = [calls] if calls else []
     if not calls and message.get("function_call"):
         calls = [{"function": message["function_call"]}]
     if not calls:
         return payload
     stem = hashlib.blake2b(payload, digest_size=6).hexdigest()
-    ids: set[str] = set()
-    for position, call in enumerate(calls):
-        calls[position] = form = _in_form(call)
-        if not form["id"] or form["id"] in ids:
-            form["id"] = f"call_{stem}_{position}"
-        ids.add(form["id"])
-    message["tool_calls"] = calls
+    forms: dict[str, dict[str, Any]] = {}  # by id
+    for position, call in enumerate(calls if isinstance(calls, list) else [calls]):
+        fields = call if isinstance(call, dict) else {}
+        number, function = fields.get("id"), fields.get("function")
+        if not (isinstance(number, str) and number) or number in forms:
+            number = f"call_{stem}_{position}"
+        name = function.get("name") if isinstance(function, dict) else None
+        if not (isinstance(name, str) and name):
+            function = {"name": "", "arguments": json.dumps(call, ensure_ascii=False)}
+        forms[number] = {"id": number, "type": "function", "function": function}
+    message["tool_calls"] = list(forms.values())
     return json.dumps(body).encode()
-
-
-def _in_form(call: Any) -> dict[str, Any]:
-    call_id = call.get("id") if isinstance(call, dict) else None
-    number = call_id if isinstance(call_id, str) else ""
-    function = call.get("function") if isinstance(call, dict) else None
-    if isinstance(function, dict) and function.get("name") and isinstance(function["name"], str):
-        return {"id": number, "type": "function", "function": function}
-    unreadable = {"name": "", "arguments": json.dumps(call, ensure_ascii=False)}
-    return {"id": number, "type": "function", "function": unreadable}
-
-
-def _sendable(message: WireMessage) -> WireMessage:
-    if not message.get("tool_calls"):
-        return message
-    calls = [
-        {**call, "function": sendable_call(**call["function"])} for call in message["tool_calls"]
-    ]
-    return {**message, "tool_calls": calls}
 
 
 def sendable_call(name: str, arguments: str) -> dict[str, str]:

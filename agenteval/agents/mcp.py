@@ -31,11 +31,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agenteval.agents.toolbox import clean
 from agenteval.agents.command import first_line
 from agenteval.agents.process import running, split
 from agenteval.agents.protocol import CallStatus, Dialogue
-from agenteval.agents.toolbox import Toolbox
+from agenteval.agents.toolbox import Toolbox, clean
 from agenteval.errors import InputError, ModelUnavailable
 
 if TYPE_CHECKING:
@@ -76,21 +75,19 @@ class McpAgent:
         it was given a request; InputError when it cannot be started, or for the placeholder of a
         request in a conversation. Its whole process group is killed at the end.
         """
-        single = dialogue.instructions is None
-        if single:
+        is_single = dialogue.instructions is None
+        if is_single:
             task = clean(dialogue.messages[-1].content)
         else:
             check_placeholders(self._words)
             task = clean(json.dumps(first_line(dialogue), ensure_ascii=False))
         async with served(tools) as offer:
             with tempfile.TemporaryDirectory(prefix="agenteval-") as folder:
-                values = _told(Path(folder), task, offer.url, single=single)
-                words = [_filled(word, values) for word in self._words]
-                environment = {
-                    variable: values[placeholder]
-                    for placeholder, variable in _VARIABLES.items()
-                    if placeholder in values
-                }
+                values = _told(Path(folder), task, offer.url, is_single=is_single)
+                words = list(self._words)
+                for placeholder, value in values.items():  # the request last: its text stays
+                    words = [word.replace(placeholder, value) for word in words]
+                environment = {_VARIABLES[p]: v for p, v in values.items() if p in _VARIABLES}
                 async with running(words, environment) as child:
                     writing = asyncio.ensure_future(child.write(task.encode(), last=True))
                     try:
@@ -100,7 +97,7 @@ class McpAgent:
                         writing.cancel()
                     if code != 0:
                         raise await child.failed(f"the command ended with exit code {code}")
-                    if single and not offer.used:
+                    if is_single and not offer.used:
                         raise await child.failed("the command never asked the MCP server")
         return output.strip()
 
@@ -119,11 +116,7 @@ def check_placeholders(words: Sequence[str]) -> None:
 def require_mcp() -> None:
     """Raise ModelUnavailable, which names the way out, when the package `mcp` is not there."""
     try:  # all of it here: a second of imports must not stop the event loop during a case
-        for name in (
-            "mcp.server.lowlevel",
-            "mcp.server.streamable_http_manager",
-            "uvicorn",
-        ):
+        for name in ("mcp.server.lowlevel", "mcp.server.streamable_http_manager", "uvicorn"):
             importlib.import_module(name)
     except ImportError as error:
         raise ModelUnavailable(
@@ -229,7 +222,10 @@ def _server(tools: Toolbox, turns: _Turns) -> Server[Any]:
 
     async def log_unreadable(ctx: Any, call_next: Any) -> Any:
         """The SDK refuses such a call before any handler sees it."""
-        if ctx.method == "tools/call" and not _readable(ctx.params or {}):
+        params = ctx.params or {}
+        name, arguments = params.get("name"), params.get("arguments")
+        readable = isinstance(name, str) and isinstance(arguments, Mapping | None)
+        if ctx.method == "tools/call" and not readable:
             tools.malformed(json.dumps(ctx.params, ensure_ascii=False, default=str))
             if tools.seen_enough:
                 await turns.hold()
@@ -243,11 +239,6 @@ def _server(tools: Toolbox, turns: _Turns) -> Server[Any]:
     )
     server.middleware[:] = [log_unreadable]
     return server
-
-
-def _readable(params: Mapping[str, Any]) -> bool:
-    arguments = params.get("arguments")
-    return isinstance(params.get("name"), str) and isinstance(arguments, Mapping | None)
 
 
 @contextlib.asynccontextmanager
@@ -281,22 +272,15 @@ async def _listening(application: Any) -> AsyncIterator[int]:
             await serving
 
 
-def _told(folder: Path, task: str, url: str, *, single: bool) -> dict[str, str]:
+def _told(folder: Path, task: str, url: str, *, is_single: bool) -> dict[str, str]:
     """The placeholders and their values; the files are written into `folder`."""
     config = folder / "mcp.json"
     servers = {"agenteval": {"type": "http", "url": url}}
     config.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
-    values = {"{url}": url, "{config}": str(config)}
-    file = folder / ("request.txt" if single else "dialogue.json")
+    file = folder / ("request.txt" if is_single else "dialogue.json")
     file.write_text(task, encoding="utf-8")
-    if not single:
+    values = {"{url}": url, "{config}": str(config)}
+    if not is_single:
         return {**values, "{dialogue_file}": str(file)}
-    request = task.replace("\0", " ")  # no argument can hold it
-    return {**values, "{request_file}": str(file), "{request}": request}
-
-
-def _filled(word: str, values: Mapping[str, str]) -> str:
-    """The word with its placeholders; the request comes last, so that its own text stays."""
-    for placeholder, value in values.items():
-        word = word.replace(placeholder, value)
-    return word
+    # no argument can hold a NUL
+    return {**values, "{request_file}": str(file), "{request}": task.replace("\0", " ")}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import os
 import re
 import shlex
@@ -203,37 +204,19 @@ def without_secrets(words: Sequence[str]) -> list[str]:
     return shown
 
 
-_KEYS = (
-    "sk-",
-    "sk_",
-    "ghp_",
-    "gho_",
-    "github_pat_",
-    "glpat-",
-    "hf_",
-    "xoxb-",
-    "xoxp-",
-    "AKIA",
-    "AIza",
-    "eyJ",
-)
+_TOKENS = ("ghp_", "gho_", "github_pat_", "glpat-", "hf_", "xoxb-", "xoxp-", "eyJ")
+_KEYS = ("sk-", "sk_", "AKIA", "AIza", *_TOKENS)
 _CREDENTIALS = re.compile(r"://[^/?#@\s]*@")
 _BEARER = re.compile(r"\b(bearer|basic|x-api-key:|api-key:|token:)\s+\S+", re.I)
 
 
 def files_sha256(words: Sequence[str]) -> dict[str, str]:
     """sha256 (hex) of every file that the command names by a path, as of its own script."""
-    from hashlib import sha256
-
-    return {
-        word: sha256(Path(word).read_bytes()).hexdigest()
-        for index, word in enumerate(words)
-        if (index > 0 or "/" in word) and _is_small_file(word)
-    }
-
-
-def _is_small_file(word: str) -> bool:
-    try:
-        return Path(word).is_file() and Path(word).stat().st_size <= 10_000_000
-    except OSError:  # too long for a name
-        return False
+    hashes = {}
+    for index, word in enumerate(words):
+        path = Path(word)
+        with contextlib.suppress(OSError):  # too long for a name
+            small = path.is_file() and path.stat().st_size <= 10_000_000
+            if small and (index > 0 or "/" in word):
+                hashes[word] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashes

@@ -232,9 +232,7 @@ class _Chooser:
         return _system(adapter, name, make, command=list(shown), files=files)
 
 
-def _system(
-    adapter: str, name: str, make: Callable[[], Agent], **parameters: JsonValue
-) -> System:
+def _system(adapter: str, name: str, make: Callable[[], Agent], **parameters: JsonValue) -> System:
     short = name if len(name) <= _MAX_NAME else f"{name[: _MAX_NAME - 1]}…"
     return System(short, make, {"adapter": adapter, "version": VERSION, **parameters})
 

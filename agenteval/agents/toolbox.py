@@ -234,12 +234,13 @@ class Toolbox:
         with self._serial, self._defects():
             if self._over():
                 return self._unmade(name, turn)
-            outcome = self._refused(name, parsed, problem)
-            if outcome is None:
-                try:
-                    outcome = "ok", _text(self._backend(str(name), _copy(parsed)))
-                except ValueError as refused:
-                    outcome = _refusal(refused)
+            if refusal := self._refused(name, parsed, problem):
+                return self._log(name, parsed, refusal, turn)
+            outcome: _Answer
+            try:
+                outcome = "ok", _text(self._backend(str(name), _copy(parsed)))
+            except ValueError as refused:
+                outcome = _refusal(refused)
             return self._log(name, parsed, outcome, turn)
 
     async def _in_order(self, name: object, arguments: object, turn: int) -> Outcome:
@@ -248,15 +249,16 @@ class Toolbox:
             with self._defects():
                 if self._over():
                     return self._unmade(name, turn)
-                outcome = self._refused(name, parsed, problem)
-                if outcome is None:
-                    self._asked = began = time.monotonic()
-                    try:
-                        outcome = "ok", await self._backend(str(name), _copy(parsed))
-                    except ValueError as refused:
-                        outcome = _refusal(refused)
-                    finally:
-                        self._waited, self._asked = self._waited + time.monotonic() - began, None
+                if refusal := self._refused(name, parsed, problem):
+                    return self._log(name, parsed, refusal, turn)
+                self._asked = began = time.monotonic()
+                outcome: _Answer
+                try:
+                    outcome = "ok", await self._backend(str(name), _copy(parsed))
+                except ValueError as refused:
+                    outcome = _refusal(refused)
+                finally:
+                    self._waited, self._asked = self._waited + time.monotonic() - began, None
                 return self._log(name, parsed, outcome, turn)
 
     @contextlib.contextmanager

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from agenteval.agents.react import read_step
 from agenteval.agents.toolbox import as_object
-from agenteval.agents.react_text import read_step
 from agenteval.errors import ReplyError
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.planning.invent import read_professions

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from agenteval.agents import AgentLog, Tool, Toolbox, drive
 from agenteval.agents.endpoint import Endpoint, connect
-from agenteval.agents.react import CORRECTION, CUT, react
-from agenteval.agents.react_text import read_step
+from agenteval.agents.react import CORRECTION, CUT, react, read_step
 from agenteval.testing import serve
 from tests.agents.conftest import TOOLS, answer, box, instant, made, script, statuses
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.agents import AgentLimits, Tool, Toolbox
-from agenteval.agents.toolbox import as_object
-from agenteval.agents.toolbox import MAX_CALLS, STOPPED
+from agenteval.agents.toolbox import MAX_CALLS, STOPPED, as_object
 from agenteval.records import Message, Usage
 
 START = {
