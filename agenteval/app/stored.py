@@ -24,10 +24,9 @@ from agenteval.records import RUBRIC, Criterion, Source
 from agenteval.records.table import Table, column, table_of
 from agenteval.reporting.report import Report
 from agenteval.store import Store, default_path
-from agenteval.store.copying import counts
 from agenteval.store.experiments import unfinished_of
-from agenteval.store.export import export_cells, is_probe, results_on_copies, way_of
-from agenteval.store.reply_export import export_replies as replies_of
+from agenteval.store.export import counts, export_cells, is_probe, results_on_copies, way_of
+from agenteval.store.export import export_replies as replies_of
 from agenteval.text import did_you_mean, plural
 from agenteval.utility.page import MOST_RUNS, utility_page
 from agenteval.utility.page_data import ReportScope, from_ratings, from_store

@@ -1,22 +1,29 @@
-"""Export of all results as one flat file: JSON Lines, CSV or Parquet."""
+"""Exports: results as a flat file, replies as a recording, a whole store into another one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Connection, Table, delete, func, insert, inspect, literal_column, select
+from sqlalchemy.exc import SQLAlchemyError
 
-from agenteval.records import Source
+from agenteval.errors import InputError
+from agenteval.files import replacing
+from agenteval.records import Source, canonical_json
 from agenteval.records.export import EXPORT_COLUMNS, write_rows
 from agenteval.store import schema
-from agenteval.store.connect import reading
+from agenteval.store.connect import reading, store_error, writing
 from agenteval.store.rows import decode
 from agenteval.store.store import Store
 
 _TYPES = {"success": bool, "value": float, "repeat": int, "seed": int, "tries": int}
 _CHUNK = 5000  # rows held in memory at a time
+_COPIED = 2000  # the same with their long texts
 
 
 def export_cells(
@@ -138,3 +145,115 @@ def _probed(source: Source) -> list[str]:
     if probe := parameters.get("probe"):
         parts.append(f"{str(probe).partition('/')[0]} probe")
     return parts
+
+
+# ---- replies as a recording that `replay:FILE` reads ---------------------------------------------
+
+
+@dataclass
+class ExportedReplies:
+    """Number of replies written, and of those without a request."""
+
+    written: int = 0
+    without_request: int = 0
+
+
+def export_replies(store: Store, path: Path, model: str | None = None) -> ExportedReplies:
+    """Write the replies of all models, or of `model`, to a JSON-lines file; return their numbers.
+
+    Each line names the request by its hash, and the run, repeat and role it was sent for. Raises
+    InputError when there is nothing to write, when two models (or one model with other parameters)
+    replied differently to the same request, and when the file cannot be written.
+    """
+    exported = ExportedReplies()
+    answered: dict[str, tuple[str, str]] = {}  # hash of the reply, and who gave it
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as stream:
+        for reply in _stored_replies(store):
+            request = reply.pop("request", None)
+            if not isinstance(request, dict):
+                exported.without_request += 1
+                continue
+            name, address = request.pop("model"), request.pop("address")
+            if model not in (None, name):
+                continue
+            content = canonical_json([reply["text"], reply["tool_calls"]])
+            digest = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
+            provider = f"{name} at {address}"
+            first, other = answered.setdefault(request["key"], (digest, provider))
+            if (first, other) != (digest, provider):
+                if first != digest:
+                    advice = "choose one with --model" if model is None else "use separate stores"
+                    problem = f"{other} and {provider} replied differently to the same request"
+                    raise InputError(f"{problem}; {advice}", "--replies")
+                continue
+            stream.write(json.dumps({**request, "reply": reply}, ensure_ascii=True) + "\n")
+            exported.written += 1
+        if not exported.written:
+            nothing = "no reply is stored" if model is None else f"no reply of {model} is stored"
+            if exported.without_request:
+                nothing = "the replies were stored by an earlier version, without their requests"
+            raise InputError(nothing, store.shown)
+    return exported
+
+
+def _stored_replies(store: Store) -> Iterator[dict[str, Any]]:
+    query = select(schema.replies).order_by(schema.replies.c.key)
+    with reading(store.engine) as connection:
+        for row in connection.execution_options(yield_per=1000).execute(query):
+            yield decode(row.reply, f"the reply {row.key[:12]}")
+
+
+# ---- a whole store: from a file to PostgreSQL, back, or to another file --------------------------
+
+
+def counts(store: Store) -> dict[str, int]:
+    """Rows of every table by its name."""
+    with reading(store.engine) as connection:
+        return {table.name: _count(connection, table) for table in schema.metadata.sorted_tables}
+
+
+def copy_store(
+    source: Store, target: Store, told: Callable[[str, int], None] = lambda table, rows: None
+) -> dict[str, int]:
+    """Copy all rows or none; return the number of rows by table.
+
+    `told` is called after each table. Raises InputError for a target that is not empty, and
+    StoreError when reading or writing fails.
+    """
+    tables = [table for table in schema.metadata.sorted_tables if table is not schema.meta]
+    copied: dict[str, int] = {}
+    try:
+        with source.snapshot(), writing(target.engine) as into:
+            for table in tables:
+                if _count(into, table):
+                    raise InputError("holds something already; copy into a new store", target.shown)
+            # the secret too: what is asked again finds its replies
+            into.execute(delete(schema.meta).where(schema.meta.c.key == "secret"))
+            into.execute(insert(schema.meta), {"key": "secret", "value": source.secret})
+            with reading(source.engine) as out:
+                for table in tables:
+                    if not inspect(out).has_table(table.name):  # of version 0.1
+                        continue
+                    copied[table.name] = _copy(out, into, table)
+                    told(table.name, copied[table.name])
+    except SQLAlchemyError as error:
+        raise store_error(error, target.engine) from error
+    return copied
+
+
+def _copy(out: Connection, into: Connection, table: Table) -> int:
+    query = select(table)
+    if table is schema.items:  # rows of one moment come in the order in which they were stored
+        query = query.order_by(literal_column("items.rowid"))
+    count = 0
+    rows = out.execution_options(yield_per=_COPIED).execute(query)
+    for part in rows.partitions():
+        into.execute(insert(table), [dict(row._mapping) for row in part])
+        count += len(part)
+    return count
+
+
+def _count(connection: Connection, table: Table) -> int:
+    if not inspect(connection).has_table(table.name):
+        return 0
+    return int(connection.execute(select(func.count()).select_from(table)).scalar_one())

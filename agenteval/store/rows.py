@@ -11,8 +11,8 @@ from itertools import islice
 from typing import Any, TypeVar, get_args
 
 from pydantic import ValidationError
-from sqlalchemy import bindparam, delete, func, select, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import ColumnElement, Table, bindparam, delete, func, select, update
+from sqlalchemy.dialects.postgresql import Insert, insert
 
 from agenteval.errors import StoreError
 from agenteval.records import (
@@ -252,38 +252,41 @@ def valid(kind: type[_R], fields: Any, what: str) -> _R:
 
 # ---- what is written, and what happens to a row that is there already ----------------------------
 
-_REPLACED = ("status", "outcome", "check_key", "started", "ended", "verdict", "record")
-ADD_RUN = insert(schema.items)
-ADD_RUN = ADD_RUN.on_conflict_do_update(
-    index_elements=["item_key"],
-    # Labels may be mended later without asking a judge again.
-    set_={c: ADD_RUN.excluded[c] for c in ("task", "system", "success", "used")},
-)
-ADD_ITEM = insert(schema.items)
-ADD_ITEM = ADD_ITEM.on_conflict_do_update(
-    index_elements=["item_key"],
-    # What is outside the hash (names, provenance, expected directions) follows the last file used.
-    set_={c: ADD_ITEM.excluded[c] for c in ("id", "used", "body")},
-)
-ADD_SOURCE = insert(schema.sources)
-ADD_SOURCE = ADD_SOURCE.on_conflict_do_update(
-    index_elements=["source_key"], set_={"used": ADD_SOURCE.excluded.used}
-)
-ADD_CALL = insert(schema.calls)
 _calls, _results = schema.calls.c, schema.results.c
-ADD_TRIAL = ADD_CALL.on_conflict_do_update(
-    index_elements=["call_id"],
-    set_={
-        **{name: ADD_CALL.excluded[name] for name in _REPLACED},
-        # Sums over all attempts: what is not known of one counts as the other, as in Usage.
-        **{
-            name: func.coalesce(
-                _calls[name] + ADD_CALL.excluded[name], _calls[name], ADD_CALL.excluded[name]
-            )
-            for name in ("tries", *USAGE)
-        },
+
+
+def _upsert(
+    table: Table,
+    keys: Sequence[str],
+    columns: Sequence[str],
+    *,
+    only: ColumnElement[bool] | None = None,
+    **more: Any,
+) -> Insert:
+    """An insert that updates these columns of a row that is there already, where `only` holds."""
+    add = insert(table)
+    new = {name: add.excluded[name] for name in columns} | more
+    return add.on_conflict_do_update(index_elements=keys, set_=new, where=only)
+
+
+# Labels may be mended later without asking a judge again.
+ADD_RUN = _upsert(schema.items, ["item_key"], ["task", "system", "success", "used"])
+# What is outside the hash (names, provenance, expected directions) follows the last file used.
+ADD_ITEM = _upsert(schema.items, ["item_key"], ["id", "used", "body"])
+ADD_SOURCE = _upsert(schema.sources, ["source_key"], ["used"])
+ADD_CALL = insert(schema.calls)
+ADD_TRIAL = _upsert(
+    schema.calls,
+    ["call_id"],
+    ["status", "outcome", "check_key", "started", "ended", "verdict", "record"],
+    only=_calls.status.contains(":"),  # a failure may be replaced, work done never
+    # Sums over all attempts: what is not known of one counts as the other, as in Usage.
+    **{
+        name: func.coalesce(
+            _calls[name] + ADD_CALL.excluded[name], _calls[name], ADD_CALL.excluded[name]
+        )
+        for name in ("tries", *USAGE)
     },
-    where=_calls.status.contains(":"),  # a failure may be replaced, work done never
 )
 _ITS_CALL = _calls.call_id == bindparam("its_call_id")
 STATUS = select(_calls.status).where(_ITS_CALL)
@@ -301,19 +304,12 @@ DROP_RESULTS = delete(schema.results).where(
 DROP_FAILED = DROP_RESULTS.where(STATUS.scalar_subquery().contains(":"))
 # A trial counts its tries itself, a call of a judge is one.
 _TRIES = select(_calls.tries).where(_ITS_CALL).scalar_subquery()
-ADD_RESULT = insert(schema.results).values(tries=func.coalesce(_TRIES, 1))
-_NEW = ("status", "label", "value", "attempt", "call_id", "detail")
-ADD_RESULT = ADD_RESULT.on_conflict_do_update(
-    index_elements=CELL,
-    set_={c: ADD_RESULT.excluded[c] for c in _NEW} | {"tries": _results.tries + 1},
-    where=_results.status.contains(":"),  # a Failure may be replaced, a Score never
-)
-ADD_VERDICT = insert(schema.verdicts)
-ADD_VERDICT = ADD_VERDICT.on_conflict_do_update(
-    index_elements=["source_key", "task"],
-    set_={c: ADD_VERDICT.excluded[c] for c in ("made", "verdict", "record")},
-)
-ADD_REPLY = insert(schema.replies)
-ADD_REPLY = ADD_REPLY.on_conflict_do_update(
-    index_elements=["key"], set_={"reply": ADD_REPLY.excluded.reply}
-)
+ADD_RESULT = _upsert(
+    schema.results,
+    CELL,
+    ["status", "label", "value", "attempt", "call_id", "detail"],
+    only=_results.status.contains(":"),  # a Failure may be replaced, a Score never
+    tries=_results.tries + 1,
+).values(tries=func.coalesce(_TRIES, 1))
+ADD_VERDICT = _upsert(schema.verdicts, ["source_key", "task"], ["made", "verdict", "record"])
+ADD_REPLY = _upsert(schema.replies, ["key"], ["reply"])

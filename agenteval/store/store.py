@@ -231,29 +231,15 @@ class Store:
         or with `attempts` of every attempt of an agent, whose criterion is "". They are unordered
         and read in batches."""
         r, c = schema.results.c, schema.calls.c
-        query: Select[Any]
+        columns: tuple[Any, ...]
         if attempts:
-            query = select(
-                c.item_key,
-                c.variant,
-                literal(""),
-                c.repeat,
-                c.status,
-                c.tries,
-                literal(0),
-                c.check_key,
-            ).where(c.source_key == source_key, c.status.is_not(None))
+            columns = (c.item_key, c.variant, literal(""), c.repeat)
+            columns += (c.status, c.tries, literal(0), c.check_key)
+            query = select(*columns).where(c.source_key == source_key, c.status.is_not(None))
         else:
-            query = select(
-                r.item_key,
-                r.variant,
-                r.criterion_key,
-                r.repeat,
-                r.status,
-                r.tries,
-                r.attempt,
-                null(),
-            ).where(r.source_key == source_key)
+            columns = (r.item_key, r.variant, r.criterion_key, r.repeat)
+            columns += (r.status, r.tries, r.attempt, null())
+            query = select(*columns).where(r.source_key == source_key)
         state = lru_cache(maxsize=1024)(CellState)  # few states are shared by all cells
         with reading(self.engine) as connection:
             rows = connection.execution_options(yield_per=10_000).execute(query)
@@ -305,7 +291,14 @@ class Store:
             if places - {(call.source_key, call.case_key, "original", call.trial)}:
                 raise ValueError("results of another trial")
             call_id, replies = call.call_id, ()
-            writes = self._verdict_writes(call) if verdict_only else _trial_writes(call)
+            writes = (
+                self._verdict_writes(call)
+                if verdict_only
+                else [
+                    (rows.DROP_FAILED, [rows.place_of(call)]),
+                    (rows.ADD_TRIAL, [rows.trial_row(call)]),
+                ]
+            )
         elif len(places) != 1:
             raise ValueError("results of no call or of several; save each with its own record")
         else:
@@ -543,13 +536,6 @@ class Store:
         await waiter
         if self._replies.lost is not None:
             raise self._replies.lost
-
-
-def _trial_writes(trial: Trial) -> Writes:
-    return [
-        (rows.DROP_FAILED, [rows.place_of(trial)]),
-        (rows.ADD_TRIAL, [rows.trial_row(trial)]),
-    ]
 
 
 def _of_source(query: Select[Any], source_key: str, variant: str | None) -> Select[Any]:

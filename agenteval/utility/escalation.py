@@ -26,7 +26,7 @@ from agenteval.records.table import Table, column, table_of
 from agenteval.stats.scores import ORIGINAL
 from agenteval.stats.selective import ProvenThreshold, cases_to_prove, prove_threshold
 from agenteval.store import Store
-from agenteval.store.judged import judged_cells
+from agenteval.store.browse import judged_cells
 from agenteval.store.labels import Labels as StoredLabels
 from agenteval.store.rows import case_key
 from agenteval.text import plural

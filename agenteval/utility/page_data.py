@@ -17,8 +17,8 @@ from agenteval.records import Criterion, Source
 from agenteval.records.verification import JudgeVerdict, Verification, VerifiedSet
 from agenteval.stats.scores import NAMED, ORIGINAL, CodedColumn, ScoreTable
 from agenteval.store import Store, of_one_state
+from agenteval.store.browse import JudgedText, StoredWords, judged_texts, stored_words
 from agenteval.store.experiments import remark_of, short, unfinished_of, verified_runs
-from agenteval.store.judged import JudgedText, StoredWords, judged_texts, stored_words
 from agenteval.utility.perturbed_runs import with_drift_warning
 from agenteval.utility.verify import CopyFacts, VerifyOptions, verify_table
 from agenteval.utility.verify.outside import number_criteria, verify_ratings

@@ -26,7 +26,7 @@ from agenteval.reporting.page import (
 from agenteval.reporting.plots import run_means
 from agenteval.reporting.text import cut, edits, variant_label
 from agenteval.stats.scores import ORIGINAL, ScoreTable
-from agenteval.store.judged import StoredWords
+from agenteval.store.browse import StoredWords
 from agenteval.utility.page_data import JudgeMaterial, RunTexts
 
 MOST_TEXT = 60_000  # characters of one problem, trajectory or copy

@@ -18,8 +18,7 @@ from agenteval.records import CriteriaSet, Criterion
 from agenteval.reporting.page import Fragment, Words
 from agenteval.reporting.text import edits
 from agenteval.store import Store
-from agenteval.store.browse import calls_of, criteria_by_key
-from agenteval.store.judged import judged_cells
+from agenteval.store.browse import calls_of, criteria_by_key, judged_cells
 from agenteval.text import plural
 from agenteval.utility.criteria_file import load_criteria, save_criteria
 from agenteval.view.server import FormFunction, PageFunction, Viewer, respond

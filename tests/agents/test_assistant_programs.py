@@ -18,10 +18,9 @@ from agenteval.agents import AgentLimits, AgentLog, Dialogue, Tool, Toolbox, dri
 from agenteval.agents.callable import CallableAgent, Tools
 from agenteval.agents.command import CommandAgent
 from agenteval.agents.mcp import McpAgent
-from agenteval.agents.spec import AgentSettings, opened, system
+from agenteval.agents.spec import AgentSettings, system
 from agenteval.errors import InputError
 from agenteval.records import Message, ToolCall
-from agenteval.testing import serve
 
 TOOLS = [Tool(name="rinse", description="Rinse."), Tool(name="dry")]
 assistant = partial(system, dialogue=True)
@@ -250,26 +249,6 @@ def test_mcp_with_a_single_request_is_refused(project: Any, word: str) -> None:
     with pytest.raises(InputError, match=r"\{dialogue_file\}"):
         assistant(f"mcp:{sys.executable} agent.py {word}")
     assert system(f"mcp:{sys.executable} agent.py {word}").name.startswith("mcp:")
-
-
-@pytest.mark.parametrize("spec", ["openai", "responses", "react", "autogen"])
-def test_on_a_model(project: Any, monkeypatch: pytest.MonkeyPatch, spec: str) -> None:
-    monkeypatch.setenv("AGENTEVAL_API_KEY", "sk-canary-22bb")
-    settings = AgentSettings(model="m", base_url="http://127.0.0.1:9/v1")
-    found, agent = assistant(spec, settings), system(spec, settings)
-    assert found.name == agent.name
-    assert found.parameters["model"] == "m"
-    assert "instructions" not in found.parameters  # they are the dialogue's
-    assert "canary" not in json.dumps(found.parameters)
-
-
-async def test_opened_runs_and_closes(project: Any) -> None:
-    with serve(lambda body, n: {"content": "Dry."}) as server:
-        settings = AgentSettings(model="m", base_url=server.base_url)
-        async with opened("openai", settings, dialogue=True) as found:
-            log = await take(found.make())
-    assert isinstance(log, AgentLog), log
-    assert log.output == "Dry."
 
 
 def test_further_adapters(project: Any) -> None:

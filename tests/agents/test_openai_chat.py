@@ -130,12 +130,6 @@ async def test_what_the_model_does_wrong_is_logged_and_told(
     assert isinstance(json.loads(function["arguments"]), dict)
 
 
-async def test_raw_arguments_are_kept_in_log_and_message() -> None:
-    log, _ = await run(script(calls(call("book_train", '{"minute": 3')), {"content": "x"}))
-    assert log.events[0].arguments == '{"minute": 3'
-    assert log.messages[2].tool_calls[0].arguments == '{"minute": 3'
-
-
 async def test_arguments_as_an_object_instead_of_text() -> None:
     log, _ = await run(script(calls(call("book_train", {"minute": 4})), {"content": "x"}))
     assert [(e.status, e.arguments) for e in log.events] == [("ok", {"minute": 4})]
@@ -183,14 +177,6 @@ async def test_a_call_in_the_notation_of_a_template_is_malformed() -> None:
     assert log.output == text
 
 
-async def test_calls_announced_and_not_made_are_malformed() -> None:
-    message = {"role": "assistant", "content": ""}
-    body = {"model": "m", "choices": [{"finish_reason": "tool_calls", "message": message}]}
-    log, _ = await run(lambda asked, n: body)
-    assert statuses(log.events) == [(0, "", "malformed")]
-    assert log.ending == "finished"
-
-
 async def test_a_reply_cut_by_length() -> None:
     def cut(body: dict[str, Any], n: int) -> Any:
         if len(body["messages"]) > 2:
@@ -215,17 +201,3 @@ async def test_a_content_filter_is_no_verdict_on_the_agent() -> None:
     assert isinstance(log, AgentFailure)
     assert "content filter" in log.message
     assert log.usage.requests == 1 == len(bodies)
-
-
-async def test_without_tools_none_are_sent() -> None:
-    from agenteval.agents import Toolbox
-
-    with serve(lambda body, n: "nothing to do") as server:
-        endpoint = Endpoint("test-model", server.base_url)
-        client = connect(endpoint)
-        empty = Toolbox([], lambda name, arguments: "")
-        log = await drive(openai_chat(endpoint, client).make(), "Hi.", empty)
-        await client.close()
-        assert "tools" not in (server.requests[0].body or {})
-    assert isinstance(log, AgentLog)
-    assert log.output == "nothing to do"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.agents import AgentLog, Tool, Toolbox, drive
+from agenteval.agents import AgentLog, drive
 from agenteval.agents.endpoint import Endpoint, connect
 from agenteval.agents.react import CORRECTION, CUT, react, read_step
 from agenteval.testing import serve
@@ -105,27 +104,11 @@ def test_what_is_no_step(reply: str) -> None:
     assert read_step(reply).kind == "malformed"
 
 
-def test_only_the_first_step_counts() -> None:
-    invented = f"{STEP}\nObservation: packed\nThought: taxi\nAction: call_taxi\nFinal Answer: done"
-    step = read_step(invented)
-    assert (step.kind, step.name, step.text) == ("action", "pack_bag", STEP)
-    assert read_step(f"{STEP}\nFinal Answer: done").text == STEP
-
-
 @given(st.text(alphabet='Action: Input{}\n`*ObservationFinal Answer<think>/"[]()', max_size=200))
 def test_any_text_is_read_as_something(text: str) -> None:
     step = read_step(text)
     assert (step.kind == "action") == bool(step.name)
     assert step.text in text
-
-
-@pytest.mark.parametrize("piece", ["Action", "*", "Action: ", "<think>", "```\n", "[", "{", "\n#"])
-def test_long_replies_are_read_in_time(piece: str) -> None:
-    text = (piece * (100_000 // len(piece)))[:100_000]
-    began = time.perf_counter()
-    read_step(text)
-    read_step(f"Action: {text}")
-    assert time.perf_counter() - began < 2
 
 
 # ---- The loop ------------------------------------------------------------------------------------
@@ -209,12 +192,6 @@ async def test_what_the_model_does_wrong_is_logged_and_told(
         assert log.events[0].arguments == wrong
 
 
-async def test_words_without_end_are_ended() -> None:
-    log, bodies = await run(lambda body, n: "Let me think about it.", turns=5)
-    assert (log.ending, log.turns, len(bodies)) == ("iterations", 5, 6)
-    assert {e.status for e in log.events} == {"malformed"}
-
-
 async def test_a_name_cut_by_length_is_not_called() -> None:
     def cut(body: dict[str, Any], n: int) -> Any:
         if len(body["messages"]) > 2:
@@ -225,16 +202,3 @@ async def test_a_name_cut_by_length_is_not_called() -> None:
     log, bodies = await run(cut)
     assert statuses(log.events) == [(0, "", "malformed")]
     assert CUT in bodies[1]["messages"][-1]["content"]
-
-
-async def test_what_tools_say_is_no_template() -> None:
-    tool = Tool(name="look", description="{{ names }} {% raw %}")
-    tools = Toolbox([tool], lambda name, arguments: "{{ 1 + 1 }}")
-    with serve(script("Action: look", "Final Answer: x")) as server:
-        client = connect(endpoint := Endpoint("test-model", server.base_url))
-        await drive(react(endpoint, client).make(), "{{ 2 }}", tools)
-        await client.close()
-        body = server.requests[1].body or {}
-    system, user, _, observation = (m["content"] for m in body["messages"])
-    assert "- look: {{ names }} {% raw %}" in system
-    assert (user, observation) == ("{{ 2 }}", "Observation: {{ 1 + 1 }}")

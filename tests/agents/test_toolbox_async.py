@@ -10,7 +10,7 @@ import pytest
 
 from agenteval.agents import AgentFailure, AgentLimits, Tool, Toolbox, drive
 from agenteval.agents.callable import CallableAgent
-from agenteval.agents.toolbox import MAX_CALLS, STOPPED
+from agenteval.agents.toolbox import STOPPED
 from agenteval.errors import InputError
 from agenteval.records import Usage
 
@@ -81,12 +81,6 @@ async def test_as_tools_that_answer_at_once(backend):
     ]
 
 
-async def test_tools_that_answer_at_once_can_be_awaited_too():
-    tools = box(answer)
-    assert await tools.call_async("dry", {"start": 9}) == 'dry done with {"start": 9}'
-    assert seen(tools) == [("dry", {"start": 9}, "ok", 'dry done with {"start": 9}', 0)]
-
-
 async def test_one_call_after_the_other_in_their_order():
     inside = []
 
@@ -141,21 +135,6 @@ async def test_its_own_loop_cannot_wait_for_itself():
     with pytest.raises(InputError, match=r"await tools\.call_async"):
         await drive(CallableAgent(work), "", tools)
     assert tools.events == []
-
-
-async def test_an_async_function_awaits():
-    async def work(request, tools):
-        turn = tools.turn()
-        both = [await turn.call_async("rinse"), await turn.call_async("dry", {"start": 1})]
-        return "; ".join([*both, await tools.call_async("dry", "{")])
-
-    log = await drive(CallableAgent(work), "", box())
-    assert [(e.turn, e.status) for e in log.events] == [(0, "ok"), (0, "ok"), (1, "bad_arguments")]
-
-
-def test_without_a_loop():
-    with pytest.raises(InputError, match=r"await tools\.call_async"):
-        box().call("rinse")
 
 
 def test_a_loop_that_ends_meanwhile():
@@ -266,15 +245,6 @@ async def test_a_timeout_that_the_tools_took_says_nothing_about_the_agent():
     assert failure.message.startswith("the tools took 1.")
 
 
-async def test_a_timeout_of_its_own_stays_one():
-    async def work(request, tools):
-        await tools.call_async("rinse")
-        await asyncio.Event().wait()
-
-    log = await drive(CallableAgent(work), "", box(seconds=0.1))
-    assert (log.ending, len(log.events)) == ("timeout", 1)
-
-
 # ---- stop_after ----------------------------------------------------------------------------------
 
 
@@ -300,19 +270,6 @@ def test_what_is_malformed_counts():
     assert tools.seen_enough
     assert tools.call("rinse") == STOPPED
     assert [e.status for e in tools.events] == ["malformed"]
-
-
-def test_what_is_beyond_is_bounded():
-    tools = box(answer, stop_after=1)
-    turn = tools.turn()
-    for _ in range(MAX_CALLS + 5):
-        tools.call("rinse", turn=turn)
-    assert len(tools.beyond) == MAX_CALLS
-
-
-def test_at_least_one():
-    with pytest.raises(InputError, match="1 call"):
-        box(answer, stop_after=0)
 
 
 @pytest.mark.parametrize("backend", [answer, answer_later])

@@ -20,7 +20,7 @@ from agenteval.models.limits import Budget, Limits, Price
 from agenteval.models.openai import OpenAITransport, endpoint_of
 from agenteval.models.wire import Reply, Request
 from agenteval.store import Store
-from agenteval.store.reply_export import export_replies
+from agenteval.store.export import export_replies
 from tests.support.endpoints import BODIES, FILTERED, Behaving, behaving
 
 SCHEMA = {

@@ -112,13 +112,6 @@ def test_a_key_of_the_environment_is_not_sent_to_a_given_url(
     assert endpoint.keys == ["Bearer none", "Bearer mine"]
 
 
-def test_no_key_at_all_is_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-    with pytest.raises(InputError, match="OPENAI_API_KEY"):
-        EndpointEmbedder("m")
-
-
 @pytest.mark.parametrize("texts", [[""], ["a", "  \n"]])
 def test_a_blank_text_is_refused_before_anything_is_sent(
     endpoint: Endpoint, texts: list[str]
@@ -132,10 +125,7 @@ def test_a_blank_text_is_refused_before_anything_is_sent(
     ("status", "error", "requests"),
     [
         (401, Unauthorized, 1),
-        (403, Unauthorized, 1),
         (404, BadRequest, 1),
-        (400, BadRequest, 1),
-        (429, Transient, 1 + embeddings.MAX_RETRIES),
         (503, Transient, 1 + embeddings.MAX_RETRIES),
     ],
 )
@@ -183,13 +173,6 @@ def test_an_answer_out_of_form_is_an_error_never_a_vector(endpoint: Endpoint, da
         EndpointEmbedder("m", endpoint.url).embed(["a", "b"])
 
 
-@pytest.mark.parametrize("body", [b"<html>busy</html>", b"[]", b"null", b'"text"', b""])
-def test_a_body_that_is_no_answer_is_an_error(endpoint: Endpoint, body: bytes) -> None:
-    endpoint.answer = lambda _body: (200, body)
-    with pytest.raises(ModelError):
-        EndpointEmbedder("m", endpoint.url).embed(["a"])
-
-
 # ---------------------------------------------------------------- names and thresholds
 
 
@@ -233,16 +216,6 @@ def test_a_missing_package_names_the_way_out(monkeypatch: pytest.MonkeyPatch, pa
     assert "pip install 'agenteval[local]'" in message
     assert package in message
     assert "\n" not in message
-
-
-def test_importing_the_module_loads_nothing_heavy() -> None:
-    code = (
-        "import sys, agenteval.models.embeddings\n"
-        "print([m for m in ('torch', 'openai', 'sentence_transformers', 'numpy') "
-        "if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 # ---------------------------------------------------------------- the real model

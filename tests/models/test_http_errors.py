@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agenteval.errors import BadRequest, Filtered, ModelError, TooLong, Transient, Unauthorized
-from agenteval.models.http_errors import read_body, read_error
+from agenteval.models.http_errors import read_body, read_error, retry_after
 
 SEED = "Unknown parameter: 'seed'"
 
@@ -193,6 +193,30 @@ def test_how_long_to_wait(headers: dict[str, str], words: str, wait: float | Non
     assert error.overload
 
 
+@pytest.mark.parametrize(
+    ("status", "answer", "body", "kind", "again"),
+    [
+        (503, "false", "", Transient, False),
+        (429, "False", "", Transient, False),
+        (400, " TRUE ", "", Transient, True),
+        (401, "true", "", Transient, True),
+        (503, "no", "", Transient, True),
+        (400, "false", "", BadRequest, None),
+        (401, "false", "the key", Unauthorized, None),
+        (429, "false", openai("no", "insufficient_quota"), Unauthorized, None),
+        # no second answer can differ from the first
+        (400, "true", openai("x", "context_length_exceeded"), TooLong, None),
+    ],
+)
+def test_the_header_that_says_whether_to_retry(
+    status: int, answer: str, body: Any, kind: type[ModelError], again: bool | None
+) -> None:
+    error = read_error("here", status, {"x-should-retry": answer}, encoded(body))
+    assert type(error) is kind
+    assert getattr(error, "again", None) is again
+    assert str(error).endswith("asks not to be asked again") is (again is False)
+
+
 def test_the_id_of_the_request_is_named() -> None:
     error = read_error("here", 500, {"x-request-id": "req_81"}, b"broken")
     assert str(error) == "here: HTTP 500 (broken, request req_81)"
@@ -201,3 +225,72 @@ def test_the_id_of_the_request_is_named() -> None:
 def test_a_key_in_a_body_is_not_repeated() -> None:
     error = read_error("here", 401, {}, b'{"error": "Incorrect API key: sk-1234567890abcdef"}')
     assert "sk-1234567890abcdef" not in str(error)
+
+
+# ---- the wait that headers ask for ---------------------------------------------------------------
+
+NOW = 1_700_000_000.0  # Tue, 14 Nov 2023 22:13:20 GMT
+REQUESTS, TOKENS = "x-ratelimit-reset-requests", "x-ratelimit-reset-tokens"
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({}, None),
+        ({"retry-after": " 7.5 "}, 7.5),
+        ({"retry-after": "-3"}, None),
+        ({"retry-after-ms": "1500", "retry-after": "1"}, 1.5),
+        ({"retry-after-ms": "x", "retry-after": "1"}, 1.0),
+        ({"retry-after": "tue, 14 nov 2023 22:13:50 gmt"}, 30.0),
+        ({"retry-after": "Tue, 14 Nov 2023 22:13:50"}, 30.0),  # no zone: UTC
+        ({"retry-after": "Tue, 14 Nov 2023 23:13:50 +0100"}, 30.0),
+        ({"retry-after": "Tue, 14 Nov 2023 22:13:00 GMT"}, None),  # past
+        ({"retry-after": "Tue, 99 Nov 2023 22:13:50 GMT"}, None),
+        ({"retry-after": "Tue, 14 Nov 99999999 22:13:50 GMT"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "-inf"}, None),
+        # several reset headers: the longest; a hint to retry goes before all of them
+        ({REQUESTS: "1m2.5s", TOKENS: "250ms"}, 62.5),
+        ({REQUESTS: "9s", "retry-after": "2"}, 2.0),
+        (
+            {
+                REQUESTS: "9s",
+                "x-ratelimit-remaining-requests": "5",
+                TOKENS: "3",
+                "x-ratelimit-remaining-tokens": "0",
+            },
+            3.0,
+        ),
+        ({TOKENS: "9s", "x-ratelimit-remaining-tokens": "71"}, None),
+        # the same header several times arrives as one
+        ({"retry-after": "5, 10"}, 10.0),
+        ({"retry-after": "10,5"}, 10.0),
+        ({"retry-after-ms": "250, 1500"}, 1.5),
+        ({"retry-after": "-4, 3"}, 3.0),
+        ({"retry-after": "5, soon"}, None),
+        ({"retry-after": "1e1"}, 10.0),
+        ({"retry-after": "+2"}, 2.0),
+        ({"retry-after": ".5"}, 0.5),
+        ({"retry-after": "1e9"}, 1e9),
+        ({"retry-after": "1e999"}, None),
+        ({"retry-after": "inf"}, None),
+        # numbers to Python, but to nobody who speaks HTTP
+        ({"retry-after": "1_000"}, None),
+        ({"retry-after": "\u0667"}, None),
+        ({"retry-after-ms": "-1", "retry-after": "2"}, 2.0),
+        ({REQUESTS: "soon"}, None),
+        ({REQUESTS: "-5s"}, None),
+        ({REQUESTS: "2023-11-14T22:14:00Z"}, None),
+        ({REQUESTS: "1" * 400 + "s"}, None),
+    ],
+)
+def test_retry_after(headers: dict[str, str], expected: float | None) -> None:
+    found = retry_after(headers, now=NOW)
+    assert found == (None if expected is None else pytest.approx(expected))
+
+
+def test_no_long_text_takes_long() -> None:
+    texts = "1" * 100_000, "1," * 50_000, "1e" * 50_000, "1 , " * 25_000 + "x"
+    # where a digit could belong to two parts of a number, these would outlast the universe
+    for text in (*texts, "11," * 200 + "x", "1" * 100_000 + "x"):
+        retry_after({"retry-after": text}, now=0.0)

@@ -65,64 +65,6 @@ async def test_who_comes_first_is_served_first() -> None:
     assert order == ["a", "b", "c"] * 3
 
 
-async def test_a_cancelled_waiter_gives_its_turn_on() -> None:
-    limiter = Limiter(1)
-    slot = await limiter.enter()
-    first = asyncio.create_task(limiter.enter())
-    second = asyncio.create_task(limiter.enter())
-    await turn_of_the_loop()
-    limiter.leave(slot)  # the slot goes to `first` ...
-    first.cancel()  # ... which is cancelled before it could run
-    await asyncio.wait_for(second, 1)
-    with pytest.raises(asyncio.CancelledError):
-        await first
-    assert limiter.in_flight == 1
-
-
-async def test_a_newcomer_is_not_stuck_behind_a_cancelled_waiter() -> None:
-    limiter = Limiter(1)
-    slot = await limiter.enter()
-    waiter = asyncio.create_task(limiter.enter())
-    await turn_of_the_loop()
-    waiter.cancel()
-    limiter.leave(slot)
-    newcomer = asyncio.create_task(limiter.enter())
-    await asyncio.wait_for(newcomer, 1)
-    assert limiter.in_flight == 1
-
-
-async def test_those_who_wait_come_in_as_soon_as_the_limit_has_grown() -> None:
-    limiter = Limiter(2, start=1)
-    slot = await limiter.enter()
-    waiters = [asyncio.create_task(limiter.enter()) for _ in range(2)]
-    await turn_of_the_loop()
-    assert limiter.in_flight == 1
-    limiter.answered(slot)  # a second one is tried
-    await turn_of_the_loop()
-    assert [w.done() for w in waiters] == [True, False]
-    limiter.leave(slot)
-    await asyncio.wait_for(asyncio.gather(*waiters), 1)
-    assert limiter.in_flight == 2
-
-
-async def test_a_grown_limit_is_no_door_past_those_who_wait() -> None:
-    limiter, order = Limiter(2, start=1), []
-
-    async def work(name: str) -> None:
-        async with entered(limiter):
-            order.append(name)
-
-    slot = await limiter.enter()
-    tasks = [asyncio.create_task(work("waiting"))]
-    await turn_of_the_loop()
-    limiter.answered(slot)  # room for one more, before anybody has been let in
-    tasks.append(asyncio.create_task(work("newcomer")))
-    await turn_of_the_loop()
-    limiter.leave(slot)
-    await asyncio.wait_for(asyncio.gather(*tasks), 1)
-    assert order == ["waiting", "newcomer"]
-
-
 STEPS = st.lists(
     st.sampled_from(["enter", "leave", "cancel", "shrink", "grow", "loop"]), max_size=60
 )

@@ -20,18 +20,16 @@ from agenteval.errors import (
     InputError,
     ModelError,
     RequestTimeout,
-    TooLong,
     Transient,
     Unauthorized,
 )
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.completion import read_completion
 from agenteval.models.factory import ModelChoice
-from agenteval.models.http_errors import retry_after
 from agenteval.models.limits import Budget, Limiter
 from agenteval.models.openai import OpenAITransport
 from agenteval.models.wire import Request
-from agenteval.testing import RETRY_AFTER_FORMS, Fault, Rule, Server, serve
+from agenteval.testing import Fault, Rule, Server, serve
 
 CANARY = "sk-canary-5f1e8d7c2b"
 SCHEMA = {
@@ -89,22 +87,6 @@ async def test_a_reply_with_usage_and_key() -> None:
     }
 
 
-async def test_the_form_is_asked_for_under_a_name_the_api_allows() -> None:
-    with serve() as server:
-        async with client_of(server) as (client, _):
-            for role in ("quantifier:repair", "", "x" * 80):
-                reply = await client.complete(ask(schema=SCHEMA, role=role))
-                assert json.loads(reply.text) == {"label": "good"}
-                assert reply.mode == "json_schema"
-    bodies = [r.body for r in server.requests]
-    assert bodies[0] == bodies[1] == bodies[2]  # the role is not part of a request
-    assert bodies[0] is not None
-    assert bodies[0]["response_format"] == {
-        "type": "json_schema",
-        "json_schema": {"name": "answer", "schema": SCHEMA, "strict": True},
-    }
-
-
 async def test_tools_and_logprobs() -> None:
     tool = {"type": "function", "function": {"name": "look", "parameters": SCHEMA}}
     with serve() as server:
@@ -131,63 +113,8 @@ async def test_statuses_that_heal(status: int) -> None:
     assert (reply.text, reply.attempts, server.count, len(slept)) == ("ok", 3, 3, 2)
 
 
-@pytest.mark.parametrize(
-    ("status", "kind"),
-    [
-        (400, BadRequest),
-        (401, Unauthorized),
-        (402, Unauthorized),
-        (403, Unauthorized),
-        (404, BadRequest),
-        (413, BadRequest),
-        (422, BadRequest),
-    ],
-)
-async def test_statuses_that_do_not(status: int, kind: type[ModelError]) -> None:
-    with serve(faults=[Fault("status", status)]) as server:
-        async with client_of(server) as (client, slept):
-            with pytest.raises(kind) as raised:
-                await client.complete(ask())
-    message = str(raised.value)
-    assert (server.count, slept) == (1, [])
-    assert "\n" not in message
-    assert server.base_url in message
-    assert str(status) in message
-
-
 def error(message: str) -> str:
     return json.dumps({"error": {"message": message}})
-
-
-@pytest.mark.parametrize(
-    ("fault", "too_long"),
-    [
-        (Fault("status", 400, code="context_length_exceeded"), True),
-        (
-            Fault("status", 400, body=error("This model's maximum context length is 8192 tokens.")),
-            True,
-        ),
-        (Fault("status", 400, body=error("the request exceeds the available context size")), True),
-        (Fault("status", 400, body=error("prompt is too long: 210000 tokens > 200000")), True),
-        (Fault("status", 400, body=error("'max_tokens' must be positive")), False),
-        (Fault("status", 404, body=error("no model with that context length")), False),
-    ],
-)
-async def test_longer_than_the_context(fault: Fault, too_long: bool) -> None:
-    with serve(faults=[fault]) as server:
-        async with client_of(server) as (client, _):
-            with pytest.raises(BadRequest) as raised:
-                await client.complete(ask())
-    assert isinstance(raised.value, TooLong) is too_long
-    assert server.count == 1
-
-
-async def test_an_account_without_money_does_not_heal() -> None:
-    with serve(faults=[Fault("status", 429, code="insufficient_quota")]) as server:
-        async with client_of(server) as (client, _):
-            with pytest.raises(Unauthorized):
-                await client.complete(ask())
-    assert server.count == 1
 
 
 @pytest.mark.parametrize(
@@ -199,16 +126,6 @@ async def test_broken_answers_heal(kind: str) -> None:
         async with client_of(server) as (client, _):
             reply = await client.complete(ask())
     assert (reply.text, server.count) == ("ok", 2)
-
-
-@pytest.mark.parametrize("kind", ["content_type", "usage"])
-async def test_odd_but_good(kind: str) -> None:
-    with serve(lambda b, n: "fine", [Fault(kind)]) as server:
-        async with client_of(server) as (client, _):
-            reply = await client.complete(ask())
-    assert (reply.text, server.count) == ("fine", 1)
-    if kind == "usage":  # -5 and 10⁹ tokens are no report
-        assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -239,87 +156,6 @@ async def test_silence_and_dripping_hit_the_timeout(fault: Fault) -> None:
 
 # ---- Retry-After ---------------------------------------------------------------------------------
 
-# form of the header: (shortest pause, longest pause); None: not waited for
-PAUSES: dict[str, tuple[float, float] | None] = {
-    "seconds": (1.0, 1.11),
-    "fraction": (0.25, 0.5),
-    "milliseconds": (0.25, 0.5),
-    "milliseconds and seconds": (1.0, 1.11),
-    "zero": (0.0, 0.5),
-    "negative": (0.0, 0.5),
-    "empty": (0.0, 0.5),
-    "garbage": (0.0, 0.5),
-    "not a number": (0.0, 0.5),
-    "infinite": (0.0, 0.5),
-    "overflow": (0.0, 0.5),
-    "huge": None,
-    # a date is sent in whole seconds, rounded up, and read a moment later
-    "date": (0.5, 2.21),
-    "past date": (0.0, 0.5),
-    "rfc850 date": (0.5, 2.21),
-    "asctime date": (0.5, 2.21),
-    "reset headers": (1.0, 1.11),
-}
-
-
-@pytest.mark.parametrize("form", sorted(PAUSES))
-async def test_the_endpoint_says_when(form: str) -> None:
-    fault = Fault("status", 429, headers=RETRY_AFTER_FORMS[form])
-    with serve(lambda b, n: "ok", [Rule(fault, first=1)]) as server:
-        async with client_of(server) as (client, slept):
-            pause = PAUSES[form]
-            if pause is None:
-                with pytest.raises(Transient, match="asks to wait 1000000000 s"):
-                    await client.complete(ask())
-                assert slept == []
-                return
-            await client.complete(ask())
-    assert pause[0] <= slept[0] <= pause[1]
-
-
-NOW = 1_700_000_000.0  # Tue, 14 Nov 2023 22:13:20 GMT
-REQUESTS, TOKENS = "x-ratelimit-reset-requests", "x-ratelimit-reset-tokens"
-
-
-@pytest.mark.parametrize(
-    ("headers", "expected"),
-    [
-        ({}, None),
-        ({"retry-after": " 7.5 "}, 7.5),
-        ({"retry-after": "-3"}, None),
-        ({"retry-after-ms": "1500", "retry-after": "1"}, 1.5),
-        ({"retry-after-ms": "x", "retry-after": "1"}, 1.0),
-        ({"retry-after": "tue, 14 nov 2023 22:13:50 gmt"}, 30.0),
-        ({"retry-after": "Tue, 14 Nov 2023 22:13:50"}, 30.0),  # no zone: UTC
-        ({"retry-after": "Tue, 14 Nov 2023 23:13:50 +0100"}, 30.0),
-        ({"retry-after": "Tue, 14 Nov 2023 22:13:00 GMT"}, None),  # past
-        ({"retry-after": "Tue, 99 Nov 2023 22:13:50 GMT"}, None),
-        ({"retry-after": "Tue, 14 Nov 99999999 22:13:50 GMT"}, None),
-        ({"retry-after": "nan"}, None),
-        ({"retry-after": "-inf"}, None),
-        # several reset headers: the longest; a hint to retry goes before all of them
-        ({REQUESTS: "1m2.5s", TOKENS: "250ms"}, 62.5),
-        ({REQUESTS: "9s", "retry-after": "2"}, 2.0),
-        (
-            {
-                REQUESTS: "9s",
-                "x-ratelimit-remaining-requests": "5",
-                TOKENS: "3",
-                "x-ratelimit-remaining-tokens": "0",
-            },
-            3.0,
-        ),
-        ({TOKENS: "9s", "x-ratelimit-remaining-tokens": "71"}, None),
-        ({REQUESTS: "soon"}, None),
-        ({REQUESTS: "-5s"}, None),
-        ({REQUESTS: "2023-11-14T22:14:00Z"}, None),
-        ({REQUESTS: "1" * 400 + "s"}, None),
-    ],
-)
-def test_retry_after(headers: dict[str, str], expected: float | None) -> None:
-    found = retry_after(headers, now=NOW)
-    assert found == (None if expected is None else pytest.approx(expected))
-
 
 # ---- Stepping down -------------------------------------------------------------------------------
 
@@ -339,23 +175,6 @@ def refusing(*rules: tuple[Callable[[dict[str, Any]], bool], str]) -> Any:
 def form_of(body: dict[str, Any]) -> str:
     form: str = body.get("response_format", {}).get("type", "text")
     return form
-
-
-NO_SCHEMA = (
-    lambda b: form_of(b) == "json_schema",
-    "This model does not support response format `json_schema`",
-)
-NO_JSON_MODE = (lambda b: form_of(b) == "json_object", "response_format type is unavailable now")
-
-
-async def test_from_schema_to_json_mode_to_text() -> None:
-    with serve(refusing(NO_SCHEMA, NO_JSON_MODE)) as server:
-        async with client_of(server) as (client, slept):
-            first = await client.complete(ask("1", schema=SCHEMA))
-            second = await client.complete(ask("2", schema=SCHEMA))
-    assert (first.mode, second.mode, slept) == ("text", "text", [])
-    forms = [form_of(r.body) for r in server.requests if r.body]
-    assert forms == ["json_schema", "json_object", "text", "text"]  # remembered
 
 
 async def test_a_schema_that_is_refused_does_not_change_the_form_of_others() -> None:
@@ -407,15 +226,6 @@ async def test_parameters_that_are_not_taken(name: str, other: str | None, text:
     assert {k: v for k, v in last.items() if k not in ("model", "messages")} == (
         left | ({other: parameters[name]} if other else {})
     )
-
-
-async def test_many_requests_refused_at_once_all_go_on() -> None:
-    text = "Unsupported parameter: 'seed' is not supported"
-    with serve(refusing((lambda b: "seed" in b, text), NO_SCHEMA), latency=0.05) as server:
-        async with client_of(server, limiter=Limiter(16)) as (client, _):
-            many = [ask(str(n), schema=SCHEMA, parameters={"seed": n}) for n in range(32)]
-            replies = await asyncio.gather(*map(client.complete, many))
-    assert {r.mode for r in replies} == {"json_object"}
 
 
 @pytest.mark.parametrize(
@@ -471,13 +281,6 @@ def test_a_key_that_cannot_be_sent(key: str) -> None:
     with pytest.raises(InputError, match="API key") as raised:
         OpenAITransport("m", base_url=None, api_key=key)
     assert key not in str(raised.value)
-
-
-async def test_the_line_end_of_a_key_file_is_no_part_of_the_key() -> None:
-    with serve(lambda b, n: "ok") as server:
-        async with client_of(server, api_key=f" {CANARY}\r\n") as (client, _):
-            await client.complete(ask())
-    assert server.requests[0].headers["authorization"] == f"Bearer {CANARY}"
 
 
 LEAKS = [
@@ -704,11 +507,3 @@ async def test_the_server_sees_no_more_than_the_cap() -> None:
     assert server.count == 40
     kinds = {type(r) for r in results if isinstance(r, BaseException)}
     assert kinds == {BudgetExceeded}
-
-
-async def test_never_more_in_flight_than_asked_for() -> None:
-    with serve(lambda b, n: "ok", latency=0.02) as server:
-        async with client_of(server, limiter=Limiter(5)) as (client, _):
-            await asyncio.gather(*(client.complete(ask(str(n))) for n in range(40)))
-    assert server.max_in_flight == 5
-    assert server.count == 40

@@ -13,12 +13,10 @@ from yarl import URL
 
 from agenteval.agents.endpoint import Endpoint, connect
 from agenteval.agents.openai_responses import ResponsesTransport
-from agenteval.app.main import main
 from agenteval.errors import Redirected
 from agenteval.models.autogen import AutogenTransport
 from agenteval.models.client import Client
 from agenteval.models.connections import redirect_target
-from agenteval.models.embeddings import EndpointEmbedder
 from agenteval.models.openai import OpenAITransport
 from agenteval.models.wire import Request
 from agenteval.testing import Server, serve
@@ -36,11 +34,6 @@ async def no_pause(_: float) -> None:
 
 def direct(url: str, folder: Path) -> Client:
     return Client(OpenAITransport("m", base_url=url, api_key=CANARY), sleep=no_pause)
-
-
-def with_credentials(url: str, folder: Path) -> Client:
-    """Takes another pool of connections than `direct`."""
-    return direct(url.replace("://", f"://me:{CANARY}@"), folder)
 
 
 def agents(url: str, folder: Path) -> Client:
@@ -85,7 +78,7 @@ def wrapped(url: str, folder: Path) -> Client:
     return Client(AutogenTransport(ChatCompletionCache(inner), "mine"), sleep=no_pause)
 
 
-OURS: list[Callable[[str, Path], Client]] = [direct, with_credentials, agents, responses]
+OURS: list[Callable[[str, Path], Client]] = [direct, responses]
 SDKS: list[Callable[[str, Path], Client]] = [autogen, wrapped]
 
 
@@ -158,15 +151,6 @@ async def test_the_client_of_an_sdk_follows_no_redirect(
         assert len(here) == 2
 
 
-async def test_the_same_machine_by_another_name_is_another_host(tmp_path: Path) -> None:
-    with serve() as home:
-        here = Heard(home)
-        named = base(home).replace("127.0.0.1", "localhost")
-        here.location = lambda path: named + path
-        assert await refused(direct(home.base_url, tmp_path)) == line(base(home), named)
-        assert len(here) == 1
-
-
 @pytest.mark.parametrize("make", OURS)
 async def test_another_path_of_the_same_host_is_followed(
     make: Callable[[str, Path], Client], tmp_path: Path
@@ -208,34 +192,6 @@ async def test_another_user_of_the_same_host_is_not_followed(tmp_path: Path) -> 
         said = await refused(direct(f"{base(home)}/a", tmp_path))
         assert said == f"{base(home)} redirects to another user of itself; nothing was sent there"
         assert len(here) == 1
-
-
-def test_texts_to_embed_do_not_go_to_another_host() -> None:
-    with serve() as other, serve() as home:
-        there, here = Heard(other), Heard(home)
-        here.location = lambda path: base(other) + path
-        with pytest.raises(Redirected) as raised:
-            EndpointEmbedder("m", home.base_url, CANARY).embed([PRIVATE])
-        assert str(raised.value) == line(base(home), base(other))
-        assert there == []
-        assert len(here) == 1
-        here.location = {"/old/embeddings": "/v1/embeddings"}.get
-        assert EndpointEmbedder("m", f"{base(home)}/old").embed([PRIVATE]).shape == (1, 384)
-
-
-def test_doctor_says_it_in_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("AGENTEVAL_API_KEY", CANARY)
-    with serve() as other, serve() as home:
-        there, here = Heard(other), Heard(home)
-        here.location = lambda path: base(other) + path
-        with pytest.raises(SystemExit) as ended:
-            main(["doctor", "--model", "m", "--base-url", home.base_url])
-        assert there == []
-    assert ended.value.code == 3
-    assert line(base(home), base(other)) in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

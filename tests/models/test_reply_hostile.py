@@ -21,45 +21,25 @@ FOLDER = Path(agenteval.models.__file__).parent
 FILES = [FOLDER / f"{name}.py" for name in ("reply", "jsonish")]
 PIECES = st.sampled_from(
     [
-        "{",
-        "}",
-        "[",
-        "]",
-        "(",
-        ")",
-        '"',
-        "'",
-        ":",
-        ",",
-        "\\",
-        "\\ud800",
-        "1",
-        "-",
-        ".5",
-        "1e999",
-        "True",
-        "null",
-        "range(1, 5)",
-        "//",
-        "#",
-        "/*",
-        "*/",
-        "\n",
-        " ",
-        "```",
-        "```json\n",
-        '"a"',
-        '"a": ',
-        '{"a": 1}',
-        "{'b': 'c'}",
-        "NaN",
-        "\ufeff",
-        "\ud800",
-        "\x00",
-        "é",
-        "<think>",
-        "</think>",
-        "{a:",
+        *"{}[]()\"':,\\1-#\n \ufeff\ud800\x00é",
+        *[
+            "\\ud800",
+            ".5",
+            "1e999",
+            "True",
+            "null",
+            "range(1,5)",
+            "list(",
+            "//",
+            "/*",
+            "*/",
+            "```",
+            "NaN",
+            "<think>",
+            "</think>",
+            "{a:",
+        ],
+        *("```json\n", '"a"', '"a": ', '{"a": 1}', "{'b': 'c'}"),
     ]
 )
 TEXTS = st.lists(PIECES, max_size=40).map("".join) | st.text(max_size=60)
@@ -68,6 +48,8 @@ TEXTS = st.lists(PIECES, max_size=40).map("".join) | st.text(max_size=60)
 @settings(max_examples=often(150, 5000), deadline=None)
 @given(TEXTS, st.booleans())
 @example('"{\\"a\\": 1}"', True)
+@example('{"a":1}' * 3 + "{", True)
+@example("[" * 600 + '"\\ud800"' + "]" * 600, True)
 @example("[[1,]", False)
 def test_a_value_that_can_be_stored_and_is_its_own_json_or_an_error(
     text: str, last_counts: bool

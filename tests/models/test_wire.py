@@ -19,7 +19,6 @@ from agenteval.models.wire import (
     printable,
 )
 from agenteval.records import Usage
-from agenteval.text import public_url, url_secrets
 
 BASE = Request(
     messages=({"role": "user", "content": "hello"},),
@@ -185,29 +184,6 @@ def test_printable_can_be_encoded_and_keeps_the_rest(text: str) -> None:
     )
 
 
-URLS = [
-    ("http://h:8000/v1", "http://h:8000/v1", set()),
-    ("https://user:pass@h/v1", "https://h/v1", {"user:pass", "pass"}),
-    ("https://h/v1?api-version=3&key=abc", "https://h/v1", {"api-version=3&key=abc", "3", "abc"}),
-    ("https://tok@h/v1#x", "https://h/v1", {"tok"}),
-    ("https://h/a@b/v1", "https://h/a@b/v1", set()),
-    ("https://u:p@ss@h/v1", "https://h/v1", {"u:p@ss", "p@ss"}),
-]
-
-
-@pytest.mark.parametrize(("url", "public", "secrets"), URLS)
-def test_credentials_in_urls(url: str, public: str, secrets: set[str]) -> None:
-    assert public_url(url) == public
-    assert set(url_secrets(url)) == secrets
-
-
 def test_one_line() -> None:
     assert one_line(" a\n\tb\r\n c ") == "a b c"
     assert len(one_line("x" * 999)) == 300
-
-
-def test_the_nonce_is_not_in_the_key_and_the_request_is_not_changed() -> None:
-    key = MARKED.key("e", "m")
-    MARKED.with_nonce(key, b"s")
-    assert NONCE in MARKED.messages[0]["content"]
-    assert MARKED.key("e", "m") == key

@@ -12,7 +12,7 @@ import pytest
 
 from agenteval.errors import InputError
 from agenteval.store import Store
-from agenteval.store.copying import copy_store
+from agenteval.store.export import copy_store
 from agenteval.store.labels import HumanLabel, LabelQueue, Labels, LabelStatus
 from tests.store.making import ScriptedJudge, criteria, items
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agenteval.engine import Experiment
-from agenteval.errors import StoreError, StoreLocked
+from agenteval.errors import StoreLocked
 from agenteval.store import Store
 from agenteval.store.export import export_cells
 from agenteval.utility.evaluator import JudgeEvaluator
@@ -80,33 +80,6 @@ def test_kill_releases_the_lock_and_the_dead_is_not_named(tmp_path: Path) -> Non
                 owner = next(tmp_path.glob(".*.locks/*.owner"))
                 assert json.loads(owner.read_text())["pid"] == os.getpid()
             assert list(tmp_path.glob(".*.locks/*.owner")) == []
-
-
-def test_the_same_process_cannot_enter_twice_but_again(tmp_path: Path) -> None:
-    with Store(tmp_path / "s.db") as store:
-        for _ in range(2):
-            with store.lock(EXPERIMENT):
-                with pytest.raises(StoreLocked, match=f"process {os.getpid()} "):
-                    store.lock(EXPERIMENT).__enter__()
-                with store.lock("f" * 64):
-                    pass
-
-
-def test_two_names_of_one_file_are_one_store(tmp_path: Path) -> None:
-    (tmp_path / "real").mkdir()
-    with Store(tmp_path / "real" / "s.db") as store:
-        (tmp_path / "link.db").symlink_to(tmp_path / "real" / "s.db")
-        linked = Store(tmp_path / "link.db")
-        with linked, store.lock(EXPERIMENT), pytest.raises(StoreLocked):
-            linked.lock(EXPERIMENT).__enter__()
-
-
-def test_a_lock_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
-    with Store(tmp_path / "s.db") as store:
-        (tmp_path / ".s.db.locks" / f"{EXPERIMENT[:16]}.lock").mkdir(parents=True)
-        with pytest.raises(StoreError, match=r"s\.db: cannot lock") as caught:
-            store.lock(EXPERIMENT).__enter__()
-        assert "\n" not in str(caught.value)
 
 
 def _judge(path: Path, seed: int, pipe: Connection) -> None:

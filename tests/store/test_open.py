@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -138,34 +137,6 @@ def test_a_store_that_lacks_its_end_is_refused(tmp_path: Path, cut: int, create:
     assert files_of(tmp_path) == before
 
 
-def test_a_log_may_hold_what_the_file_lacks(tmp_path: Path) -> None:
-    """A writer killed while it brings its log into the file leaves the file short, not damaged."""
-    path = filled(tmp_path / "s.db", 200)
-    with sqlite3.connect(path) as db:
-        want = db.execute("SELECT count(*) FROM items WHERE kind = 'run'").fetchone()
-        db.execute("UPDATE items SET used = used + 1")
-        db.execute("UPDATE sources SET used = used + 1")
-        db.commit()
-        shutil.copyfile(f"{path}-wal", tmp_path / "log")
-    db.close()
-    whole = path.read_bytes()
-    shutil.copyfile(tmp_path / "log", f"{path}-wal")
-    pages = len(whole) // 4096
-    held = {int.from_bytes(f[:4], "big") for f in frames((tmp_path / "log").read_bytes())}
-    lost = next(n for n in range(pages, 0, -1) if n not in held)  # the last that must be there
-    assert lost < pages
-    os.truncate(path, lost * 4096)
-    with Store(path) as store:
-        assert len(store.runs()) == want[0]
-    check_file(path)
-
-
-def frames(log: bytes) -> list[bytes]:
-    """The frames of a write-ahead log: sqlite.org/fileformat2.html, section 4.1."""
-    size = 24 + 4096
-    return [log[at : at + size] for at in range(32, len(log), size)]
-
-
 def test_nothing_in_the_file_is_no_store_for_a_reader(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     path.touch()
@@ -182,13 +153,6 @@ def test_nothing_in_the_file_is_no_store_for_a_reader(tmp_path: Path) -> None:
     assert files_of(tmp_path) == before
     Store(path).close()
     check_file(path)
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
-def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(StoreRefused, match="not a file of the disk"):
-        Store(tmp_path / "pipe")
 
 
 @pytest.mark.slow
@@ -223,15 +187,6 @@ def test_a_read_only_folder(tmp_path: Path) -> None:
     assert lines[0].startswith("StoreRefused ")
     assert str(folder) in lines[0]
     assert list(folder.iterdir()) == []
-
-
-@pytest.mark.parametrize("name", ["a?b.db", "a#b.db", "100%.db", "with space.db", ":memory:"])
-def test_odd_names_are_names(tmp_path: Path, name: str) -> None:
-    with Store(tmp_path / name) as store:
-        store.register(items(1), criteria(1), ScriptedJudge().source)
-    assert name in {p.name for p in tmp_path.iterdir()}
-    with Store(tmp_path / name, create=False) as store:
-        assert len(store.runs()) == 1
 
 
 def _open(path: Path, start: multiprocessing.synchronize.Event, said: object) -> None:

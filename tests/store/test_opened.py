@@ -21,7 +21,6 @@ from sqlalchemy import Engine, event
 from agenteval.errors import StoreError, StoreRefused
 from agenteval.store import Store, rows
 from tests.store.making import FORK, ScriptedJudge, criteria, items
-from tests.thorough import often
 
 # Where readers of a database hold their lock (sqlite.org/fileformat2.html and os.h, SHARED_FIRST).
 SHARED, LENGTH = 0x40000002, 510
@@ -194,32 +193,3 @@ def test_visitors_take_nothing_from_a_writer_that_is_killed(
     assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     assert {k for (k,) in db.execute("SELECT key FROM replies")} == {f"k{n}" for n in range(10)}
     db.close()
-
-
-def _fill(path: Path, letter: str, start: Connection) -> None:
-    start.recv()
-    with Store(path) as store:
-        for n in range(30):
-            store.put_reply(f"{letter if n % 2 else 'both'} {n}", {"text": letter * 1500})
-
-
-@pytest.mark.slow
-def test_processes_that_come_and_go_leave_a_sound_file_with_everything(path: Path) -> None:
-    for _ in range(often(4, 40)):
-        children = []
-        for letter in "abc":
-            ours, theirs = FORK.Pipe()
-            child = FORK.Process(target=_fill, args=(path, letter, theirs))
-            child.start()
-            children.append((child, ours))
-        for _, ours in children:
-            ours.send("go")
-        for child, _ in children:
-            child.join(30)
-            assert child.exitcode == 0
-        db = sqlite3.connect(path)
-        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        assert db.execute("SELECT count(*) FROM replies").fetchone() == (15 + 3 * 15,)
-        db.execute("DELETE FROM replies")
-        db.commit()
-        db.close()

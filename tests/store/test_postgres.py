@@ -24,7 +24,7 @@ from agenteval.errors import StoreError, StoreLocked, StoreRefused
 from agenteval.records import Failure, Score, Source
 from agenteval.store import Store, postgres, schema
 from agenteval.store.connect import reading, writing
-from agenteval.store.copying import counts
+from agenteval.store.export import counts
 from tests.golden.cases import CASES, Case
 from tests.golden.freeze import call, differences, frozen, run
 from tests.store.trial_making import CHECK, SYSTEM, case, failed, known, trial

@@ -88,10 +88,3 @@ async def test_refused_results_do_not_take_their_reply_with_them(tmp_path: Path)
     with Store(tmp_path / "s.db") as again:
         assert again.get_reply("a") == REPLY
         assert again.usage(ScriptedJudge().source.sha256).requests == 0
-
-
-def test_without_an_event_loop_a_reply_is_queued_at_once(tmp_path: Path) -> None:
-    store, _ = made(tmp_path / "s.db")
-    with store:
-        store.put_reply("a", REPLY)
-        assert store.units == [["replies"]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -125,26 +124,6 @@ def test_trials_cases_and_systems_fit_together(path: Path) -> None:
         assert trials.usage("planning", SYSTEM.key).requests == 2 * 2
 
 
-def test_it_begins_at_its_start_and_not_at_the_first_read(path: Path) -> None:
-    with Store(path) as store:
-        with store.snapshot():
-            grow(path)
-            assert cells(store) == 4
-            with store.snapshot():
-                assert cells(store) == 4
-        assert cells(store) == 15
-
-
-def test_other_threads_and_the_writer_are_not_held_up(path: Path) -> None:
-    seen = []
-    with Store(path) as store, store.snapshot():
-        judge(store, 3, criteria(2))  # waits until it is durable
-        thread = threading.Thread(target=lambda: seen.append(cells(store)))
-        thread.start()
-        thread.join(20)
-        assert (cells(store), seen, rows(path)) == (4, [6], 6)
-
-
 @pytest.mark.parametrize("left", [True, False])
 def test_rows_half_read_at_the_end_keep_no_old_state(path: Path, left: bool) -> None:
     with Store(path) as store:
@@ -160,17 +139,6 @@ def test_rows_half_read_at_the_end_keep_no_old_state(path: Path, left: bool) -> 
             with pytest.raises(StoreError):
                 list(half)
         assert cells(store) == 15
-
-
-def test_what_cannot_be_read_is_a_store_error_inside_as_outside(path: Path) -> None:
-    with Store(path) as store:
-        with closing(sqlite3.connect(path)) as db:
-            db.execute("ALTER TABLE results RENAME TO gone")
-        with pytest.raises(StoreError, match="results"), store.snapshot():
-            cells(store)
-        with store.snapshot(), pytest.raises(StoreError, match="results"):
-            cells(store)
-        assert in_use(store) == 1
 
 
 def test_without_wal_nobody_is_held_up(tmp_path: Path) -> None:

@@ -152,22 +152,6 @@ def test_order_and_choice_whatever_the_order_of_writing(store: Store) -> None:
     assert list(trials.trials("workflows")) == []
 
 
-def test_cases_and_systems_are_read_from_the_store_alone(store: Store) -> None:
-    trials = known(store, 1500, SYSTEM, OTHER)
-    assert list(trials.cases("planning")) == trials.systems("planning") == []  # no trial yet
-    write(trials, *(trial(i) for i in range(1400)), trial(1, system=OTHER.key))
-    assert list(trials.cases("planning")) == sorted(
-        (case(i) for i in range(1400)), key=lambda c: c.key
-    )
-    assert trials.systems("planning") == [OTHER, SYSTEM]  # by name
-    # The same case under another name is the same case; its row follows the suite used last.
-    renamed = TrialCase(key=case(0).key, id="new name", body={"seed": 2})
-    trials.add_cases("planning", [renamed])
-    assert renamed in list(trials.cases("planning"))
-    assert list(trials.cases("workflows")) == []
-    assert [t.case_id for t in trials.trials("planning", [case(0).key])] == ["new name"]
-
-
 def test_strangers_are_refused_and_take_nobody_with_them(store: Store) -> None:
     trials = known(store, 2)
     futures = [

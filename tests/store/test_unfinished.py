@@ -15,13 +15,12 @@ from agenteval.engine import Experiment, Outcome
 from agenteval.engine.judging import JudgeUnit
 from agenteval.errors import BudgetExceeded, StoreError
 from agenteval.records import FailureStatus
-from agenteval.records.trial import TrialSystem, source_key
 from agenteval.store import Store, experiments
 from agenteval.store.experiments import Grid, Unfinished, short, unfinished_of, unfinished_trials
 from agenteval.utility.evaluator import JudgeEvaluator
 from tests.store.making import ScriptedJudge, criteria, failures, items
 from tests.store.test_kill import CRITERIA, REPEATS, RUNS, finish, round_of
-from tests.store.trial_making import SYSTEM, begin_trials, case, failed, key, known, trial
+from tests.store.trial_making import SYSTEM, begin_trials, case, failed, known, trial
 
 
 def capped(after: int, error: type[Exception] = BudgetExceeded) -> ScriptedJudge:
@@ -116,23 +115,6 @@ def test_what_a_resume_would_ask_again_is_not_done(
     assert notes_in(tmp_path / "s.db") == AT_REST
 
 
-def test_experiments_of_one_judge_are_told_apart(tmp_path: Path) -> None:
-    """Two files of runs: of each what it planned itself is counted."""
-    judge = ScriptedJudge()
-    with Store(tmp_path / "s.db") as store:
-        for text, after in (("one", 4), ("two", 1)):
-            rated = JudgeEvaluator.of(capped(after), items(6, text), criteria(2), 1)
-            asyncio.run(Experiment(rated, store, concurrency=1).run())
-        assert sorted(far(store)) == [(2, 12), (8, 12)]
-        first = [view.sha256 for _, view in items(6, "one")]
-        (one,) = unfinished_of(store, [judge.source.sha256], first)
-        assert one.stored == 8
-        assert unfinished_of(store, ["0" * 64]) == []
-        rated = JudgeEvaluator.of(judge, items(6, "one"), criteria(2), 1)
-        asyncio.run(Experiment(rated, store, concurrency=1).run())
-        assert far(store) == [(2, 12)]
-
-
 def test_a_larger_plan_takes_the_place_of_the_smaller(tmp_path: Path) -> None:
     with Store(tmp_path / "s.db") as store:
         judge_all(store, capped(2), repeats=1)
@@ -142,17 +124,6 @@ def test_a_larger_plan_takes_the_place_of_the_smaller(tmp_path: Path) -> None:
         assert far(store) == [(18, 36)]
         judge_all(store, ScriptedJudge(), repeats=3)
     assert notes_in(tmp_path / "s.db") == AT_REST
-
-
-def test_copies_count_beside_their_originals(tmp_path: Path) -> None:
-    judge = capped(7)
-    with Store(tmp_path / "s.db") as store:
-        parts = [("original", items(4)), ("pad:1", items(3, "padded")), ("none:1", [])]
-        rated = JudgeEvaluator(judge, parts, criteria(3), 2)
-        asyncio.run(Experiment(rated, store, concurrency=1).run())
-        (one,) = open_in(store)
-        assert (one.stored, one.planned) == (7 * 3, (4 + 3) * 3 * 2)
-        assert "(4 runs and 3 copies × 3 criteria × 2 repeats)" in one.line
 
 
 def test_a_living_process_is_named(tmp_path: Path) -> None:
@@ -252,28 +223,3 @@ def test_trials_are_open_until_all_of_them_are_stored(tmp_path: Path) -> None:
         assert unfinished_trials(store, ["planning"]) == []
         experiments.finish(store, source)  # nothing is left to be taken away
     assert notes_in(tmp_path / "s.db") == AT_REST
-
-
-def test_trials_of_others_are_not_counted(tmp_path: Path) -> None:
-    """Neither another system's, nor another evaluator's, nor those of other cases or numbers."""
-    other = TrialSystem(key=key("other"), name="another", parameters={})
-    with Store(tmp_path / "s.db") as store:
-        book = known(store, 4, SYSTEM, other)
-        book.add_system("planning.dissect-x", SYSTEM)
-        begin_trials(store, "planning", [case(0).key, case(1).key], 1)
-        for one in (
-            trial(0),
-            trial(0, 1),
-            trial(2),
-            trial(1, system=other.key),
-            trial(0, evaluator="planning.dissect-x"),
-        ):
-            book.store.save_soon((), one).result(5)
-        assert [(u.stored, u.planned) for u in unfinished_trials(store, ["planning"])] == [(1, 2)]
-        assert len(unfinished_trials(store, ["planning"], [case(1).key])) == 1
-        assert unfinished_trials(store, ["planning"], [case(2).key]) == []
-        assert unfinished_trials(store, ["plan"]) == []
-        begin_trials(store, "planning.dissect-x", [case(3).key], 1, lock="planning")
-        assert len(unfinished_trials(store, ["planning"])) == 2
-        with store.lock(source_key("planning", SYSTEM.key)):
-            assert all(u.at_work for u in unfinished_trials(store, ["planning"]))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agenteval.records.verification import JudgeVerdict, VerifiedSet
 from agenteval.store import Store
-from agenteval.store.copying import copy_store
+from agenteval.store.export import copy_store
 from tests.store.making import ScriptedJudge
 
 KEY = ScriptedJudge().source.sha256

@@ -254,17 +254,3 @@ async def test_every_waiter_of_a_group_is_told_its_own_outcome(tmp_path: Path) -
     assert isinstance(done[1], StoreError)  # NOT NULL; it takes no other with it
     assert isinstance(done[3], asyncio.CancelledError)
     assert replies(store) == {"a": "1", "c": "3", "d": "4"}  # cancelled, and written
-
-
-def test_a_loop_that_is_gone_stops_nobody(tmp_path: Path) -> None:
-    store = Store(tmp_path / "s.db")
-
-    async def leave() -> None:
-        for i in range(3):
-            row = {"key": f"left-{i}", "reply": "{}"}
-            waiter: Waiter = asyncio.get_running_loop().create_future()
-            store.submit([(rows.ADD_REPLY, [row])], waiter)
-
-    asyncio.run(leave())
-    store.submit([(rows.ADD_REPLY, [{"key": "k", "reply": "{}"}])]).result(5)
-    assert set(replies(store)) == {"left-0", "left-1", "left-2", "k"}

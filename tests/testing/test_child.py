@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -60,14 +59,6 @@ def test_it_starts_serves_counts_and_stops() -> None:
         assert ask(again.base_url)[1] == first
     with spawn("--seed", "5") as other:
         assert ask(other.base_url)[1] != first
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_signals_end_it_cleanly(number: signal.Signals) -> None:
-    with spawn("--latency", "30") as child:
-        os.kill(child.pid, number)
-        assert child.process.wait(10) == 0
 
 
 @pytest.mark.slow
@@ -143,26 +134,3 @@ def test_bad_options_end_with_2_and_one_line(
     assert printed.out == ""
     assert printed.err.startswith("error: ")
     assert printed.err.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "[]",
-        '{"colour": 1}',
-        '{"rules": [{}]}',
-        '{"answers": [{"match": "x"}]}',
-        '{"seed": "x"}',
-        '{"rules": 5}',
-        '{"answers": 5}',
-        '{"answers": [{"replies": ["x"], "match": "("}]}',
-    ],
-)
-def test_a_bad_script_is_named(
-    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "script.json"
-    path.write_text(text)
-    assert main(["--script", str(path)]) == 2
-    assert str(path) in capsys.readouterr().err

@@ -12,7 +12,6 @@ from scipy import stats
 
 from agenteval.errors import InputError
 from agenteval.testing.faults import (
-    KINDS,
     Asked,
     Fault,
     Latency,
@@ -49,11 +48,6 @@ def test_first_counts_per_request_and_at_counts_for_the_server() -> None:
     assert first.strikes(asked("b", 0, ordinal=99), 0) is not None
     at = Rule(Fault("reset"), at=(1, 3))
     assert [at.strikes(asked(ordinal=i), 0) is not None for i in range(5)] == [0, 1, 0, 1, 0]
-
-
-def test_faults_of_chat_replies_do_not_strike_embeddings() -> None:
-    assert Rule(Fault("refusal")).strikes(asked(chat=False), 0) is None
-    assert Rule(Fault("reset")).strikes(asked(chat=False), 0) is not None
 
 
 def retry_after(form: str) -> str:
@@ -130,14 +124,3 @@ def test_a_rule_of_a_script_is_the_rule_of_the_library() -> None:
     assert rule_from_json(script, "here") == Rule(
         (Fault("status", 503), Fault("reset")), first=1, at=(4,)
     )
-
-
-def test_every_kind_makes_a_reply_bounded_in_time() -> None:
-    for kind in KINDS:
-        good = {
-            "choices": [{"finish_reason": "stop", "message": {"content": "some words"}}],
-            "usage": {},
-        }
-        wire = Fault(kind, seconds=2).wire(good)
-        assert wire.fault == kind
-        assert sum(wait for wait, _ in wire.steps) <= 2 + 1e-9

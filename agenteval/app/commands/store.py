@@ -35,7 +35,7 @@ def copy(
 ) -> None:
     """Copy everything into a new store, results and replies alike."""
     from agenteval.store import Store
-    from agenteval.store.copying import copy_store
+    from agenteval.store.export import copy_store
 
     with Store(source, create=False) as old, Store(target) as new:
         copied = copy_store(old, new, lambda table, rows: note(f"{table}: {rows:,} rows"))
