@@ -20,7 +20,7 @@ from agenteval.utility.evaluator import Item, JudgeEvaluator, rubrics_of
 from agenteval.utility.perturb import perturb, rng_for, variant_name
 from agenteval.utility.perturb.items import Similarity, common_words, cosines, without_item
 from agenteval.utility.perturb.layout import Unchanged
-from agenteval.utility.verify import CopyFacts
+from agenteval.utility.verify import CopyFacts, with_warning
 
 # By default one operator that shortens, two that keep the length, one that lengthens, and one that
 # changes nothing a judge should see.
@@ -208,5 +208,4 @@ def with_drift_warning(result: VerifiedSet, models: Mapping[str, int]) -> Verifi
     warning = (
         f"the model behind this judge changed; the scores mix replies of {names}; their scores mix"
     )
-    judge = result.judge.model_copy(update={"warnings": (warning, *result.judge.warnings)})
-    return result.model_copy(update={"judge": judge})
+    return with_warning(result, warning, first=True)

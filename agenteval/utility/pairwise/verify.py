@@ -23,7 +23,7 @@ from agenteval.utility.perturbed_runs import make_copies
 from agenteval.utility.tables import JUDGE, evidence_table
 from agenteval.utility.verify import VerifyOptions
 from agenteval.utility.verify.claims import NO_LABELS, claim
-from agenteval.utility.verify.rules import MORE_CASES, WHY_MISSING
+from agenteval.utility.verify.verdict import MORE_CASES, WHY_MISSING
 
 PERTURBATIONS = ("drop_sentences", "pad", "whitespace", "formatting")
 IDENTICAL = "identical"

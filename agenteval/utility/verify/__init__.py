@@ -14,15 +14,14 @@ from agenteval.records import Criterion
 from agenteval.records.verification import VerifiedSet
 from agenteval.stats.correlation import first_component
 from agenteval.stats.scores import ScoreTable
-from agenteval.utility.verify.checks import CHECKS, separation, upside_down
+from agenteval.utility.verify.checks import all_checks, redundancy, smallest_subset
 from agenteval.utility.verify.effects import effects
-from agenteval.utility.verify.evidence import CopyFacts, gather, means_of
+from agenteval.utility.verify.evidence import CopyFacts, RunMeans, gather
 from agenteval.utility.verify.judge import judge_verdict
 from agenteval.utility.verify.options import VerifyOptions
-from agenteval.utility.verify.redundancy import redundancy, smallest_subset
 from agenteval.utility.verify.verdict import decide
 
-__all__ = ["CopyFacts", "VerifyOptions", "verify_table"]
+__all__ = ["CopyFacts", "VerifyOptions", "verify_table", "with_warning"]
 
 
 def verify_table(
@@ -42,20 +41,22 @@ def verify_table(
     """
     chosen = options or VerifyOptions()
     evidence = gather(table, [c for c in criteria if c.ordered], copies)
-    checks = [[check(item, chosen) for check in CHECKS] for item in evidence]
-    position = CHECKS.index(separation)
-    corrected = upside_down([row[position] for row in checks], chosen)
-    for row, check in zip(checks, corrected, strict=True):
-        row[position] = check
+    moved = effects(evidence, chosen)
     decided = [
-        decide(item, row, effect, chosen)
-        for item, row, effect in zip(evidence, checks, effects(evidence, chosen), strict=True)
+        decide(item, checks, of_item, chosen)
+        for item, checks, of_item in zip(evidence, all_checks(evidence, chosen), moved, strict=True)
     ]
     verified = redundancy(evidence, decided, chosen)
     retained = [
         e for e, v in zip(evidence, verified, strict=True) if v.verdict != "drop" and v.runs
     ]
-    judge = judge_verdict(evidence, verified, chosen, labels)
+    result = VerifiedSet(
+        judge=judge_verdict(evidence, verified, chosen, labels),
+        criteria=tuple(verified),
+        subset=smallest_subset(retained, least=chosen.auc),
+        first_component=first_component(RunMeans.of(evidence).means).share if evidence else None,
+        options=vars(chosen),
+    )
     rated = set(table.present("criterion"))
     unordered = [c for c in criteria if not c.ordered and c.id in rated]
     for nominal, why in (
@@ -63,13 +64,15 @@ def verify_table(
         (False, "the order of the levels is unclear"),
     ):
         if names := ", ".join(c.id for c in unordered if (c.scale == "nominal") is nominal):
-            judge = judge.model_copy(
-                update={"warnings": (*judge.warnings, f"{names}: {why}: no verdict")}
-            )
-    return VerifiedSet(
-        judge=judge,
-        criteria=tuple(verified),
-        subset=smallest_subset(retained, least=chosen.auc),
-        first_component=first_component(means_of(evidence)[1]).share if evidence else None,
-        options=vars(chosen),
-    )
+            result = with_warning(result, f"{names}: {why}: no verdict")
+    return result
+
+
+def with_warning(result: VerifiedSet, warning: str, *, first: bool = False) -> VerifiedSet:
+    """Return the result with a further warning about the judge; an empty one changes nothing."""
+    if not warning:
+        return result
+    warnings = result.judge.warnings
+    warnings = (warning, *warnings) if first else (*warnings, warning)
+    judge = result.judge.model_copy(update={"warnings": warnings})
+    return result.model_copy(update={"judge": judge})

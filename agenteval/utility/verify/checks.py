@@ -1,22 +1,24 @@
-"""The checks of one criterion: coverage, spread, agreement of repeats, discrimination of success.
-
-Each check takes the evidence on a criterion and the thresholds, and returns a `Check`.
+"""The checks of one criterion: coverage, spread, agreement of repeats, discrimination of success,
+and, against the other criteria, redundancy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
-from agenteval.records.verification import Check, Outcome
+from agenteval.records.verification import Check, Outcome, Verification
 from agenteval.stats import Bootstrap, gwet_ac2, krippendorff_alpha
+from agenteval.stats.correlation import correlation_matrix
 from agenteval.stats.discrimination import discrimination
 from agenteval.stats.multiple import adjust
-from agenteval.utility.verify.evidence import Evidence
+from agenteval.utility.verify.evidence import Evidence, RunMeans
 from agenteval.utility.verify.options import VerifyOptions
 
 UNSUPPORTED = "this judge cannot grade it: unsupported"
+ONE_REPEAT = "one repeat: nothing shows whether the judge agrees with itself"
 _GRID = 21  # levels of a numeric scale for the agreement of repeats
 
 
@@ -27,40 +29,28 @@ def coverage(evidence: Evidence, options: VerifyOptions) -> Check:
     shares of failures among successful and failed runs differ by more than 10 points.
     """
     table, failed = evidence.table, evidence.table.failed
-    scored_share = 1 - float(failed.mean())
+    share = 1 - float(failed.mean())
+    check = partial(Check, name="coverage", estimate=share, n=len(table))
     statuses = {s: n for s, n in table.statuses().items() if ":" in s}
-    if set(statuses) == {"unscored:unsupported"} and scored_share == 0:
-        return Check(
-            name="coverage",
-            outcome="unknown",
-            reason=UNSUPPORTED,
-            estimate=scored_share,
-            n=len(table),
-        )
+    if set(statuses) == {"unscored:unsupported"} and share == 0:
+        return check(outcome="unknown", reason=UNSUPPORTED)
+    reason = f"{share:.0%} of {len(table)} ratings were made"
+    if statuses:
+        reason += f" ({', '.join(f'{n} {s}' for s, n in statuses.items())})"
     not_random = []
     cases, inverse = np.unique(table.case.codes, return_inverse=True)
     total = np.bincount(inverse)
-    lost = int(((np.bincount(inverse, weights=failed) == total) & (total > 1)).sum())
-    if lost:
+    if lost := int(((np.bincount(inverse, weights=failed) == total) & (total > 1)).sum()):
         not_random.append(f"every rating of {lost} of {len(cases)} cases failed")
     sides = [failed[table.success == s] for s in (1, 0)]
     if all(len(side) >= 10 for side in sides):
         good, bad = (float(side.mean()) for side in sides)
         if abs(good - bad) > 0.1:
             not_random.append(f"{good:.0%} of successful and {bad:.0%} of failed runs' ratings")
-    reason = f"{scored_share:.0%} of {len(table)} ratings were made"
-    if statuses:
-        reason += f" ({', '.join(f'{n} {s}' for s, n in statuses.items())})"
     if not_random:
         reason += f"; missing not at random: {'; '.join(not_random)}"
-    return Check(
-        name="coverage",
-        outcome="fail" if scored_share < options.min_coverage else "pass",
-        reason=reason,
-        unit="share",
-        estimate=scored_share,
-        n=len(table),
-    )
+    outcome: Outcome = "fail" if share < options.min_coverage else "pass"
+    return check(outcome=outcome, reason=reason, unit="share")
 
 
 def spread(evidence: Evidence, options: VerifyOptions) -> Check:
@@ -69,9 +59,10 @@ def spread(evidence: Evidence, options: VerifyOptions) -> Check:
     Fails when every run has the same mean. When more than `ceiling` of the ratings are at one end
     of the scale the check passes with a warning in the reason.
     """
+    check = partial(Check, name="spread", unit="share")
     means = evidence.originals.mean[evidence.rated]
     if not len(means):
-        return Check(name="spread", outcome="unknown", reason="no run has a value", unit="share")
+        return check(outcome="unknown", reason="no run has a value")
     outcome: Outcome = "pass"
     _, counts = np.unique(evidence.values.round(9), return_counts=True)
     share = float(counts.max() / counts.sum())
@@ -81,9 +72,7 @@ def spread(evidence: Evidence, options: VerifyOptions) -> Check:
         reason = f"every run has the same value, {float(means[0]):.3g}: it tells nothing apart"
     elif end := evidence.crowded(options.ceiling):
         reason += f"; warning: {share:.0%} of the ratings at the {end}, differences drown there"
-    return Check(
-        name="spread", outcome=outcome, reason=reason, unit="share", estimate=share, n=len(means)
-    )
+    return check(outcome=outcome, reason=reason, estimate=share, n=len(means))
 
 
 def agreement(evidence: Evidence, options: VerifyOptions) -> Check:
@@ -93,28 +82,25 @@ def agreement(evidence: Evidence, options: VerifyOptions) -> Check:
     least `agreement_floor`; fails when the upper limit is below `agreement`. A judge declared
     deterministic passes unless it has repeats that differ.
     """
+    check = partial(Check, name="agreement", unit="AC2")
     matrix = evidence.originals
     if options.deterministic and not evidence.differing:
-        reason = "deterministic, as declared: repeats would be equal"
-        return Check(name="agreement", outcome="pass", reason=reason, unit="AC2")
+        return check(outcome="pass", reason="deterministic, as declared: repeats would be equal")
     if matrix.values.shape[1] < 2:
-        reason = "one repeat: nothing shows whether the judge agrees with itself"
-        return Check(name="agreement", outcome="unknown", reason=reason, unit="AC2")
+        return check(outcome="unknown", reason=ONE_REPEAT)
     levels = len(evidence.criterion.accepted_values) or _GRID
+    rng = np.random.default_rng(options.seed)
     result = gwet_ac2(
         np.round(matrix.values * (levels - 1)),
         categories=range(levels),
         clusters=matrix.case,
-        bootstrap=Bootstrap(
-            np.random.default_rng(options.seed),
-            resamples=options.resamples,
-            level=1 - options.alpha,
-        ),
+        bootstrap=Bootstrap(rng, resamples=options.resamples, level=1 - options.alpha),
     )
     ac2 = result.coefficient
-    outcome: Outcome = "unknown"
     twice = (~np.isnan(matrix.values)).sum(axis=1) > 1
-    reason, n = ac2.reason or "", len(np.unique(matrix.case[twice]))
+    n = len(np.unique(matrix.case[twice]))
+    outcome: Outcome = "unknown"
+    reason = ac2.reason or ""
     if ac2.mean is not None:
         limits = "" if ac2.low is None else f" [{ac2.low:.3f}, {ac2.high:.3f}]"
         reason = f"AC2 {ac2.mean:.3f}{limits}"
@@ -128,16 +114,7 @@ def agreement(evidence: Evidence, options: VerifyOptions) -> Check:
             outcome = "pass"
         elif ac2.high < options.agreement:
             outcome, reason = "fail", f"repeats disagree: {reason}"
-    return Check(
-        name="agreement",
-        outcome=outcome,
-        reason=reason,
-        unit="AC2",
-        estimate=ac2.mean,
-        low=ac2.low,
-        high=ac2.high,
-        n=n,
-    )
+    return check(outcome=outcome, reason=reason, estimate=ac2.mean, low=ac2.low, high=ac2.high, n=n)
 
 
 def alpha(evidence: Evidence, options: VerifyOptions) -> Check:
@@ -165,11 +142,11 @@ def separation(evidence: Evidence, options: VerifyOptions) -> Check:
     `min_cases` cases or five runs on a side. `p` is one-sided, for "failed runs are rated higher"
     (see `upside_down`). Runs count as independent; the reason says so when cases have several.
     """
+    check = partial(Check, name="discrimination", unit="AUC")
     matrix = evidence.originals
     labelled = evidence.rated & (matrix.success >= 0)
     if not labelled.any():
-        reason = "success is unknown: nothing to tell apart"
-        return Check(name="discrimination", outcome="unknown", reason=reason, unit="AUC")
+        return check(outcome="unknown", reason="success is unknown: nothing to tell apart")
     good, bad = (matrix.mean[labelled & (matrix.success == s)] for s in (1, 0))
     result = discrimination(good, bad, level=1 - options.alpha, alternative="less")
     p, auc = result.test.p, result.auc
@@ -189,11 +166,9 @@ def separation(evidence: Evidence, options: VerifyOptions) -> Check:
             outcome = "pass"
         elif auc.high < options.auc:
             outcome = "fail"
-    return Check(
-        name="discrimination",
+    return check(
         outcome=outcome,
         reason=reason,
-        unit="AUC",
         estimate=auc.mean,
         low=auc.low,
         high=auc.high,
@@ -207,9 +182,8 @@ def upside_down(checks: Sequence[Check], options: VerifyOptions) -> list[Check]:
 
     A check whose corrected p is below `alpha` fails: failed runs are rated higher.
     """
-    adjusted = adjust([check.p for check in checks])
     result = []
-    for check, p in zip(checks, adjusted, strict=True):
+    for check, p in zip(checks, adjust([c.p for c in checks]), strict=True):
         update: dict[str, object] = {"p_adjusted": p}
         if p is not None and p < options.alpha:
             reason = f"failed runs are rated higher: {check.reason}"
@@ -218,4 +192,123 @@ def upside_down(checks: Sequence[Check], options: VerifyOptions) -> list[Check]:
     return result
 
 
-CHECKS = (coverage, spread, agreement, separation, alpha)
+def all_checks(evidence: Sequence[Evidence], options: VerifyOptions) -> list[tuple[Check, ...]]:
+    """Return coverage, spread, agreement, discrimination and alpha of every criterion."""
+    discriminations = upside_down([separation(item, options) for item in evidence], options)
+    return [
+        (
+            coverage(item, options),
+            spread(item, options),
+            agreement(item, options),
+            discrimination,
+            alpha(item, options),
+        )
+        for item, discrimination in zip(evidence, discriminations, strict=True)
+    ]
+
+
+# ---- redundancy: by ratings, not by names --------------------------------------------------------
+
+
+def redundancy(
+    evidence: Sequence[Evidence], decided: Sequence[Verification], options: VerifyOptions
+) -> list[Verification]:
+    """Return the verdicts with a check of redundancy: Spearman's rho of the runs' means.
+
+    Criteria that are kept or undecided are taken in order of their strength (keep first, then by
+    agreement plus AUC). One whose rho with a retained criterion is at least `redundant`, over
+    `min_cases` shared cases, is dropped, if the retained one covers as many ratings.
+    """
+    matrix = correlation_matrix(RunMeans.of(evidence).means) if len(evidence) > 1 else None
+    rho, n = (matrix.rho, matrix.n) if matrix else (None, None)
+    partners = _partners(evidence, decided, rho, options) if rho else {}
+    result = []
+    for i, verification in enumerate(decided):
+        update: dict[str, object] = {}
+        check = partial(Check, name="redundancy")
+        nearest = [
+            (value, other.criterion_id, n[i][k])
+            for k, other in enumerate(decided)
+            if k != i and rho and n and (value := rho[i][k]) is not None
+        ]
+        if not nearest:
+            reason = "no correlation can be computed" if rho else "there is no other criterion"
+            checked = check(outcome="unknown", reason=reason)
+        else:
+            value, other_id, runs = max(nearest)
+            reason = f"nearest to {other_id} (rho {value:.2f} over {runs} runs)"
+            outcome: Outcome = "pass"
+            if partner := partners.get(i):
+                outcome = "fail"
+                reason = f"says what {partner} says (rho {value:.2f} over {runs} runs)"
+                update = {"verdict": "drop", "partner": partner, "reasons": (reason,)}
+                update["next_step"] = f"leave it out; {partner} stays"
+            checked = check(outcome=outcome, reason=reason, unit="rho", estimate=value, n=runs)
+        update["checks"] = (*verification.checks, checked)
+        result.append(verification.model_copy(update=update))
+    return result
+
+
+def _partners(
+    evidence: Sequence[Evidence],
+    decided: Sequence[Verification],
+    rho: Sequence[Sequence[float | None]],
+    options: VerifyOptions,
+) -> dict[int, str]:
+    """Return the index of each redundant criterion with the id of the one that says the same."""
+
+    def rank(i: int) -> tuple[bool, float, str]:
+        estimates = {check.name: check.estimate for check in decided[i].checks}
+        auc = estimates.get("discrimination")
+        strength = (0.5 if auc is None else auc) + (estimates.get("agreement") or 0.0)
+        return decided[i].verdict != "keep", -strength, decided[i].criterion_id
+
+    def shared_cases(i: int, k: int) -> int:
+        first, second = evidence[i], evidence[k]
+        both = np.isin(first.originals.run, second.originals.run[second.rated])
+        return len(np.unique(first.originals.case[first.rated & both]))
+
+    candidates = [i for i, v in enumerate(decided) if v.verdict in ("keep", "undecided") and v.runs]
+    retained: list[int] = []
+    partners: dict[int, str] = {}
+    for i in sorted(candidates, key=rank):
+        same = [
+            (value, decided[k].criterion_id)
+            for k in retained
+            if (value := rho[i][k]) is not None
+            and value >= options.redundant
+            and shared_cases(i, k) >= options.min_cases
+            and (decided[k].coverage or 0) >= (decided[i].coverage or 0) - 0.01
+        ]
+        if same:
+            partners[i] = max(same)[1]
+        else:
+            retained.append(i)
+    return partners
+
+
+def smallest_subset(
+    evidence: Sequence[Evidence], *, least: float, loss: float = 0.01
+) -> tuple[str, ...]:
+    """Return the fewest criteria whose mean discriminates success nearly as well as that of all.
+
+    Greedy: the criterion that raises the AUC of the mean most is added until it is within `loss`
+    of the AUC of all. Empty where success is unknown or one-sided, or where the AUC of all is below
+    `least`. Chosen and measured on the same runs, so the AUC is slightly optimistic.
+    """
+    runs = RunMeans.of(evidence)
+
+    def auc_of(columns: Sequence[int]) -> float | None:
+        return discrimination(*runs.sides(columns)).auc.mean
+
+    everything = range(len(evidence))
+    goal = auc_of(everything)
+    if goal is None or goal < least:
+        return ()
+    chosen: list[int] = []
+    auc = -1.0
+    while auc < goal - loss and len(chosen) < len(evidence):
+        candidates = [j for j in everything if j not in chosen]
+        auc, negative = max((auc_of([*chosen, j]) or 0.0, -j) for j in candidates)
+        chosen.append(-negative)
+    return tuple(evidence[j].criterion.id for j in sorted(chosen))

@@ -3,30 +3,49 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from agenteval.records.verification import Check, Effect, JudgeEvidence, Standing, Verification
+from agenteval.records.verification import (
+    Check,
+    Effect,
+    JudgeEvidence,
+    Standing,
+    SystemFigure,
+    Verification,
+)
 from agenteval.stats import Interval, mean_interval
 from agenteval.stats.correlation import spearman
 from agenteval.stats.discrimination import discrimination
+from agenteval.stats.multiple import adjust
 from agenteval.stats.scores import ORIGINAL, ScoreTable
-from agenteval.utility.verify.effects import is_control, is_directed, moved_as_expected, undecidable
-from agenteval.utility.verify.evidence import Evidence, means_of, row_means, successes
+from agenteval.utility.verify.checks import ONE_REPEAT
+from agenteval.utility.verify.effects import (
+    Directed,
+    changes_by_system,
+    is_control,
+    is_directed,
+    moved_as_expected,
+    system_figure,
+    undecidable,
+)
+from agenteval.utility.verify.evidence import Evidence, RunMeans
 from agenteval.utility.verify.options import VerifyOptions
-from agenteval.utility.verify.rules import MORE_CASES, MORE_REPEATS, OTHER_JUDGE
+from agenteval.utility.verify.verdict import MORE_CASES, MORE_REPEATS, OTHER_JUDGE
 
 REPEATS_AGREE = "repeats agree"
 DAMAGE_LOWERS = "damage lowers scores"
 CONTROLS_STILL = "controls change nothing"
 SUCCESS_ABOVE = "success is rated above failure"
 PEOPLE_AGREE = "people agree"
+SYSTEMS_ALIKE = "systems are judged alike"
+LIKING = "Liking of a system"
 NO_LABELS = "nothing is known about success: label 20 runs with `agenteval agree sample`"
 _SAME_LENGTH = frozenset({"shuffle_sentences", "swap_numbers", "drop_item"})
 _MORE_COPIES = "rate more copies (docs/verify.md says how they are made)"
-_MOST_MORE = 10  # no more than this many times the present cases are proposed
 
 
 def claim(
@@ -38,18 +57,17 @@ def claim(
     figure: Interval | None = None,
 ) -> JudgeEvidence:
     """Return one kind of evidence, with its figure where a single figure summarizes it."""
-    if figure is None:
-        return JudgeEvidence(name=name, standing=standing, reason=reason, next_step=step)
+    shown = figure or _without_interval(None)
     return JudgeEvidence(
         name=name,
         standing=standing,
         reason=reason,
         next_step=step,
-        unit=unit,
-        estimate=figure.mean,
-        low=figure.low,
-        high=figure.high,
-        n=figure.n if figure.n_clusters is None else figure.n_clusters,
+        unit=unit if figure else "",
+        estimate=shown.mean,
+        low=shown.low,
+        high=shown.high,
+        n=shown.n if shown.n_clusters is None else shown.n_clusters,
     )
 
 
@@ -71,17 +89,16 @@ def repeats_agree(graded: Sequence[Verification], options: VerifyOptions) -> Jud
     The mean counts as well because noise of a quarter of the scale leaves AC2 high on coarse
     criteria whose ratings are mostly at one end.
     """
-    checks = [c for v in graded if (c := v.check("agreement")) is not None]
+    checks = [(v, c) for v in graded if (c := v.check("agreement")) is not None]
     estimates = [
         c.estimate
-        for v in graded
-        if v.check("spread") is not None and not failed(v, "spread")
-        if (c := v.check("agreement")) is not None and c.estimate is not None
+        for v, c in checks
+        if v.check("spread") is not None and not failed(v, "spread") and c.estimate is not None
     ]
     mean = float(np.mean(estimates)) if estimates else None
     low_mean = mean is not None and mean < options.mean_agreement
-    agreeing = sum(c.outcome == "pass" for c in checks)
-    disagreeing = sum(c.outcome == "fail" for c in checks)
+    agreeing = sum(c.outcome == "pass" for _, c in checks)
+    disagreeing = sum(c.outcome == "fail" for _, c in checks)
     if 2 * disagreeing > len(graded):
         reason = f"repeats disagree on {disagreeing} of {len(graded)} criteria"
         return claim(REPEATS_AGREE, "refuted", reason, OTHER_JUDGE)
@@ -91,21 +108,19 @@ def repeats_agree(graded: Sequence[Verification], options: VerifyOptions) -> Jud
         reason = f"{how} on {agreeing} of {len(graded)} criteria{average}"
         return claim(REPEATS_AGREE, "shown", reason, "", "AC2, mean", _without_interval(mean))
     if all(v.repeats < 2 for v in graded):
-        reason = "one repeat: nothing shows whether the judge agrees with itself"
         step = f"{MORE_REPEATS}; --deterministic where the judge is a function"
-        return claim(REPEATS_AGREE, "not shown", reason, step)
+        return claim(REPEATS_AGREE, "not shown", ONE_REPEAT, step)
+    reason = f"repeats surely agree on {agreeing} of {len(graded)} criteria only"
     needed = [
         _more_cases(c, options.agreement_floor, c.n)
-        for c in checks
+        for _, c in checks
         if c.outcome == "unknown" and (c.estimate or 0) >= options.agreement
     ]
-    reason = f"repeats surely agree on {agreeing} of {len(graded)} criteria only"
     if low_mean:
         reason += f", and AC2 is {mean:.2f} on average, not {options.mean_agreement:g}"
         needed = []
-    step = _more_or(
-        needed, len(graded) // 2 + 1 - agreeing, "the noise of this judge is too large; try another"
-    )
+    noisy = "the noise of this judge is too large; try another"
+    step = _more_or(needed, len(graded) // 2 + 1 - agreeing, noisy)
     return claim(REPEATS_AGREE, "not shown", reason, step)
 
 
@@ -143,25 +158,21 @@ def damage_lowers(graded: Sequence[Verification], options: VerifyOptions) -> Jud
         short = len(directed) // 2 + 1 - len(moved)
         step = _more_or(needed, short, "the judge hardly notices damage; try another")
         return claim(DAMAGE_LOWERS, "not shown", reason, step)
-    if not any(e.operator in _SAME_LENGTH for e in moved):
-        return _length_alone(same_length, options)
-    reason = f"{len(moved)} of {len(directed)} perturbations moved a score as expected"
-    share = _without_interval(len(moved) / len(directed))
-    return claim(DAMAGE_LOWERS, "shown", reason, "", "perturbations noticed", share)
-
-
-def _length_alone(same_length: Sequence[Effect], options: VerifyOptions) -> JudgeEvidence:
-    """Only shorter copies were noticed: what stands in the way of copies of equal length."""
+    if any(e.operator in _SAME_LENGTH for e in moved):
+        reason = f"{len(moved)} of {len(directed)} perturbations moved a score as expected"
+        share = _without_interval(len(moved) / len(directed))
+        return claim(DAMAGE_LOWERS, "shown", reason, "", "perturbations noticed", share)
+    # Only shorter copies were noticed: what stands in the way of copies of equal length?
     reason = "length alone may explain the scores: "
+    if same_length:
+        effect = max(same_length, key=lambda e: e.n)
+        why = undecidable(effect, options) or f"undecided after {effect.n} cases"
+        reason += f"no damage of equal length was noticed; {effect.operator}: {why}"
+        return claim(DAMAGE_LOWERS, "not shown", reason, "rate more runs that it changes")
     operators = ", ".join(sorted(_SAME_LENGTH))
-    if not same_length:
-        reason += f"no criterion expects an effect of damage of equal length ({operators})"
-        step = 'state one in the criteria file, such as "expect": {"swap_numbers": "lower"}'
-        return claim(DAMAGE_LOWERS, "not shown", reason, step)
-    effect = max(same_length, key=lambda e: e.n)
-    why = undecidable(effect, options) or f"undecided after {effect.n} cases"
-    reason += f"no damage of equal length was noticed; {effect.operator}: {why}"
-    return claim(DAMAGE_LOWERS, "not shown", reason, "rate more runs that it changes")
+    reason += f"no criterion expects an effect of damage of equal length ({operators})"
+    step = 'state one in the criteria file, such as "expect": {"swap_numbers": "lower"}'
+    return claim(DAMAGE_LOWERS, "not shown", reason, step)
 
 
 def controls_still(
@@ -220,9 +231,7 @@ def success_above(
 
 
 def _auc_of_mean(rated: Sequence[Evidence], options: VerifyOptions) -> JudgeEvidence:
-    runs, means = means_of(rated)
-    overall, success = row_means(means), successes(rated, runs)
-    good, bad = (overall[~np.isnan(overall) & (success == s)] for s in (1, 0))
+    good, bad = RunMeans.of(rated).sides()
     if not len(good) and not len(bad):
         return claim(SUCCESS_ABOVE, "not checked", NO_LABELS, NO_LABELS)
     if min(len(good), len(bad)) < 5:
@@ -235,19 +244,18 @@ def _auc_of_mean(rated: Sequence[Evidence], options: VerifyOptions) -> JudgeEvid
     reason, step = f"success and failure: {auc.reason}", MORE_CASES
     if auc.mean is not None and auc.low is not None and auc.high is not None:
         span = f"AUC {auc.mean:.3f} [{auc.low:.3f}, {auc.high:.3f}]"
-        if auc.high < 0.5:
-            standing, reason = "refuted", f"failed runs are rated higher: {span}"
-        elif auc.high < options.auc:
-            standing, reason = "refuted", f"success is not told from failure: {span}"
+        if auc.high < options.auc:
+            standing, step = "refuted", OTHER_JUDGE
+            reason = f"success is not told from failure: {span}"
+            if auc.high < 0.5:
+                reason = f"failed runs are rated higher: {span}"
         elif auc.low > options.auc:
-            standing, reason = "shown", f"success is rated above failure: {span}"
+            standing, step = "shown", ""
+            reason = f"success is rated above failure: {span}"
         else:
             reason = f"success is not surely rated above failure: {span}"
-        needed = [_more_cases(auc, options.auc, auc.n)] if auc.mean > options.auc else []
-        otherwise = "the criteria say nothing of success; try others"
-        step = {"refuted": OTHER_JUDGE, "shown": ""}.get(
-            standing, _more_or(needed, 1, otherwise, "runs")
-        )
+            needed = [_more_cases(auc, options.auc, auc.n)] if auc.mean > options.auc else []
+            step = _more_or(needed, 1, "the criteria say nothing of success; try others", "runs")
     return claim(SUCCESS_ABOVE, standing, reason, step, "AUC", auc)
 
 
@@ -260,15 +268,15 @@ def people_agree(
     above `people` (.3, a medium correlation: Cohen, Statistical Power Analysis, 2nd ed. 1988,
     section 3.2), refuted where it is below. `agree` gives the details.
     """
-    judge: dict[str, list[float]] = {}
-    people: dict[str, list[float]] = {}
+    judge: defaultdict[str, list[float]] = defaultdict(list)
+    people: defaultdict[str, list[float]] = defaultdict(list)
     for item in rated:
         by_judge = _run_means(item.table)
         for table in labels:
             by_person = _run_means(table.of(criterion=item.criterion.id, variant=ORIGINAL))
             for run in by_judge.keys() & by_person.keys():
-                judge.setdefault(run, []).append(by_judge[run])
-                people.setdefault(run, []).append(by_person[run])
+                judge[run].append(by_judge[run])
+                people[run].append(by_person[run])
     pairs = np.array([(np.mean(judge[run]), np.mean(people[run])) for run in sorted(judge)])
     if len(pairs) < options.min_cases:
         reason = f"people labelled {len(pairs)} of the runs; {options.min_cases} are needed"
@@ -288,6 +296,84 @@ def people_agree(
         elif rho.high < options.people:
             standing, reason = "refuted", f"people disagree: {span}"
     return claim(PEOPLE_AGREE, standing, reason, step, "Spearman's rho", rho)
+
+
+def systems_alike(
+    rated: Sequence[Evidence], directed: Sequence[Directed], options: VerifyOptions
+) -> JudgeEvidence:
+    """Return whether the judge notices damage, and rates success above failure, in every system.
+
+    Refuted where damage to one system significantly costs more than nothing and damage to another
+    less than `margin`, over copies that could fall; or where failed runs of a system are rated
+    higher (one-sided Mann-Whitney, Holm over systems). Effects are not compared directly: that
+    would condemn right judges, because failed runs have no room to fall. A permutation of systems
+    within levels cannot find a fixed opinion either. Shown needs `min_copies` of each system.
+    """
+    codes = np.unique(np.concatenate([e.table.system.codes for e in rated]))
+    codes = codes[codes >= 0]
+    if len(codes) < 2:
+        reason = "one system: there is nothing to compare it with"
+        return claim(SYSTEMS_ALIKE, "not checked", reason)
+    changes = changes_by_system(directed, options)
+    enough = [f for f in changes if f.n >= options.min_copies and f.low is not None]
+    noticed = [f for f in enough if (f.low or 0) > 0 and (f.estimate or 0) > options.margin]
+    unnoticed = [f for f in enough if f.high is not None and f.high < options.margin]
+    doubtful = [f.system for f in changes if f not in noticed]
+    # the AUC of each system with five runs on each side
+    runs, aucs, tests = RunMeans.of(rated), list[SystemFigure](), list[float | None]()
+    for code in codes.tolist():
+        good, bad = runs.sides(system=code)
+        if min(len(good), len(bad)) < 5:
+            continue
+        result = discrimination(good, bad, level=1 - options.alpha, alternative="less")
+        name = rated[0].ratings.system.names[code]
+        aucs.append(system_figure(name, "AUC", result.auc, len(good) + len(bad)))
+        tests.append(result.test.p)
+    against = [
+        f"failed runs of {figure.system} are rated higher"
+        for figure, p in zip(aucs, adjust(tests), strict=True)
+        if p is not None and p < options.alpha
+    ]
+
+    def listed(figures: Sequence[SystemFigure]) -> str:
+        return ", ".join(
+            f"{f.system} ({f.estimate:+.3f} [{f.low:+.3f}, {f.high:+.3f}])" for f in figures
+        )
+
+    if noticed and unnoticed:
+        seen = f"damage to {listed(noticed)} is noticed"
+        against.append(f"{seen}, damage to {listed(unnoticed)} is not")
+    standing: Standing = "shown"
+    reason, step = f"damage is noticed in {listed(noticed)}", ""
+    if against:
+        standing, reason = "refuted", "; ".join(against)
+        step = "do not compare systems by its scores; try another judge"
+    elif len(enough) < len(codes):
+        few = ", ".join(f"{f.system} has {f.n}" for f in changes if f not in enough)
+        standing, step = "not checked", "rate more copies of these systems"
+        reason = f"not compared by system: {options.min_copies} copies that could fall are needed"
+        reason += f" of each ({few or 'no direction was expected'})"
+    elif doubtful:
+        standing, reason = "not shown", f"damage to {', '.join(doubtful)} is not surely noticed"
+    figures = (*changes, *aucs)
+    return claim(SYSTEMS_ALIKE, standing, reason, step).model_copy(update={"systems": figures})
+
+
+def liking(rated: Sequence[Evidence], labels: Sequence[ScoreTable]) -> JudgeEvidence | None:
+    """Return that nothing shows whether the judge adds a constant to the scores of a system.
+
+    None where people labelled runs of two systems, since then `people_agree` would fall.
+    """
+    labelled = {run for table in labels for run in table.present("run")}
+    systems = {
+        item.ratings.system.names[code]
+        for item in rated
+        for run, code in zip(item.table.run.codes, item.table.system.codes, strict=True)
+        if code >= 0 and item.ratings.run.names[run] in labelled
+    }
+    if len(systems) > 1:
+        return None
+    return claim(LIKING, "not checked", "needs human labels of runs of two systems")
 
 
 def _run_means(table: ScoreTable) -> dict[str, float]:
@@ -312,7 +398,7 @@ def _more_cases(figure: Check | Effect | Interval, limit: float, n: int) -> int:
     estimate = figure.mean if isinstance(figure, Interval) else figure.estimate
     low, high = figure.low, figure.high
     if estimate is None or low is None or high is None or estimate == limit:
-        return _MOST_MORE * n + 1
+        return 10 * n + 1
     half = estimate - low if estimate > limit else high - estimate
     return max(1, math.ceil(n * (half / (estimate - limit)) ** 2) - n)
 

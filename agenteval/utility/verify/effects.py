@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
 from agenteval.records.criteria import Direction
-from agenteval.records.verification import Effect, Outcome
-from agenteval.stats import mean_interval
+from agenteval.records.verification import Effect, Outcome, SystemFigure
+from agenteval.stats import Interval, mean_interval
 from agenteval.stats.multiple import adjust
 from agenteval.stats.paired import sign_flip_test
 from agenteval.stats.scores import ORIGINAL, split_variant
@@ -17,8 +19,9 @@ from agenteval.stats.vectors import Alternative
 from agenteval.utility.perturb import CONTROLS
 from agenteval.utility.verify.evidence import Evidence
 from agenteval.utility.verify.options import VerifyOptions
-from agenteval.utility.verify.systems import changes_by_system
 
+Directed = tuple[Evidence, str, Direction]  # evidence, variant, expected direction
+_FLOOR = 1e-9
 _ALTERNATIVE: dict[Direction, Alternative] = {
     "lower": "greater",
     "higher": "less",
@@ -38,12 +41,11 @@ def effects(evidence: Sequence[Evidence], options: VerifyOptions) -> list[tuple[
     the expectation is `unknown`.
     """
     rows = [[_measured(item, variant, options) for variant in item.variants] for item in evidence]
-    families: dict[tuple[bool, bool], list[tuple[int, int]]] = {}
+    families: defaultdict[tuple[bool, bool], list[tuple[int, int]]] = defaultdict(list)
     for i, row in enumerate(rows):
         for j, effect in enumerate(row):
             if effect.expected != "unknown":
-                family = is_directed(effect), is_control(effect)
-                families.setdefault(family, []).append((i, j))
+                families[is_directed(effect), is_control(effect)].append((i, j))
     for places in families.values():
         adjusted = adjust([rows[i][j].p for i, j in places])
         for (i, j), p in zip(places, adjusted, strict=True):
@@ -81,6 +83,59 @@ def undecidable(effect: Effect, options: VerifyOptions) -> str:
     return ""
 
 
+def changes_by_system(
+    directed: Sequence[Directed], options: VerifyOptions
+) -> tuple[SystemFigure, ...]:
+    """Return the change of each system in the expected direction, over copies (mean of criteria).
+
+    Empty with fewer than two systems or without an expected direction. Pairs whose original is
+    already at the end of the scale are left out: it has no room to move.
+    """
+    directed = [d for d in directed if d[2] in ("lower", "higher")]
+    codes = np.unique(directed[0][0].table.system.codes) if directed else np.array([])
+    codes = codes[codes >= 0]
+    if len(codes) < 2:
+        return ()
+    variants = sorted({variant for _, variant, _ in directed})
+    columns = []
+    for evidence, variant, expected in directed:
+        pairs, sign = evidence.pairs[variant], -1 if expected == "higher" else 1
+        room = pairs.before < 1 - _FLOOR if sign < 0 else pairs.before > _FLOOR
+        copy = pairs.run * len(variants) + variants.index(variant)
+        change = sign * (pairs.before - pairs.after)
+        rows = np.column_stack([copy, pairs.system, pairs.case, change])
+        columns.append(rows[pairs.both & room])
+    rows = np.concatenate(columns)
+    _, first, inverse = np.unique(rows[:, 0], return_index=True, return_inverse=True)
+    change = np.bincount(inverse, weights=rows[:, 3]) / np.bincount(inverse)
+    figures = []
+    for code in codes:
+        of_system = rows[first, 1] == code
+        interval = mean_interval(
+            change[of_system].tolist(),
+            rows[first, 2][of_system].tolist(),
+            level=1 - options.alpha,
+            bounds=(-1.0, 1.0),
+        )
+        name = directed[0][0].ratings.system.names[code]
+        figures.append(system_figure(name, "change", interval, int(of_system.sum())))
+    return tuple(figures)
+
+
+def system_figure(
+    system: str, figure: Literal["change", "AUC"], interval: Interval, n: int
+) -> SystemFigure:
+    """Return a figure of one system from an interval over `n` copies or runs."""
+    return SystemFigure(
+        system=system,
+        figure=figure,
+        estimate=interval.mean,
+        low=interval.low,
+        high=interval.high,
+        n=n,
+    )
+
+
 def _measured(evidence: Evidence, variant: str, options: VerifyOptions) -> Effect:
     """Return size, interval and raw p: original minus copy, paired by run.
 
@@ -94,11 +149,8 @@ def _measured(evidence: Evidence, variant: str, options: VerifyOptions) -> Effec
         share = None
     default: Direction = "none" if operator in CONTROLS else "unknown"
     expected = evidence.criterion.expect.get(operator, default)
-    pairs, lengths, names = (
-        evidence.pairs[variant],
-        evidence.copies.lengths,
-        evidence.ratings.run.names,
-    )
+    pairs, lengths = evidence.pairs[variant], evidence.copies.lengths
+    names = evidence.ratings.run.names
     both = pairs.both
     _, case = np.unique(pairs.case[both], return_inverse=True)
     drop = np.bincount(case, weights=(pairs.before - pairs.after)[both]) / np.bincount(case)
@@ -161,29 +213,28 @@ def _outcome(effect: Effect, options: VerifyOptions) -> tuple[Outcome, str]:
         return "unknown", "no direction was expected"
     if reason := undecidable(effect, options):
         return "unknown", reason
-    estimate, low, high = effect.estimate, effect.low, effect.high
+    estimate, low, high, margin = effect.estimate, effect.low, effect.high, options.margin
     if estimate is None or low is None or high is None:
         return "unknown", "there is no interval"
     significant = effect.p_adjusted is not None and effect.p_adjusted < options.alpha
-    if is_directed(effect):
-        sign = 1 if effect.expected == "lower" else -1
-        most = max(sign * low, sign * high)
-        return _moved(effect, sign * estimate, most, options.margin, significant=significant)
-    if -options.margin <= low and high <= options.margin:
-        return "pass", f"unmoved: within {options.margin:g} of the scale"
-    if significant and abs(estimate) > options.margin:
-        but = "nothing should change" if is_control(effect) else "none was expected"
-        return "fail", f"{'fell' if estimate > 0 else 'rose'} by {abs(estimate):.3f} although {but}"
-    return "unknown", "neither unmoved nor moved beyond doubt"
+    if effect.expected == "none":
+        if -margin <= low and high <= margin:
+            return "pass", f"unmoved: within {margin:g} of the scale"
+        if significant and abs(estimate) > margin:
+            moved = f"{'fell' if estimate > 0 else 'rose'} by {abs(estimate):.3f}"
+            but = "nothing should change" if is_control(effect) else "none was expected"
+            return "fail", f"{moved} although {but}"
+        return "unknown", "neither unmoved nor moved beyond doubt"
+    return _moved(effect, margin, significant=significant)
 
 
-def _moved(
-    effect: Effect, towards: float, most: float, margin: float, *, significant: bool
-) -> tuple[Outcome, str]:
-    """Return the outcome of a directed effect from the change in its direction, and its limit."""
-    fell, fall, rose = (
-        ("fell", "fall", "rose") if effect.expected == "lower" else ("rose", "rise", "fell")
-    )
+def _moved(effect: Effect, margin: float, *, significant: bool) -> tuple[Outcome, str]:
+    """Return the outcome of an effect with an expected direction, and why."""
+    sign, fell, fall, rose = 1, "fell", "fall", "rose"
+    if effect.expected == "higher":
+        sign, fell, fall, rose = -1, "rose", "rise", "fell"
+    towards = sign * (effect.estimate or 0.0)
+    most = max(sign * (effect.low or 0.0), sign * (effect.high or 0.0))
     if significant and towards > margin:
         return "pass", f"{fell} by {towards:.3f}"
     if significant:

@@ -80,11 +80,6 @@ class Evidence:
         """Number of cases with a value: the independent units."""
         return len(np.unique(self.originals.case[self.rated]))
 
-    @cached_property
-    def all_cases(self) -> int:
-        """Number of cases that were to be rated, with a value or without."""
-        return len(np.unique(self.originals.case))
-
     @property
     def variants(self) -> list[str]:
         """Variants of the copies, including those whose copies all equal their original."""
@@ -140,27 +135,45 @@ def gather(
     return [item for item in evidence if len(item.table)]
 
 
-def means_of(evidence: Sequence[Evidence]) -> tuple[NDArray[np.int32], Floats]:
-    """Return the codes of all runs and their means over repeats (runs, criteria), NaN for none."""
-    runs = np.unique(np.concatenate([[], *(e.originals.run for e in evidence)])).astype(np.int32)
-    means = np.full((len(runs), len(evidence)), np.nan)
-    for j, item in enumerate(evidence):
-        means[np.searchsorted(runs, item.originals.run), j] = item.originals.mean
-    return runs, means
+@dataclass(frozen=True)
+class RunMeans:
+    """What all criteria say of every run: `means` (runs, criteria) over repeats, NaN for none.
 
+    `run` and `system` are codes, `success` is 1, 0, or -1 where it is unknown.
+    """
 
-def row_means(means: Floats) -> Floats:
-    """Return the mean of each row over its values; NaN for a row without any."""
-    present = ~np.isnan(means)
-    count, total = present.sum(axis=1), np.where(present, means, 0).sum(axis=1)
-    mean = np.full(len(total), np.nan)
-    np.divide(total, count, out=mean, where=count > 0)
-    return mean
+    run: NDArray[np.int32]
+    system: NDArray[np.int32]
+    success: NDArray[np.int8]
+    means: Floats
 
+    @classmethod
+    def of(cls, evidence: Sequence[Evidence]) -> RunMeans:
+        """Return the means of all runs of the evidence, in the order of their codes."""
+        run = np.unique(np.concatenate([[], *(e.originals.run for e in evidence)])).astype(np.int32)
+        system, success = np.full(len(run), -1, np.int32), np.full(len(run), -1, np.int8)
+        means = np.full((len(run), len(evidence)), np.nan)
+        for j, item in enumerate(evidence):
+            rows = np.searchsorted(run, item.originals.run)
+            means[rows, j] = item.originals.mean
+            system[rows], success[rows] = item.originals.system, item.originals.success
+        return cls(run, system, success, means)
 
-def successes(evidence: Sequence[Evidence], runs: NDArray[np.int32]) -> NDArray[np.int8]:
-    """Return the outcome of each of these runs: 1 success, 0 failed, -1 unknown."""
-    success = np.full(len(runs), -1, dtype=np.int8)
-    for item in evidence:
-        success[np.searchsorted(runs, item.originals.run)] = item.originals.success
-    return success
+    def overall(self, columns: Sequence[int] | None = None) -> Floats:
+        """Return the mean of each run over its criteria (all, or these columns), NaN for none."""
+        means = self.means if columns is None else self.means[:, list(columns)]
+        present = ~np.isnan(means)
+        count, total = present.sum(axis=1), np.where(present, means, 0).sum(axis=1)
+        mean = np.full(len(total), np.nan)
+        np.divide(total, count, out=mean, where=count > 0)
+        return mean
+
+    def sides(
+        self, columns: Sequence[int] | None = None, *, system: int | None = None
+    ) -> tuple[Floats, Floats]:
+        """Return the overall means of the successful and of the failed runs (of one system)."""
+        overall = self.overall(columns)
+        rated = ~np.isnan(overall)
+        if system is not None:
+            rated &= self.system == system
+        return overall[rated & (self.success == 1)], overall[rated & (self.success == 0)]

@@ -19,16 +19,22 @@ from agenteval.utility.verify.claims import (
     damage_lowers,
     failed,
     is_upside_down,
+    liking,
     people_agree,
     repeats_agree,
     success_above,
+    systems_alike,
 )
 from agenteval.utility.verify.effects import is_control, is_directed, moved_as_expected, named
-from agenteval.utility.verify.evidence import Evidence, means_of
+from agenteval.utility.verify.evidence import Evidence, RunMeans
 from agenteval.utility.verify.options import VerifyOptions
-from agenteval.utility.verify.rules import OTHER_JUDGE, WHY_MISSING, VerdictRule, first_match
-from agenteval.utility.verify.systems import systems_alike
-from agenteval.utility.verify.verdict import short_of_cases
+from agenteval.utility.verify.verdict import (
+    OTHER_JUDGE,
+    WHY_MISSING,
+    VerdictRule,
+    first_match,
+    short_of_cases,
+)
 
 _REQUIRED = (REPEATS_AGREE, DAMAGE_LOWERS, CONTROLS_STILL, SUCCESS_ABOVE)
 
@@ -48,8 +54,8 @@ def judge_verdict(
     cannot grade are left out and named.
     """
     graded = [v for v in verified if not _unsupported(v)]
-    ids = {v.criterion_id for v in graded if v.runs}
-    rated = [e for e in evidence if e.criterion.id in ids]
+    with_runs = {v.criterion_id for v in graded if v.runs}
+    rated = [e for e in evidence if e.criterion.id in with_runs]
     refuted = tuple(v.criterion_id for v in graded if v.refuted)
     warnings = _warnings(evidence, verified, options)
     if too_few := _too_few_ratings(rated, graded, options):
@@ -60,12 +66,12 @@ def judge_verdict(
             warnings=tuple(warnings),
             refuted=refuted,
         )
-    effects = {v.criterion_id: v.effects for v in graded}
+    by_id = {item.criterion.id: item for item in rated}
     directed = [
-        (item, effect.variant, effect.expected)
-        for item in rated
-        for effect in effects[item.criterion.id]
-        if is_directed(effect) and effect.n
+        (by_id[v.criterion_id], effect.variant, effect.expected)
+        for v in graded
+        for effect in v.effects
+        if v.runs and is_directed(effect) and effect.n
     ]
     claims = [
         repeats_agree(graded, options),
@@ -94,7 +100,7 @@ def judge_verdict(
         reasons=tuple(rule.reasons),
         next_step=rule.next_step,
         warnings=tuple(warnings),
-        evidence=tuple(claims),
+        evidence=(*claims, *([unchecked] if (unchecked := liking(rated, labels)) else [])),
         refuted=refuted,
         one_score=one_score,
         within_case=within_case,
@@ -112,17 +118,17 @@ def _rule(
     why = [f"{v.criterion_id}: {v.refuted[0]}" for v in graded if v.refuted]
     against = [c for c in claims if c.standing == "refuted"]
     lacking = [c for c in claims if c.standing == "not shown" and c.name in _REQUIRED]
+    missing = [c.reason for c in lacking]
     # Criteria against which more speaks than an expectation, which may be mistaken.
-    hard = [
-        v
-        for v in graded
-        if v.refuted
+    hard = sum(
+        bool(v.refuted)
         and (
             failed(v, "agreement")
             or is_upside_down(v)
             or any(is_control(e) and e.outcome == "fail" for e in v.effects)
         )
-    ]
+        for v in graded
+    )
     unseen = [
         v.criterion_id
         for v in graded
@@ -135,7 +141,11 @@ def _rule(
         step = f"do not use {', '.join(refuted)}; `--allow-criterion` lets a gate pass all the same"
     elif within_case:
         step = NO_LABELS
-    open_effects = [f"no expected effect is shown on {', '.join(unseen)}"] if unseen else []
+    shown = [*why, *(c.reason for c in claims)]
+    if unseen:
+        shown.append(f"no expected effect is shown on {', '.join(unseen)}")
+    many_hard = f"{hard} of {len(graded)} criteria are refuted"
+    unexpected = f"{len(refuted)} of {len(graded)} criteria did other than expected"
     return first_match(
         (
             VerdictRule(
@@ -144,31 +154,20 @@ def _rule(
                 [*(c.reason for c in against), *why],
                 "".join(c.next_step for c in against[:1]),
             ),
-            VerdictRule(
-                2 * len(hard) > len(graded),
-                "not trustworthy",
-                [f"{len(hard)} of {len(graded)} criteria are refuted", *why],
-                OTHER_JUDGE,
-            ),
+            VerdictRule(2 * hard > len(graded), "not trustworthy", [many_hard, *why], OTHER_JUDGE),
             VerdictRule(
                 2 * len(refuted) > len(graded),
                 "not enough data",
-                [
-                    f"{len(refuted)} of {len(graded)} criteria did other than expected",
-                    *why,
-                    *(c.reason for c in lacking),
-                ],
+                [unexpected, *why, *missing],
                 "see whether `expect` is mistaken; if not, the judge is swayed",
             ),
             VerdictRule(
                 lacking,
                 "not enough data",
-                [*(c.reason for c in lacking), *why],
+                [*missing, *why],
                 "".join(c.next_step for c in lacking[:1]),
             ),
-            VerdictRule(
-                True, "trustworthy", [*why, *(c.reason for c in claims), *open_effects], step
-            ),
+            VerdictRule(True, "trustworthy", shown, step),
         )
     )
 
@@ -203,7 +202,7 @@ def _one_score(rated: Sequence[Evidence], options: VerifyOptions) -> tuple[str, 
     """Return criteria that cannot be distinguished, or nothing, also for fewer than three."""
     if not rated:
         return ()
-    component = first_component(means_of(rated)[1])
+    component = first_component(RunMeans.of(rated).means)
     if (component.share or 0.0) <= options.one_score or len(component.columns) < 3:
         return ()
     return tuple(rated[i].criterion.id for i in component.columns)
@@ -236,11 +235,8 @@ def _warnings(
     rated = [item for item in evidence if item.rated.any()]
     if options.deterministic and differing:
         warnings.append(f"declared deterministic, but repeats of {differing} runs differ")
-    elif (
-        not options.deterministic
-        and evidence
-        and all(len(item.repeated) and not item.differing for item in rated)
-    ):
+    identical = all(len(item.repeated) and not item.differing for item in rated)
+    if evidence and identical and not options.deterministic:
         warnings.append(
             "all repeats are identical: a deterministic judge agrees with itself whatever it rates"
         )

@@ -15,7 +15,7 @@ from agenteval.readers.scores import score_rows
 from agenteval.records import Criterion
 from agenteval.records.verification import VerifiedSet
 from agenteval.stats.scores import ORIGINAL, CodedColumn, ScoreTable
-from agenteval.utility.verify import CopyFacts, VerifyOptions, verify_table
+from agenteval.utility.verify import CopyFacts, VerifyOptions, verify_table, with_warning
 from agenteval.utility.verify.effects import is_directed, named
 
 
@@ -47,7 +47,7 @@ def verify_ratings(
     """
     if is_log(path) and table.repeat.any():
         table, warning = _answers_apart(path, table)
-        return _with_warning(verify_table(table, criteria, options, labels=labels), warning)
+        return with_warning(verify_table(table, criteria, options, labels=labels), warning)
     if table.present("variant") in ([], [ORIGINAL]):
         return verify_table(table, criteria, options, labels=labels)
     texts: dict[tuple[str, str], str] = {}
@@ -75,7 +75,7 @@ def verify_ratings(
             unchanged[variant].append(run)
     facts = CopyFacts({copy: len(text) for copy, text in texts.items()}, unchanged)
     result = verify_table(table, criteria, options, copies=facts, labels=labels)
-    return _with_warning(result, _suspicion(result, same_ratings, options, explained=explained))
+    return with_warning(result, _suspicion(result, same_ratings, options, explained=explained))
 
 
 def _suspicion(
@@ -119,10 +119,3 @@ def _answers_apart(path: Path, table: ScoreTable) -> tuple[ScoreTable, str]:
         "here, and nothing shows whether the judge agrees with itself on it"
     )
     return replace(table, run=run, repeat=np.where(has_several, 0, table.repeat)), warning
-
-
-def _with_warning(result: VerifiedSet, warning: str) -> VerifiedSet:
-    if not warning:
-        return result
-    judge = result.judge.model_copy(update={"warnings": (*result.judge.warnings, warning)})
-    return result.model_copy(update={"judge": judge})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -12,15 +14,29 @@ from agenteval.utility.verify.checks import UNSUPPORTED
 from agenteval.utility.verify.effects import is_control, moved_as_expected, named
 from agenteval.utility.verify.evidence import Evidence
 from agenteval.utility.verify.options import VerifyOptions
-from agenteval.utility.verify.rules import (
-    MORE_CASES,
-    MORE_REPEATS,
-    WHY_MISSING,
-    VerdictRule,
-    first_match,
-)
 
+V = TypeVar("V", bound=str)
+
+OTHER_JUDGE = "do not use its scores; try another judge, or reword the criteria and verify again"
+WHY_MISSING = "find out why ratings are missing"
+MORE_CASES = "rate more cases"
+MORE_REPEATS = "rate every text three times (--repeats 3)"
 _LEAVE_OUT = "leave it out"
+
+
+@dataclass(frozen=True)
+class VerdictRule(Generic[V]):
+    """When `applies` is true, the verdict follows, with its reasons and what to do next."""
+
+    applies: object
+    verdict: V
+    reasons: Sequence[str]
+    next_step: str
+
+
+def first_match(rules: Iterable[VerdictRule[V]]) -> VerdictRule[V]:
+    """Return the first rule that applies. The last rule of a table must always apply."""
+    return next(rule for rule in rules if rule.applies)
 
 
 def decide(
@@ -36,24 +52,27 @@ def decide(
     moved = moved_as_expected(effects)
     wrong = [e for e in effects if e.outcome == "fail"]
     few_cases, more_cases = short_of_cases(evidence, options) or ("", "")
+    agrees, disagree = agreement.outcome == "pass", agreement.outcome == "fail"
     separates, mixes_up = separation.outcome == "pass", separation.outcome == "fail"
     upside_down = mixes_up and (separation.p_adjusted or 1.0) < options.alpha
-    disagree = agreement.outcome == "fail"
     constant = spread.outcome == "fail"
     repeats = evidence.originals.values.shape[1]
-    single = repeats < 2 and agreement.outcome != "pass"
-    lacking = [agreement.reason] if agreement.outcome != "pass" else []
+    # next steps and reasons that depend on more than their rule
+    unrated = "find out why it has no rating"
+    if coverage.reason == UNSUPPORTED:
+        unrated = "choose a judge that can grade it (--model)"
+    reword = "see whether its `expect` is mistaken, else reword it"
+    if all(map(is_control, wrong)):
+        reword = "reword it: layout must not count"
+    told_apart = [] if separation.outcome == "unknown" else [separation.reason]
+    for_it = [agreement.reason, *told_apart, *_reasons(moved)]
+    lacking = [] if agrees else [agreement.reason]
     if not moved and not separates:
         lacking += [separation.reason, "no perturbation moved it beyond doubt as expected"]
+    more = MORE_REPEATS if repeats < 2 and not agrees else MORE_CASES
+    both = [agreement.reason, separation.reason]
     rules: tuple[VerdictRule[Verdict], ...] = (
-        VerdictRule(
-            not evidence.rated.any(),
-            "undecided",
-            [coverage.reason],
-            "choose a judge that can grade it (--model)"
-            if coverage.reason == UNSUPPORTED
-            else "find out why it has no rating",
-        ),
+        VerdictRule(not evidence.rated.any(), "undecided", [coverage.reason], unrated),
         VerdictRule(few_cases, "undecided", [few_cases], more_cases),
         VerdictRule(coverage.outcome == "fail", "repair", [coverage.reason], WHY_MISSING),
         VerdictRule(
@@ -66,40 +85,17 @@ def decide(
         VerdictRule(
             upside_down,
             "repair",
-            [separation.reason, *([agreement.reason] if disagree else [])],
+            both[::-1] if disagree else [separation.reason],
             "see whether its levels run from worst to best, else reword it",
         ),
-        VerdictRule(
-            disagree and mixes_up, "drop", [agreement.reason, separation.reason], _LEAVE_OUT
-        ),
-        VerdictRule(
-            disagree,
-            "repair",
-            [agreement.reason, separation.reason],
-            "word its levels so that two readers agree",
-        ),
+        VerdictRule(disagree and mixes_up, "drop", both, _LEAVE_OUT),
+        VerdictRule(disagree, "repair", both, "word its levels so that two readers agree"),
         VerdictRule(
             mixes_up and not moved, "drop", [separation.reason, *_reasons(wrong)], _LEAVE_OUT
         ),
-        VerdictRule(
-            wrong,
-            "repair",
-            _reasons(wrong),
-            "reword it: layout must not count"
-            if all(map(is_control, wrong))
-            else "see whether its `expect` is mistaken, else reword it",
-        ),
-        VerdictRule(
-            agreement.outcome == "pass" and (moved or separates),
-            "keep",
-            [
-                agreement.reason,
-                *([separation.reason] if separation.outcome != "unknown" else []),
-                *_reasons(moved),
-            ],
-            "use it",
-        ),
-        VerdictRule(True, "undecided", lacking, MORE_REPEATS if single else MORE_CASES),
+        VerdictRule(wrong, "repair", _reasons(wrong), reword),
+        VerdictRule(agrees and (moved or separates), "keep", for_it, "use it"),
+        VerdictRule(True, "undecided", lacking, more),
     )
     rule = first_match(rules)
     refuted = [
@@ -108,11 +104,8 @@ def decide(
         *_reasons(wrong),
     ]
     runs = evidence.rated
-    mean = mean_interval(
-        evidence.originals.mean[runs].tolist(),
-        evidence.originals.case[runs].tolist(),
-        bounds=(0.0, 1.0),
-    )
+    means, cases = evidence.originals.mean[runs], evidence.originals.case[runs]
+    mean = mean_interval(means.tolist(), cases.tolist(), bounds=(0.0, 1.0))
     return Verification(
         criterion_id=evidence.criterion.id,
         verdict=rule.verdict,
@@ -135,14 +128,14 @@ def short_of_cases(evidence: Evidence, options: VerifyOptions) -> tuple[str, str
     """Return the problem and the next step where fewer than `min_cases` cases are rated."""
     if evidence.cases >= options.min_cases:
         return None
-    unrated = evidence.all_cases - evidence.cases
+    everything = len(np.unique(evidence.originals.case))
+    unrated = everything - evidence.cases
     counts = evidence.table.where(np.isnan(evidence.table.value)).statuses()
     kinds = ", ".join(f"{n} {status.replace('_', ' ')}" for status, n in counts.items())
-    why, step = f"{unrated} of {evidence.all_cases} cases could not be rated ({kinds})", WHY_MISSING
+    why, step = f"{unrated} of {everything} cases could not be rated ({kinds})", WHY_MISSING
     if set(counts) == {"not_applicable"}:
-        why = f"it does not apply to {unrated} of {evidence.all_cases} cases"
-        step = MORE_CASES
-    if evidence.all_cases >= options.min_cases:
+        why, step = f"it does not apply to {unrated} of {everything} cases", MORE_CASES
+    if everything >= options.min_cases:
         return f"{why}; {options.min_cases} rated ones are needed", step
     missing = options.min_cases - evidence.cases
     text = f"{evidence.cases} cases: {missing} more are needed to decide anything"

@@ -18,8 +18,8 @@ from agenteval.records.criteria import Direction
 from agenteval.records.verification import Check, Effect, Verification, VerifiedSet
 from agenteval.stats.scores import score_table
 from agenteval.utility.verify import CopyFacts, VerifyOptions, verify_table
+from agenteval.utility.verify.checks import redundancy
 from agenteval.utility.verify.evidence import Evidence, gather
-from agenteval.utility.verify.redundancy import redundancy
 from agenteval.utility.verify.verdict import decide
 from tests.utility.verify.making import LEVELS, Rate, criterion, quality, table
 
