@@ -158,7 +158,11 @@ class ExaminationOptions:
         rich_help_panel="Checks",
     )
     output: Path | None = option(
-        None, "-o", "--output", help="Output file of the criteria with their verdicts."
+        None,
+        "-o",
+        "--output",
+        help="Output file of the criteria with their verdicts. Default: criteria/"
+        "TASK.verified.json, or NAME.verified.json beside --criteria NAME.json.",
     )
     probes: bool = option(
         False,
@@ -213,6 +217,9 @@ def verify(
     output = how.output
     if how.scores is None and output is None:
         output = Path("criteria") / "{task}.verified.json"
+        if criteria is not None:  # of the same task, another file keeps its verdicts
+            name = criteria.stem.removesuffix(".verified")
+            output = criteria.with_name(f"{name}.verified.json")
     with following("judging") as progress:
         report = verifying.verify(
             runs,

@@ -59,11 +59,6 @@ from agenteval.utility.page_tables import (
 from agenteval.utility.tables import effects_table, evidence_by_system, evidence_table, set_lines
 
 MOST_RUNS = 500  # runs that can be opened
-_MOST_NAMED = 20_000  # other runs whose names are listed
-_MOST_LABELS = 12
-_MOST_MISSING = 0.2  # share without a result from which a criterion is named
-_MOST_PANELS = 24
-_MOST_CORRELATED = 40
 _KINDS: dict[str, AnswerKind] = {"trustworthy": "trustworthy", "not trustworthy": "not-trustworthy"}
 
 
@@ -76,9 +71,11 @@ def utility_page(material: JudgeMaterial, *, most_runs: int = MOST_RUNS) -> str:
     lines = run_lines(material)
     opened = run_items(material, worth_reading(lines, most_runs))
     verdicts = material.findings.criteria if material.findings else ()
+    rubrics: list[Block] = [Listing(table) for table in material.rubrics]
     sections = [
         PageSection("summary", "Summary", _summary(material, opened)),
         _criteria(material),
+        PageSection("rubrics", "Rubrics", rubrics),
         _section("systems", "Systems", systems_table(material)),
         _section(
             "perturbations",
@@ -109,6 +106,14 @@ def _section(id: str, title: str, table: Table | None, lead: str = "") -> PageSe
     return PageSection(id, title, blocks, lead)
 
 
+def _with_code(text: str) -> Words:
+    """Return a text whose parts between backticks are shown as code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # a backtick without its partner
+        return text
+    return [Fragment(part, "code") if i % 2 else part for i, part in enumerate(parts)]
+
+
 def _summary(material: JudgeMaterial, opened: RunItems) -> list[Block]:
     findings = material.findings
     judge = findings.judge if findings else None
@@ -121,12 +126,20 @@ def _summary(material: JudgeMaterial, opened: RunItems) -> list[Block]:
         text = "judge not verified"
         lines = [f"only the verdicts on criteria are available, {findings.origin}"]
     warnings = judge.warnings if judge else ()
-    missing = [*_missing(material), *_not_shown(material, opened)]
     tables = [evidence_table(judge), evidence_by_system(judge)] if judge else []
+    trusted: Block
+    if findings is not None:
+        links = {c.name: f"c-{i}" for i, c in enumerate(material.criteria)}
+        trusted = Listing(trust_table(findings.criteria, material.names), links)
+    else:
+        meaning = "the means below show the judge's answers, not whether they can be trusted."
+        words = _with_code(f"Not verified: run `agenteval verify`. Until then {meaning}")
+        trusted = Text(words, title="What can be trusted")
+    missing = [*_missing(material), *_not_shown(material, opened)]
     return [
-        Answer("The judge on these criteria", text, lines, kind),
+        Answer("The judge on these criteria", text, [_with_code(line) for line in lines], kind),
         *(Text([Fragment("Warning ", "strong"), line], "warning") for line in warnings),
-        _trusted(material),
+        trusted,
         *(Listing(table) for table in tables if table.rows),
         Tiles(_tiles(material, opened.flags)),
         Columns(
@@ -155,33 +168,26 @@ def _tiles(material: JudgeMaterial, flags: Flags) -> list[Tile]:
 
 def _measured(material: JudgeMaterial) -> list[str]:
     """Return sentences about what was judged and verified."""
-    table = material.originals
+    table, findings = material.originals, material.findings
     first = np.unique(table.run.codes, return_index=True)[1]
     sides = Counter(table.success[first].tolist())
     lines = []
-    if sides[1] + sides[0]:
+    if labelled := sides[1] + sides[0]:
         lines.append(
-            f"success is known for {sides[1] + sides[0]:,} of {len(first):,} runs: "
+            f"success is known for {labelled:,} of {len(first):,} runs: "
             f"{sides[1]:,} successful, {sides[0]:,} failed"
         )
-    variants = [v for v in material.table.present("variant") if v != ORIGINAL]
-    if variants:
-        lines.append(
-            f"{plural(len(variants), 'kind')} of perturbed copies, "
-            f"{len(material.table) - len(table):,} judgements of them: "
-            f"{', '.join(variant_label(v, variants) for v in variants)}"
-        )
-    findings = material.findings
-    if findings is None:
-        return lines
-    verified = findings.verified
-    options = [
-        f"{k.replace('_', ' ')} {value:g}"
-        for k, value in (verified.options if verified else {}).items()
-    ]
-    thresholds = f" with {', '.join(options)}" if options else ""
-    lines.append(f"verdicts {findings.origin}{thresholds}")
-    return [*lines, *(set_lines(verified, material.names) if verified else ())]
+    if variants := [v for v in material.table.present("variant") if v != ORIGINAL]:
+        labels = ", ".join(variant_label(v, variants) for v in variants)
+        count = f"{len(material.table) - len(table):,} judgements of them"
+        lines.append(f"{plural(len(variants), 'kind')} of perturbed copies, {count}: {labels}")
+    if findings is not None:
+        options = findings.verified.options if findings.verified else {}
+        values = ", ".join(f"{k.replace('_', ' ')} {value:g}" for k, value in options.items())
+        lines.append(f"verdicts {findings.origin}{f' with {values}' if values else ''}")
+        if findings.verified:
+            lines += set_lines(findings.verified, material.names)
+    return lines
 
 
 def _missing(material: JudgeMaterial) -> list[str]:
@@ -214,7 +220,7 @@ def _without_ratings(material: JudgeMaterial) -> Iterator[str]:
         if len(ratings) and failed + empty == len(ratings):
             empties = f" ({plural(empty, 'empty reply')})" if empty else ""
             yield f"{criterion.name}: never rated{empties}"
-        elif failed > _MOST_MISSING * len(ratings):
+        elif failed > 0.2 * len(ratings):
             yield f"{criterion.name}: {failed / len(ratings):.0%} without a result"
         if not criterion.ordered:
             yield f"{criterion.name}: its levels have no order, so it has no mean"
@@ -244,16 +250,6 @@ def _not_shown(material: JudgeMaterial, opened: RunItems) -> list[str]:
     return lines
 
 
-def _trusted(material: JudgeMaterial) -> Block:
-    if material.findings is not None:
-        links = {c.name: f"c-{i}" for i, c in enumerate(material.criteria)}
-        return Listing(trust_table(material.findings.criteria, material.names), links)
-    command = Fragment("agenteval verify", "code")
-    meaning = "the means below show the judge's answers, not whether they can be trusted."
-    words: Words = ["Not verified: run ", command, f". Until then {meaning}"]
-    return Text(words, title="What can be trusted")
-
-
 def _criteria(material: JudgeMaterial) -> PageSection:
     items, links = [], {}
     for i, criterion in enumerate(material.criteria):
@@ -277,23 +273,19 @@ def _criterion(material: JudgeMaterial, criterion: Criterion, id: str) -> Foldou
         blocks.append(Text(f"Order: {criterion.order_reason}", "quiet"))
     if verdict:
         blocks += [Text(reason) for reason in verdict.reasons]
-        blocks += [Text(f"Next: {verdict.next_step}")] if verdict.next_step else []
-    if labels := _labels(material, criterion):
-        blocks.append(Text(f"Answers: {labels}", "quiet"))
+        blocks += [Text(_with_code(f"Next: {verdict.next_step}"))] if verdict.next_step else []
+    # how often each label was given to originals, the levels in their order
+    labels = material.originals.of(criterion=criterion.id).label
+    counts = Counter(labels.names[code] for code in labels.codes if code >= 0)
+    levels = [v for v in criterion.accepted_values if v in counts]
+    levels += [v for v, _ in counts.most_common() if v not in levels]
+    if levels:
+        answers = listed([f"{cut(v, 80)} {counts[v]:,}" for v in levels], 12)
+        blocks.append(Text(f"Answers: {answers}", "quiet"))
     if verdict and (verdict.checks or verdict.effects):
         blocks.append(checks_table(verdict))
     badges = [badge(verdict.verdict, verdict.verdict)] if verdict else []
     return Foldout(id, criterion.name, blocks, badges)
-
-
-def _labels(material: JudgeMaterial, criterion: Criterion) -> str:
-    """Return how often each label was given to originals, the levels in their order."""
-    labels = material.originals.of(criterion=criterion.id).label
-    codes = labels.codes[labels.codes >= 0]
-    counts = Counter({labels.names[c]: n for c, n in Counter(codes.tolist()).items()})
-    order = [v for v in criterion.accepted_values if v in counts]
-    order += [v for v, _ in counts.most_common() if v not in order]
-    return listed([f"{cut(v, 80)} {counts[v]:,}" for v in order], _MOST_LABELS)
 
 
 def _runs(material: JudgeMaterial, lines: Sequence[RunLine], opened: RunItems) -> PageSection:
@@ -315,7 +307,7 @@ def _runs(material: JudgeMaterial, lines: Sequence[RunLine], opened: RunItems) -
         blocks.insert(0, Text(["From the command line: ", command], "note"))
     if omitted:
         title = f"{len(omitted):,} runs not on this page"
-        blocks.append(Items([Foldout("", title, [Text(listed(omitted, _MOST_NAMED), "note")])]))
+        blocks.append(Items([Foldout("", title, [Text(listed(omitted, 20_000), "note")])]))
     return PageSection("runs", "Runs", blocks, lead)
 
 
@@ -345,7 +337,7 @@ def _plan(material: JudgeMaterial) -> Plan:
         (
             "Repeats",
             "Mean at each repeat. Lines that move up and down show noise of the judge.",
-            lambda: plots.repeat_lines(_few(table, _MOST_PANELS)),
+            lambda: plots.repeat_lines(_few(table, 24)),
         ),
         (
             "Originals and perturbed copies",
@@ -355,12 +347,12 @@ def _plan(material: JudgeMaterial) -> Plan:
         (
             "Dose and response",
             "The more is removed, the lower the rating should be.",
-            lambda: plots.dose_lines(_few(table, _MOST_PANELS)),
+            lambda: plots.dose_lines(_few(table, 24)),
         ),
         (
             "Redundant criteria",
             "Spearman correlation of the runs' means.",
-            lambda: plots.correlation_map(_few(table, _MOST_CORRELATED)),
+            lambda: plots.correlation_map(_few(table, 40)),
         ),
         ("Coverage", "Outcome of every judgement.", lambda: plots.coverage_bars(table)),
     ]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 
+from agenteval.analysis.means import load_ratings
+from agenteval.analysis.rubric_tables import rubric_tables
 from agenteval.analysis.rubrics import ITEMS, pooled
 from agenteval.analysis.scores import run_names, scores_from_store
 from agenteval.errors import InputError
-from agenteval.records import Criterion, Source
+from agenteval.records import RUBRIC, Criterion, Source
+from agenteval.records.table import Table
 from agenteval.records.verification import JudgeVerdict, Verification, VerifiedSet
 from agenteval.stats.scores import NAMED, ORIGINAL, CodedColumn, ScoreTable
 from agenteval.store import Store, of_one_state
@@ -49,25 +52,25 @@ class StoredTexts:
 
     def of(self, runs: Sequence[str]) -> dict[str, RunTexts]:
         """Return texts by run id. Raises StoreError for a damaged store."""
-        present = [r for r in runs if r in self.originals]
-        run_of = {self.originals[r]: r for r in present}
+        run_of = {self.originals[r]: r for r in runs if r in self.originals}
+        present = list(run_of.values())
         run_of |= {key: r for r in present for key in self.copies.get(r, {}).values()}
         bodies = dict(self.store.bodies(run_of))
         words: dict[str, dict[CellName, StoredWords]] = {r: {} for r in present}
         for row in stored_words(self.store, self.source_key, list(run_of), self.criteria):
             name = row.variant, self.criteria[row.criterion_key], row.repeat
             words[run_of[row.run_key]][name] = row
-        return {
-            run: RunTexts(
+        texts = {}
+        for run in present:
+            body = bodies[self.originals[run]]
+            texts[run] = RunTexts(
                 body["problem"],
                 body["trajectory"],
                 body["reference_shown"],
                 {v: bodies[k]["trajectory"] for v, k in self.copies.get(run, {}).items()},
                 words[run],
             )
-            for run in present
-            for body in [bodies[self.originals[run]]]
-        }
+        return texts
 
     def judged(self) -> Iterator[tuple[str, tuple[str, str]]]:
         """Yield run id, problem and trajectory of every original. Raises StoreError as `of`."""
@@ -102,7 +105,8 @@ class JudgeMaterial:
     `facts` are pairs of a name and a text for the head. `findings` is None while nothing was
     verified, and `unverified` says why. `texts` is None for ratings from a file. `show` is the
     command that prints a run that is not on the page; `{run}` in it stands for its id. `notes` are
-    part of the summary, `unfinished` (a sentence for each unfinished experiment) precedes it.
+    part of the summary, `rubrics` the tables of rubrics and their items. `unfinished` (a sentence
+    for each unfinished experiment) comes before everything.
     """
 
     title: str
@@ -114,6 +118,7 @@ class JudgeMaterial:
     texts: StoredTexts | None = None
     show: str = ""
     notes: tuple[str, ...] = ()
+    rubrics: tuple[Table, ...] = ()
     unfinished: tuple[str, ...] = ()
 
     @property
@@ -193,6 +198,66 @@ class ReportScope:
     runs: frozenset[str] | None = None
 
 
+@dataclass(frozen=True)
+class _JudgedRuns:
+    """The runs of one task that a source judged, and their copies, each in its newest version."""
+
+    store: Store
+    source_key: str
+    task: str
+    originals: Sequence[JudgedText]
+    copies: Sequence[JudgedText]
+
+    @classmethod
+    def of(cls, store: Store, source_key: str, wanted: ReportScope) -> _JudgedRuns:
+        """Return what is wanted of a source. Raises InputError when nothing fits, and when the
+        runs are of several tasks of which none is chosen."""
+
+        def fits(text: JudgedText) -> bool:
+            return wanted.runs is None or text.run_key in wanted.runs
+
+        texts = judged_texts(store, source_key)
+        if not any(map(fits, texts)):
+            raise InputError("this judge has not judged any of these runs", "RUNS")
+        tasks = sorted({t.task for t in texts if fits(t) and t.origin is None})
+        if wanted.task is not None and wanted.task not in tasks:
+            raise InputError(f"this judge has no runs of it; it has {', '.join(tasks)}", "--task")
+        if wanted.task is None and len(tasks) != 1:
+            raise InputError(
+                f"this judge rated runs of several tasks: {', '.join(tasks)}", "--task"
+            )
+        task = wanted.task or tasks[0]
+        newest = {
+            (t.run_id, t.system): t
+            for t in texts
+            if t.task == task and t.origin is None and fits(t)
+        }
+        keys = {t.run_key for t in newest.values()}
+        names = run_names(store.items(), keys)
+        originals = [replace(t, run_id=names[t.run_key]) for _, t in sorted(newest.items())]
+        renamed = [replace(t, run_id=names[t.origin]) for t in texts if t.origin in keys]
+        copies = {(t.run_id, t.variant): t for t in renamed}
+        return cls(store, source_key, task, originals, [t for _, t in sorted(copies.items())])
+
+    def ratings(
+        self, criteria: Iterable[str], runs: Collection[str], repeats: int | None = None
+    ) -> ScoreTable:
+        """Return the ratings of these runs, by their keys, and of their copies."""
+        return scores_from_store(
+            self.store,
+            self.source_key,
+            criteria=set(criteria),
+            runs=set(runs),
+            repeats=repeats,
+            copies={(t.run_key, t.variant) for t in self.copies if t.origin in runs},
+        )
+
+    @property
+    def keys(self) -> set[str]:
+        """The keys of the originals."""
+        return {text.run_key for text in self.originals}
+
+
 @of_one_state
 def from_store(
     store: Store, source_key: str, source: Source, wanted: ReportScope, options: VerifyOptions
@@ -205,20 +270,7 @@ def from_store(
     """
     unfinished = unfinished_of(store, [source_key], wanted.runs)
     remark = remark_of(store, source_key)
-    texts = judged_texts(store, source_key)
-    task = _task(texts, wanted)
-    # The version used last of every original, and of every copy of these.
-    newest = {
-        (t.run_id, t.system): t
-        for t in texts
-        if t.task == task and t.origin is None and (wanted.runs is None or t.run_key in wanted.runs)
-    }
-    keys = {t.run_key for t in newest.values()}
-    names = run_names(store.items(), keys)
-    originals = [replace(newest[run], run_id=names[newest[run].run_key]) for run in sorted(newest)]
-    renamed = [replace(t, run_id=names[t.origin]) for t in texts if t.origin and t.origin in keys]
-    newest_copies = {(t.run_id, t.variant): t for t in renamed}
-    copies = [newest_copies[name] for name in sorted(newest_copies)]
+    judged = _JudgedRuns.of(store, source_key, wanted)
     chosen = store.newest_criteria(source_key)
     if wanted.criteria is not None:
         stored = store.criteria_of(source_key)
@@ -228,80 +280,58 @@ def from_store(
                 "this judge has not rated any of these criteria with this wording",
                 wanted.criteria_file,
             )
-    ratings = scores_from_store(
-        store,
-        source_key,
-        criteria=set(chosen),
-        runs=keys,
-        copies={(t.run_key, t.variant) for t in copies},
-    )
+    ratings = judged.ratings(chosen, judged.keys)
     ratings = ratings.where(ratings.criterion.codes != ratings.criterion.code(ITEMS))
     shown = pooled(chosen.values(), items=False)
     table = arranged(ratings, [c.id for c in shown])
     if not len(table):
         raise InputError("the judge has not rated these runs on these criteria", "--source")
     criteria = tuple(c for c in shown if c.id in set(table.present("criterion")))
+    rubrics = [key for key, c in chosen.items() if c.id == RUBRIC]
+    if rubrics:
+        of_rubrics = load_ratings(store, source_key, run_keys=judged.keys, criterion_keys=rubrics)
     written = _written(criteria, wanted.criteria_file)
-    verified = _verified(store, source_key, table, chosen, originals, copies, options)
-    by_run: dict[str, dict[str, str]] = {}
-    for copy in copies:
-        by_run.setdefault(copy.run_id, {})[copy.variant] = copy.run_key
+    verified = _verified(judged, table, chosen, options)
+    copies: dict[str, dict[str, str]] = {}
+    for copy in judged.copies:
+        copies.setdefault(copy.run_id, {})[copy.variant] = copy.run_key
     place = store.place.name if isinstance(store.place, Path) else store.shown
+    texts = StoredTexts(
+        store,
+        source_key,
+        {t.run_id: t.run_key for t in judged.originals},
+        copies,
+        {key: c.id for key, c in chosen.items()},
+    )
     return JudgeMaterial(
-        title=task or "runs",
-        facts=_facts(source, source_key, store, place, [t.used for t in (*originals, *copies)]),
+        title=judged.task or "runs",
+        facts=_facts(source, judged, place),
         criteria=criteria,
         table=table,
         findings=verified or written,
         unverified="no perturbed copy of these runs was judged: run `agenteval verify`",
-        texts=StoredTexts(
-            store,
-            source_key,
-            {t.run_id: t.run_key for t in originals},
-            by_run,
-            {key: c.id for key, c in chosen.items()},
-        ),
+        texts=texts,
         show=f"agenteval show --store {place} --source {source_key[:12]} --run {{run}}",
         notes=(*_differences(written, verified), *([remark] if remark else [])),
+        rubrics=tuple(rubric_tables(of_rubrics, tuple(chosen.values()))) if rubrics else (),
         unfinished=tuple(experiment.line for experiment in unfinished),
     )
 
 
-def _task(texts: Sequence[JudgedText], wanted: ReportScope) -> str:
-    """Return the task asked for, or the only one. Raises InputError."""
-    fitting = [t for t in texts if wanted.runs is None or t.run_key in wanted.runs]
-    if not fitting:
-        raise InputError("this judge has not judged any of these runs", "RUNS")
-    tasks = sorted({t.task for t in fitting if t.origin is None})
-    if wanted.task is not None:
-        if wanted.task not in tasks:
-            raise InputError(f"this judge has no runs of it; it has {', '.join(tasks)}", "--task")
-        return wanted.task
-    if len(tasks) != 1:
-        raise InputError(f"this judge rated runs of several tasks: {', '.join(tasks)}", "--task")
-    return tasks[0]
-
-
 def _written(criteria: Sequence[Criterion], file: str) -> StoredVerdicts | None:
     """Return the verdicts that a criteria file carries, None when it has none."""
+    written = [c.verification for c in criteria if c.verification is not None]
     try:
-        verdicts = tuple(
-            Verification.model_validate(c.verification)
-            for c in criteria
-            if c.verification is not None
-        )
+        verdicts = tuple(map(Verification.model_validate, written))
     except ValueError as error:
         raise InputError("the verification in this file is malformed", file) from error
     return StoredVerdicts(verdicts, f"read from {file}") if verdicts else None
 
 
-def _verified(  # noqa: PLR0913  the parts of one store
-    store: Store,
-    source_key: str,
+def _verified(
+    judged: _JudgedRuns,
     table: ScoreTable,
     chosen: Mapping[str, Criterion],
-    originals: Sequence[JudgedText],
-    copies: Sequence[JudgedText],
     options: VerifyOptions,
 ) -> StoredVerdicts | None:
     """Return the verdicts of `agenteval verify`, None where no copy was judged.
@@ -313,43 +343,40 @@ def _verified(  # noqa: PLR0913  the parts of one store
     of_copies = table.where(table.variant.codes != table.variant.code(ORIGINAL))
     if not len(of_copies):
         return None
+    store, originals = judged.store, judged.originals
+    planned = verified_runs(store, judged.source_key)
+    runs = {t.run_key for t in originals if short([t.run_key])[0] in planned}
+    if not runs:
+        copied = {copy.origin for copy in judged.copies}
+        systems = {text.system for text in originals if text.run_key in copied}
+        answered = table.of(variant=ORIGINAL)
+        none = ("degenerate", "failed_run", "no_answer:")
+        codes = [i for i, name in enumerate(answered.status.names) if name.startswith(none)]
+        answering = set(answered.where(~np.isin(answered.status.codes, codes)).present("run"))
+        runs = {
+            text.run_key
+            for text in originals
+            if text.run_key in copied or (text.system in systems and text.run_id not in answering)
+        }
     rated = set(of_copies.present("criterion"))
-    copied = {copy.origin for copy in copies}
-    systems = {text.system for text in originals if text.run_key in copied}
-    answered = table.of(variant=ORIGINAL)
-    unanswered = [n for n in answered.status.names if n.startswith(("degenerate", "no_answer:"))]
-    codes = [answered.status.code(name) for name in (*unanswered, "failed_run")]
-    answering = set(answered.where(~np.isin(answered.status.codes, codes)).present("run"))
-    runs = {
-        text.run_key
-        for text in originals
-        if text.run_key in copied or (text.system in systems and text.run_id not in answering)
-    }
-    planned = verified_runs(store, source_key)
-    runs = {t.run_key for t in originals if short([t.run_key])[0] in planned} or runs
-    judged = {key: c for key, c in chosen.items() if c.id in rated}
-    ratings = scores_from_store(
-        store,
-        source_key,
-        criteria=set(judged),
-        runs=runs,
-        repeats=int(of_copies.repeat.max()) + 1,
-        copies={(copy.run_key, copy.variant) for copy in copies if copy.origin in runs},
-    )
-    facts = CopyFacts({(t.run_id, t.variant): t.length for t in (*originals, *copies)})
-    result = verify_table(ratings, pooled(judged.values()), options, copies=facts)
-    result = with_drift_warning(result, store.models(source_key))
-    part = f", from the {len(runs)} of {len(originals)} runs that `agenteval verify` judged"
-    origin = "computed from the store" + (part if len(runs) < len(originals) else "")
-    latest = store.verdict_on(source_key, originals[0].task)
-    if latest is not None and _variants(result) > _variants(latest.result):
+    criteria = {key: c for key, c in chosen.items() if c.id in rated}
+    ratings = judged.ratings(criteria, runs, int(of_copies.repeat.max()) + 1)
+    texts = (*originals, *judged.copies)
+    facts = CopyFacts({(t.run_id, t.variant): t.length for t in texts})
+    result = verify_table(ratings, pooled(criteria.values()), options, copies=facts)
+    result = with_drift_warning(result, store.models(judged.source_key))
+    origin = "computed from the store"
+    if len(runs) < len(originals):
+        origin += f", from the {len(runs)} of {len(originals)} runs that `agenteval verify` judged"
+    latest = store.verdict_on(judged.source_key, originals[0].task)
+
+    def variants(verified: VerifiedSet) -> set[str]:
+        return {effect.variant for v in verified.criteria for effect in v.effects}
+
+    if latest is not None and variants(result) > variants(latest.result):
         origin += ", with the copies of all its calls; the latest alone "
         origin += f"gave: {latest.result.judge.verdict}"
     return StoredVerdicts(result.criteria, origin, result)
-
-
-def _variants(result: VerifiedSet) -> set[str]:
-    return {effect.variant for v in result.criteria for effect in v.effects}
 
 
 def _differences(written: StoredVerdicts | None, verified: StoredVerdicts | None) -> Iterator[str]:
@@ -363,10 +390,9 @@ def _differences(written: StoredVerdicts | None, verified: StoredVerdicts | None
             )
 
 
-def _facts(
-    source: Source, key: str, store: Store, place: str, used: Sequence[float]
-) -> tuple[tuple[str, str], ...]:
-    usage = store.usage(key)
+def _facts(source: Source, judged: _JudgedRuns, place: str) -> tuple[tuple[str, str], ...]:
+    usage = judged.store.usage(judged.source_key)
+    used = [t.used for t in (*judged.originals, *judged.copies)]
     days = dict.fromkeys(
         datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
         for seconds in (min(used), max(used))
@@ -376,7 +402,7 @@ def _facts(
         ("judge", f"{source.model} ({source.evaluator}, version {source.version})"),
         ("seed", str(source.seed)),
         ("parameters", json.dumps(source.parameters, ensure_ascii=False, sort_keys=True)),
-        ("source", key[:16]),
+        ("source", judged.source_key[:16]),
         ("store", place),
         ("runs last registered", " to ".join(days)),
         ("requests", f"{usage.requests:,}"),

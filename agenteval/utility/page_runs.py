@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from agenteval.analysis.flagged import Examined, Flags, flags_among
 from agenteval.readers.injection import texts_signs
@@ -60,9 +59,17 @@ class RunLine:
 def run_lines(material: JudgeMaterial) -> list[RunLine]:
     """Return one line per original run, ordered by id."""
     table = material.originals
-    codes = table.run.codes
-    means, spreads = run_means(table), _spreads(table)
-    failed = np.bincount(codes[table.failed], minlength=len(table.run.names))
+    codes, size = table.run.codes, len(table.run.names)
+    means, spreads = run_means(table), np.full(size, np.nan)
+    for criterion in table.present("criterion"):
+        part = table.of(criterion=criterion)
+        part = part.where(~np.isnan(part.value))
+        low, high = np.full(size, np.inf), np.full(size, -np.inf)
+        np.minimum.at(low, part.run.codes, part.value)
+        np.maximum.at(high, part.run.codes, part.value)
+        several = np.bincount(part.run.codes, minlength=size) > 1
+        spreads[several] = np.fmax(spreads[several], (high - low)[several])
+    failed = np.bincount(codes[table.failed], minlength=size)
     lines = []
     cases: dict[int, int] = {}
     for code, row in zip(*np.unique(codes, return_index=True), strict=True):
@@ -83,21 +90,6 @@ def run_lines(material: JudgeMaterial) -> list[RunLine]:
     return sorted(lines, key=lambda line: line.run)
 
 
-def _spreads(table: ScoreTable) -> NDArray[np.float64]:
-    """Return the largest difference between repeats of one criterion by run code, or NaN."""
-    size = len(table.run.names)
-    widest = np.full(size, np.nan)
-    for criterion in table.present("criterion"):
-        part = table.of(criterion=criterion)
-        part = part.where(~np.isnan(part.value))
-        low, high = np.full(size, np.inf), np.full(size, -np.inf)
-        np.minimum.at(low, part.run.codes, part.value)
-        np.maximum.at(high, part.run.codes, part.value)
-        several = np.bincount(part.run.codes, minlength=size) > 1
-        widest[several] = np.fmax(widest[several], (high - low)[several])
-    return widest
-
-
 def worth_reading(lines: list[RunLine], most: int) -> list[RunLine]:
     """Return at most `most` runs: farthest from their label first, then those with most failures,
     then those with the widest spread."""
@@ -109,14 +101,12 @@ def worth_reading(lines: list[RunLine], most: int) -> list[RunLine]:
 
 def runs_table(lines: Sequence[RunLine]) -> Table:
     """Return the list of runs that can be opened."""
-    labelled = any(line.outcome != _OUTCOMES[-1] for line in lines)
-    unknown = [] if labelled else ["gap"]
-    table = table_of(RunLine, "runs", "Runs", lines, drop_empty=[*unknown, "spread"])
-    if labelled:
+    table = table_of(RunLine, "runs", "Runs", lines, drop_empty=["spread"])
+    if any(line.outcome != _OUTCOMES[-1] for line in lines):
         return table
-    columns = tuple(c for c in table.columns if c.key != "outcome")
+    columns = tuple(c for c in table.columns if c.key not in ("outcome", "gap"))
     rows = tuple({c.key: row[c.key] for c in columns} for row in table.rows)
-    return Table("runs", "Runs", columns, rows)
+    return replace(table, columns=columns, rows=rows)
 
 
 @dataclass

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agenteval.records.table import Cell, Column, Estimate, Table, column, table_of
+from agenteval.records.table import Cell, Column, Estimate, Table, column, columns_headed, table_of
 from agenteval.records.verification import Check, Effect, Verification
 from agenteval.reporting.plots import interval, systems
 from agenteval.reporting.text import variant_label
 from agenteval.stats.scores import ScoreTable
 from agenteval.utility.page_data import JudgeMaterial
-from agenteval.utility.tables import marked
+from agenteval.utility.tables import figure_of, marked, moved
 
 _SIGNS = {"lower": "↓", "none": "=", "higher": "↑", "unknown": "·"}
 _VERDICTS = ("keep", "repair", "undecided", "drop")
@@ -50,9 +50,7 @@ def criteria_table(material: JudgeMaterial) -> Table:
             notes.append(f"{criterion.name} {why}, so it has no mean.")
             mean = Estimate(None, reason=why)
         elif labelled:
-            success, failed = (
-                interval(ratings.where(ratings.success == side)).mean for side in (1, 0)
-            )
+            success, failed = (interval(ratings.where(ratings.success == s)).mean for s in (1, 0))
         rows.append(
             _CriterionMeansRow(
                 criterion.name,
@@ -65,10 +63,8 @@ def criteria_table(material: JudgeMaterial) -> Table:
                 overall.n_clusters or 0,
             )
         )
-    unknown = () if labelled else ("success", "failed")
-    return table_of(
-        _CriterionMeansRow, "criteria", "Criteria", rows, notes=notes, drop_empty=unknown
-    )
+    empty = () if labelled else ("success", "failed")
+    return table_of(_CriterionMeansRow, "criteria", "Criteria", rows, notes=notes, drop_empty=empty)
 
 
 @dataclass(frozen=True)
@@ -94,22 +90,16 @@ def trust_table(verdicts: Sequence[Verification], names: Mapping[str, str]) -> T
     """Return one row per criterion, kept ones first: verdict, checks, and why it is not kept."""
     rows = []
     for v in sorted(verdicts, key=lambda v: _VERDICTS.index(v.verdict)):
-        agreement, discrimination = (
-            marked(check) if (check := v.check(name)) else None
-            for name in ("agreement", "discrimination")
-        )
-        directed = [e for e in v.effects if e.expected in ("lower", "higher")]
         drops = [e for e in v.effects if e.expected == "lower" and e.estimate is not None]
         largest = max(drops, key=lambda e: e.estimate or 0.0, default=None)
-        passed = sum(e.outcome == "pass" for e in directed)
         rows.append(
             _TrustRow(
                 names.get(v.criterion_id, v.criterion_id),
                 v.verdict,
-                agreement,
-                discrimination,
+                figure_of(v.check("agreement")),
+                figure_of(v.check("discrimination")),
                 marked(largest) if largest else None,
-                f"{passed} of {len(directed)}" if directed else None,
+                moved(v),
                 None if v.verdict == "keep" else v.reasons[0],
             )
         )
@@ -123,16 +113,17 @@ def systems_table(material: JudgeMaterial) -> Table | None:
     ordered = [c for c in material.criteria if c.ordered]
     if len(by_system) < 2 or not ordered:
         return None
-    columns = [Column(f"system_{i}", name, "number") for i, name in enumerate(by_system)]
-    rows = tuple(
+    keys = {f"system_{i}": name for i, name in enumerate(by_system)}
+    rows: list[dict[str, Cell]] = [
         {"criterion": criterion.name}
         | {
-            f"system_{i}": Estimate.of(interval(ratings.of(criterion=criterion.id)))
-            for i, ratings in enumerate(by_system.values())
+            key: Estimate.of(interval(by_system[name].of(criterion=criterion.id)))
+            for key, name in keys.items()
         }
         for criterion in ordered
-    )
-    return Table("systems", "Systems", (Column("criterion", "criterion"), *columns), rows)
+    ]
+    columns = (Column("criterion", "criterion"), *columns_headed(keys, "number"))
+    return Table("systems", "Systems", columns, tuple(rows))
 
 
 def missing_table(material: JudgeMaterial) -> Table | None:
@@ -149,21 +140,16 @@ def missing_table(material: JudgeMaterial) -> Table | None:
     columns = (
         Column("criterion", "criterion"),
         Column("judgements", "judgements", "count"),
-        *(Column(kind, kind.replace("_", " "), "count") for kind in kinds),
+        *columns_headed({kind: kind.replace("_", " ") for kind in kinds}, "count"),
         Column("rated", "rated", "share", _RATED),
     )
     rows: list[dict[str, Cell]] = []
     for criterion in material.criteria:
         ratings = table.of(criterion=criterion.id)
         counts = ratings.statuses()
-        rows.append(
-            {
-                "criterion": criterion.name,
-                "judgements": len(ratings),
-                "rated": rated_share(ratings),
-                **{kind: counts.get(kind, 0) for kind in kinds},
-            }
-        )
+        row: dict[str, Cell] = {"criterion": criterion.name, "judgements": len(ratings)}
+        row |= {kind: counts.get(kind, 0) for kind in kinds}
+        rows.append(row | {"rated": rated_share(ratings)})
     return Table("missing", "Not rated", columns, tuple(rows))
 
 
@@ -180,14 +166,12 @@ class _CheckRow:
 
 def checks_table(verdict: Verification) -> Table:
     """Return every check and effect of a criterion, with its reason."""
-
-    def row(name: str, check: Check | Effect) -> _CheckRow:
-        return _CheckRow(
-            name, check.outcome, marked(check), check.p, check.p_adjusted, check.n, check.reason
-        )
-
-    rows = [row(check.name, check) for check in verdict.checks]
+    checks: list[tuple[str, Check | Effect]] = [(check.name, check) for check in verdict.checks]
     for effect in verdict.effects:
         label = variant_label(f"{effect.operator}:{effect.share or '-'}")
-        rows.append(row(f"{label} (expected {_SIGNS[effect.expected]})", effect))
+        checks.append((f"{label} (expected {_SIGNS[effect.expected]})", effect))
+    rows = [
+        _CheckRow(name, c.outcome, marked(c), c.p, c.p_adjusted, c.n, c.reason)
+        for name, c in checks
+    ]
     return table_of(_CheckRow, "checks", "Examined data", rows)

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agenteval.records import Criterion
-from agenteval.records.table import Cell, Column, Estimate, Mark, Table, column, table_of
+from agenteval.records.table import (
+    Cell,
+    Column,
+    Estimate,
+    Mark,
+    Table,
+    column,
+    columns_headed,
+    table_of,
+)
 from agenteval.records.verification import (
     Check,
     Effect,
@@ -18,11 +27,10 @@ from agenteval.records.verification import (
 from agenteval.text import plural
 from agenteval.utility.probes.result import Probe
 from agenteval.utility.proposals import Proposals
+from agenteval.utility.verify.claims import LIKING
 
 JUDGE = "the judge"
 _MARKS: dict[Outcome, Mark] = {"pass": "passed", "fail": "failed", "unknown": "unknown"}
-_LISTED = 5  # near misses that a note names
-_CURVE = (1, 2, 3, 5, 10, 20, 50)  # numbers of seeds that a row is shown for
 
 
 def marked(check: Check | Effect, *, mark: bool = True) -> Estimate:
@@ -67,8 +75,10 @@ def evidence_table(judge: JudgeVerdict) -> Table:
             e.n or None,
         )
         for e in judge.evidence
+        if e.name != LIKING
     ]
-    return table_of(_EvidenceRow, "evidence", "evidence on the judge", rows)
+    unchecked = [f"{e.name}: {e.standing} ({e.reason})" for e in judge.evidence if e.name == LIKING]
+    return table_of(_EvidenceRow, "evidence", "evidence on the judge", rows, notes=unchecked)
 
 
 @dataclass
@@ -109,6 +119,21 @@ class _CriterionRow:
     why: str = column("reasons and next steps", hidden=True, default="")
 
 
+def figure_of(check: Check | None, *, limits: bool = True) -> Estimate | None:
+    """Return the estimate of a check, without its interval unless `limits`; None without one."""
+    if check is None:
+        return None
+    estimate = marked(check)
+    return estimate if limits else replace(estimate, low=None, high=None, n=None)
+
+
+def moved(verification: Verification) -> str | None:
+    """Return how many perturbations with an expected direction changed the scores that way."""
+    directed = [e for e in verification.effects if e.expected in ("lower", "higher")]
+    passed = sum(e.outcome == "pass" for e in directed)
+    return f"{passed} of {len(directed)}" if directed else None
+
+
 def _verdicts(result: VerifiedSet, names: Mapping[str, str]) -> Table:
     """Return a row for the judge and one for each criterion; the first reason is a note."""
     judge = result.judge
@@ -117,29 +142,19 @@ def _verdicts(result: VerifiedSet, names: Mapping[str, str]) -> Table:
     for v in result.criteria:
         name = names.get(v.criterion_id, v.criterion_id)
         agreement, auc = (
-            Estimate(check.estimate, reason=check.reason, mark=_MARKS[check.outcome])
-            if (check := v.check(figure))
-            else None
-            for figure in ("agreement", "discrimination")
+            figure_of(v.check(figure), limits=False) for figure in ("agreement", "discrimination")
         )
-        directed = [e for e in v.effects if e.expected in ("lower", "higher")]
-        passed = sum(e.outcome == "pass" for e in directed)
-        moved = f"{passed} of {len(directed)}" if directed else None
-        rows.append(_CriterionRow(name, v.verdict, agreement, auc, moved, _why(v)))
+        rows.append(_CriterionRow(name, v.verdict, agreement, auc, moved(v), _why(v)))
         if v.verdict != "keep":
             alike.setdefault(_why(v, first=True), []).append(name)
-    notes = [f"{', '.join(criteria)}: {why}" for why, criteria in alike.items()]
-    notes += [f"warning: {warning}" for warning in judge.warnings]
-    notes.append("repeats: AC2; success: AUC; ✓ passes, ✗ does not, ? undecided; reasons: --all")
+    notes = [
+        *(f"{', '.join(criteria)}: {why}" for why, criteria in alike.items()),
+        *(f"warning: {warning}" for warning in judge.warnings),
+        "repeats: AC2; success: AUC; ✓ passes, ✗ does not, ? undecided; reasons: --all",
+        *set_lines(result, names),
+    ]
     empty = ("agreement", "discrimination", "moved")
-    return table_of(
-        _CriterionRow,
-        "verdicts",
-        "",
-        rows,
-        notes=[*notes, *set_lines(result, names)],
-        drop_empty=empty,
-    )
+    return table_of(_CriterionRow, "verdicts", "", rows, notes=notes, drop_empty=empty)
 
 
 def _why(verdict: JudgeVerdict | Verification, *, first: bool = False) -> str:
@@ -150,10 +165,8 @@ def _why(verdict: JudgeVerdict | Verification, *, first: bool = False) -> str:
 def _reasons(result: VerifiedSet, names: Mapping[str, str]) -> Table:
     """Return all reasons, a line for each verdict."""
     lines = [f"{JUDGE}: {result.judge.verdict}: {_why(result.judge)}"]
-    lines += [
-        f"{names.get(v.criterion_id, v.criterion_id)}: {v.verdict}: {_why(v)}"
-        for v in result.criteria
-    ]
+    for v in result.criteria:
+        lines.append(f"{names.get(v.criterion_id, v.criterion_id)}: {v.verdict}: {_why(v)}")
     return Table("reasons", "reasons", (), (), tuple(lines), detail=True)
 
 
@@ -166,6 +179,10 @@ def set_lines(result: VerifiedSet, names: Mapping[str, str]) -> Iterator[str]:
         yield f"one component explains {share:.0%} of the variance of all criteria"
 
 
+_NEAREST = "rank correlation with the most similar criterion"
+_FIGURES = ("agreement", "alpha", "discrimination", "redundancy")
+
+
 @dataclass(frozen=True)
 class _FigureRow:
     criterion: str = column("criterion")
@@ -175,9 +192,7 @@ class _FigureRow:
     agreement: Estimate = column("agreement\nAC2 [95 %]", "number")
     alpha: Estimate = column("alpha", "number", "Krippendorff's alpha; for information only")
     discrimination: Estimate = column("success / failed\nAUC [95 %]", "number")
-    redundancy: Estimate = column(
-        "nearest\nrho", "number", "rank correlation with the most similar criterion"
-    )
+    redundancy: Estimate = column("nearest\nrho", "number", _NEAREST)
 
 
 def _figures(result: VerifiedSet, names: Mapping[str, str]) -> Table:
@@ -187,16 +202,13 @@ def _figures(result: VerifiedSet, names: Mapping[str, str]) -> Table:
             v.coverage,
             v.runs,
             Estimate(v.mean, v.low, v.high, v.cases),
-            *(
-                _checked(v.check(name))
-                for name in ("agreement", "alpha", "discrimination", "redundancy")
-            ),
+            *(_checked(v.check(name)) for name in _FIGURES),
         )
         for v in result.criteria
     ]
-    legend = "nearest rho: rank correlation with the most similar criterion; ✓ passes, ✗ fails"
+    notes = [f"nearest rho: {_NEAREST}; ✓ passes, ✗ fails"]
     title = "evidence for the verdicts"
-    return table_of(_FigureRow, "figures", title, rows, notes=[legend], detail=True)
+    return table_of(_FigureRow, "figures", title, rows, notes=notes, detail=True)
 
 
 def _checked(check: Check | None) -> Estimate:
@@ -233,9 +245,8 @@ def effects_table(verified: Sequence[Verification], names: Mapping[str, str]) ->
         if any(e.n for e in v.effects)
         for e in v.effects
     ]
-    title = (
-        "score changes of perturbed copies (expected: lower, none, higher; ✓ confirmed, ✗ refuted)"
-    )
+    title = "score changes of perturbed copies"
+    title += " (expected: lower, none, higher; ✓ confirmed, ✗ refuted)"
     return table_of(_EffectRow, "effects", title, rows, group="criterion", detail=True)
 
 
@@ -267,17 +278,11 @@ def probe_tables(probes: Sequence[Probe]) -> tuple[Table, Table]:
         for probe in probes
         for c in probe.checks
     ]
+    notes = [f"{probe.name}: {line}" for probe in probes for line in _splits(probe)]
+    title = "probe measures (95 % over cases)"
     return (
         table_of(_ProbeRow, "probes", "probes: what influences the judge", outcomes),
-        table_of(
-            _MeasureRow,
-            "measures",
-            "probe measures (95 % over cases)",
-            measures,
-            notes=[f"{probe.name}: {line}" for probe in probes for line in _splits(probe)],
-            group="probe",
-            detail=True,
-        ),
+        table_of(_MeasureRow, "measures", title, measures, notes=notes, group="probe", detail=True),
     )
 
 
@@ -295,9 +300,11 @@ def _splits(probe: Probe) -> Iterator[str]:
             for name, group in groups.items()
             if isinstance(group, dict) and isinstance(estimate := group.get("estimate"), float)
         ]
-        if parts:
-            parts.sort(key=lambda part: part[:2])
-            listed = ", ".join(f"{name} {-value:+.2f} ({n})" for value, name, n in parts)
+        listed = ", ".join(
+            f"{name} {-value:+.2f} ({n})"
+            for value, name, n in sorted(parts, key=lambda part: part[:2])
+        )
+        if listed:
             yield f"{head} (cases): {listed}"
 
 
@@ -379,8 +386,8 @@ def _merge_notes(proposals: Proposals) -> Iterator[str]:
         listed = "; ".join(f"{c.name} → {', '.join(c.provenance.part_of)}" for c in parts)
         yield f"parts of other criteria, kept as separate criteria: {listed}"
     if misses := proposals.near_misses:
-        listed = "; ".join(f"{m.left} ~ {m.right} ({m.cosine:.2f})" for m in misses[:_LISTED])
-        more = f"; and {len(misses) - _LISTED} more, see --json" if len(misses) > _LISTED else ""
+        listed = "; ".join(f"{m.left} ~ {m.right} ({m.cosine:.2f})" for m in misses[:5])
+        more = f"; and {len(misses) - 5} more, see --json" if len(misses) > 5 else ""
         yield f"possibly the same, but not merged (cosine): {listed}{more}"
     changes: dict[str, dict[str, list[str]]] = {}
     for line in proposals.notes:  # seed N: criterion: change
@@ -399,14 +406,12 @@ def _curve(proposals: Proposals) -> Table:
     curves = {f"tau_{tau:g}": (f"τ = {tau:g}", curve) for tau, curve in proposals.curves.items()}
     if proposals.merged_curve is not None:
         curves["merged"] = ("as merged", proposals.merged_curve)
-    columns = (
-        Column("seeds", "seeds", "count"),
-        *(Column(key, head, "number") for key, (head, _) in curves.items()),
-    )
-    picks = sorted({m for m in (*_CURVE, answered) if m <= answered}) if answered > 1 else []
-    rows: tuple[dict[str, Cell], ...] = tuple(
-        {"seeds": m, **{key: float(curve.mean[m - 1]) for key, (_, curve) in curves.items()}}
+    heads = columns_headed({key: head for key, (head, _) in curves.items()}, "number")
+    columns = (Column("seeds", "seeds", "count"), *heads)
+    picks = sorted({m for m in (1, 2, 3, 5, 10, 20, 50, answered) if 1 < answered >= m})
+    rows: list[dict[str, Cell]] = [
+        {"seeds": m} | {key: float(curve.mean[m - 1]) for key, (_, curve) in curves.items()}
         for m in picks
-    )
+    ]
     title = "unique criteria by number of seeds (mean over all subsets of that size)"
-    return Table("unique", title, columns, rows, detail=True)
+    return Table("unique", title, columns, tuple(rows), detail=True)

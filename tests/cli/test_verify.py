@@ -64,6 +64,19 @@ def test_the_file_is_read_again_where_a_criterion_has_no_mean(cli: Cli, project:
     assert page.code == 0, page.err
 
 
+def test_the_verdicts_on_another_file_of_criteria_are_written_beside_it(
+    cli: Cli, project: Path
+) -> None:
+    criteria = project / "criteria"
+    (criteria / "other.json").write_bytes((criteria / "sums.json").read_bytes())
+    for name in ("sums", "other"):
+        asked = () if name == "sums" else ("--criteria", "criteria/other.json")
+        done = cli("verify", "runs.jsonl", "--model", "embedded", "--perturb", "pad", *asked)
+        assert done.code == 0, done.err
+        assert f"written to criteria/{name}.verified.json" in done.err
+    assert (criteria / "other.verified.json").is_file()
+
+
 def test_bad_input_is_one_line(cli: Cli, project: Path) -> None:
     for arguments, said in (
         ((), "say which runs"),
