@@ -87,8 +87,8 @@ def split_table(path: Path) -> Iterator[Item] | None:
         return None
     table = _document(path, Notes())
     columns, rows = table["columns"], table.get("data")
-    if isinstance(table.get("rows"), list):  # rows of Logfire, which are spans
-        return None
+    if isinstance(table.get("rows"), list) or "context.span_id" in columns:
+        return None  # spans, of Logfire or Phoenix
     if not isinstance(rows, list) or any(
         not isinstance(row, list) or len(row) != len(columns) for row in rows
     ):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from pydantic import ValidationError
@@ -22,8 +22,8 @@ from agenteval.readers.problems import first_problem
 from agenteval.readers.public_logs import Rows, public_records
 from agenteval.readers.sessions import SessionFormat, session_format, session_runs
 from agenteval.readers.source_files import (
-    MOST_RUNS,
     ReadResult,
+    RunDefaults,
     Skipped,
     SourceFile,
     SourceFiles,
@@ -132,13 +132,15 @@ class _RunReader:
             return self._records(items, file, mapping)
         # A trace that standard input or the beginning of the file does not reveal.
         display = "standard input" if file.path == _PIPE else str(file.path)
-        spans = traces.runs_of(items, file.name, display, self.task, self.notes)
+        spans = traces.runs_of(items, display, RunDefaults(file.name, self.task), self.notes)
         return self._add([_PlacedRun(run, display) for run in spans], "no spans")
 
     def _sessions(self, form: SessionFormat, items: Iterator[Item], file: SourceFile) -> str | None:
         """Read recorded sessions of another tool."""
         try:
-            read = session_runs(form, items, file.name, self.task, self.notes)
+            system = "" if self.single else PurePath(file.name).name
+            defaults = RunDefaults(file.name, self.task, system)
+            read = session_runs(form, items, defaults, self.notes)
             if self._add([_PlacedRun(run, place) for run, place in read], "none") is None:
                 return None
             raise InputError(f"no session in this file of {form.name}", str(file.path))
@@ -169,8 +171,6 @@ class _RunReader:
                 first = self.places[key]
                 raise InputError(f"the id {item.run.id!r} was already used at {first}", item.place)
             self.places[key] = item.place
-            if len(self.runs) >= MOST_RUNS:
-                raise InputError(f"more than {MOST_RUNS:,} runs", item.place)
             self.runs.append(item.run)
             added = True
         return None if added else reason
@@ -202,8 +202,6 @@ class _RunReader:
                 return problem
             name = file.name if number is None else f"{file.name}:{number}"
             batch.append(self._run(form, item, name))
-            if len(batch) > MOST_RUNS:
-                raise InputError(f"more than {MOST_RUNS:,} runs", item.place)
         return self._add(self._named_by_case(batch, file), "empty")
 
     def _named_by_case(self, batch: list[_PlacedRun], file: SourceFile) -> list[_PlacedRun]:

@@ -17,7 +17,6 @@ from agenteval.readers.table_files import SUFFIXES as TABLES
 from agenteval.records import Run
 
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".traj", *TABLES, ".eval")
-MOST_RUNS = 1_000_000
 _WILD = "*?["
 
 
@@ -44,6 +43,15 @@ class SourceFile:
 
     path: Path
     name: str
+
+
+@dataclass(frozen=True)
+class RunDefaults:
+    """Id, task and system of the runs of a file that do not state their own."""
+
+    id: str
+    task: str = ""
+    system: str = ""
 
 
 @dataclass(frozen=True)

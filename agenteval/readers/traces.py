@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from pydantic import ValidationError
@@ -23,8 +23,8 @@ from agenteval.readers.loose_json import LooseDecoder
 from agenteval.readers.problems import first_problem
 from agenteval.readers.sessions import session_format, session_runs
 from agenteval.readers.source_files import (
-    MOST_RUNS,
     ReadResult,
+    RunDefaults,
     Skipped,
     SourceFile,
     SourceFiles,
@@ -61,6 +61,7 @@ def read_traces(
     runs: dict[str, Run] = {}
     for file in files.files:
         for run in read_file(file, files, notes, task=task, with_gold=with_gold):
+            run = of_system(run, runs.get(run.id))
             if run.id in runs:
                 raise InputError(f"the trace id {run.id!r} was already used", str(file.path))
             runs[run.id] = run
@@ -68,6 +69,16 @@ def read_traces(
         raise InputError(f"no trace found; {WANTED}", str(source))
     skipped = sorted(files.skipped, key=lambda s: s.path)
     return ReadResult(list(runs.values()), skipped, notes.lines())
+
+
+def of_system(run: Run, earlier: Run | None) -> Run:
+    """Return the run; where an earlier one of another system has its id, with the system in it.
+
+    Benchmarks name recorded sessions after the case, and every system is run on the same cases.
+    """
+    if earlier is None or earlier.system == run.system or "recorded_as" not in run.metadata:
+        return run
+    return run.model_copy(update={"id": f"{run.system}:{run.id}"})
 
 
 def read_file(
@@ -100,7 +111,8 @@ def trace_runs(
     is complete, with a warning. Raises InputError, naming the place, when no span is complete and
     above the bounds.
     """
-    name = str(file.path)
+    name, system = str(file.path), "" if sure else PurePath(file.name).name
+    defaults = RunDefaults(file.name, task, system)
     decoder = LooseDecoder(keeps_spans)
     lines = file.path.suffix.lower() in (".jsonl", ".ndjson")
     with opened(file.path, name) as stream:
@@ -112,13 +124,9 @@ def trace_runs(
         runs: list[Run] = []
         form = None if first is None or is_trace(first.value) else session_format(_values(head))
         if form is not None:
-            sessions = session_runs(form, all_items, file.name, task, notes, with_gold=with_gold)
-            runs = _distinct(sessions)
+            runs = _distinct(session_runs(form, all_items, defaults, notes, with_gold=with_gold))
         elif first is not None and (sure or is_trace(first.value)):
-            for run in runs_of(all_items, file.name, name, task, notes, with_gold=with_gold):
-                if len(runs) >= MOST_RUNS:
-                    raise InputError(f"more than {MOST_RUNS:,} runs", name)
-                runs.append(run)
+            runs = list(runs_of(all_items, name, defaults, notes, with_gold=with_gold))
         if not runs and decoder.broken is not None:
             raise decoder.broken
         reason = f"no spans but {'nothing' if first is None else described(first.value)}; {WANTED}"
@@ -151,9 +159,8 @@ class _Trace:
 
 def runs_of(
     items: Iterable[Item],
-    name: str,
     display: str,
-    task: str,
+    defaults: RunDefaults,
     notes: Notes,
     *,
     with_gold: bool = False,
@@ -161,7 +168,8 @@ def runs_of(
     """Yield runs of the traces in a file, in the order of their first spans.
 
     The id of a run is the trace id. Spans without one belong to the only trace of their file, else
-    to a trace of their own that is called `name`. Raises InputError for a span out of bounds.
+    to a trace of their own. `display` is the file for messages. Raises InputError for a span out of
+    bounds.
     """
     traces: dict[str | None, _Trace] = {}
     walker, pool = Walker(), Pool()
@@ -186,8 +194,8 @@ def runs_of(
         assigned = of_spans(spans)
         metadata = {"resource": trace.resource, WITHHELD: gold.withheld}
         yield Run(
-            id=trace_id or name,
-            task=task,
+            id=trace_id or defaults.id,
+            task=defaults.task,
             system=_system(spans, trace.resource),
             input=assigned.task.text,
             output=assigned.ending.text,

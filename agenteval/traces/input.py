@@ -15,7 +15,7 @@ from agenteval.readers.injection import texts_signs
 from agenteval.readers.source_files import find
 from agenteval.readers.span_usage import without_models
 from agenteval.readers.strict_json import Notes
-from agenteval.readers.traces import read_file, read_traces
+from agenteval.readers.traces import of_system, read_file, read_traces
 from agenteval.records import Run
 from agenteval.traces.annotations import Annotation, read_folder
 from agenteval.traces.outline import Outline
@@ -36,12 +36,14 @@ def read_each(
     an id used twice, and if there are no traces.
     """
     sources = [traces] if isinstance(traces, str | Path) else traces
-    seen: dict[str, str] = {}
+    seen: dict[str, tuple[Run, str]] = {}
 
     def unique(run: Run, where: str) -> Run:
+        run = of_system(run, seen[run.id][0] if run.id in seen else None)
         if run.id in seen:
-            raise InputError(f"the trace id {run.id!r} was already used in {seen[run.id]}", where)
-        seen[run.id] = where
+            first = seen[run.id][1]
+            raise InputError(f"the trace id {run.id!r} was already used in {first}", where)
+        seen[run.id] = run.model_copy(update={"spans": (), "messages": ()}), where
         return run
 
     notes = Notes()
@@ -55,7 +57,7 @@ def read_each(
             for file in files.files:
                 for run in read_file(file, files, notes, with_gold=with_gold):
                     _note_unknown(run, file.path, notes)
-                    yield unique(run, str(file.path)), _reader(file.path, run, with_gold)
+                    yield _again(unique(run, str(file.path)), run.id, file.path, with_gold)
             for skipped in files.skipped:
                 watch.note(f"skipped {skipped.path}: {skipped.reason}")
     except InputError:
@@ -72,20 +74,21 @@ def _note_unknown(run: Run, path: Path, notes: Notes) -> None:
         notes.add(warning, f"{path} (trace {run.id})")
 
 
-def _reader(path: Path, run: Run, with_gold: bool) -> Callable[[], Run]:
+def _again(run: Run, id_in_file: str, path: Path, with_gold: bool) -> tuple[Run, Callable[[], Run]]:
+    """Return the run, and a function that reads it again, or keeps it where it is small."""
     if len(run.spans) < _MANY and path.stat().st_size < 1 << 20:
-        return lambda: run
-    name = run.id
+        return run, lambda: run
+    id = run.id
 
     def read_again() -> Run:
         runs = read_traces(path, with_gold=with_gold).runs
-        if (run := next((run for run in runs if run.id == name), None)) is None:
+        if (run := next((run for run in runs if run.id == id_in_file), None)) is None:
             raise InputError(
-                f"trace {name!r} was removed while the command ran; run it again", str(path)
+                f"trace {id!r} was removed while the command ran; run it again", str(path)
             )
-        return run
+        return run.model_copy(update={"id": id})
 
-    return read_again
+    return run, read_again
 
 
 def read_taxonomy(taxonomy: TaxonomyLike) -> Taxonomy:

@@ -27,7 +27,6 @@ def put(path: Path, text: str | bytes) -> Path:
     [
         ("strict_json.LINE", 40, ":2: line longer than 40 bytes"),
         ("strict_json.LINES", 60, "larger than 60 bytes"),
-        ("runs.MOST_RUNS", 1, "more than 1 runs"),
     ],
 )
 def test_bounds(

@@ -2,7 +2,8 @@
 
 Names: SWE-agent's and mini-swe-agent's trajectories; Who&When (arXiv 2505.00212); AgentRx (arXiv
 2602.02475); tau-bench and tau2-bench; AgentDojo; histories of browser-use; sessions of Google ADK;
-the run states of the OpenAI Agents SDK in Python and JavaScript; lists of messages.
+histories of pydantic-ai; the run states of the OpenAI Agents SDK in Python and JavaScript; lists of
+messages.
 """
 
 from __future__ import annotations
@@ -15,13 +16,10 @@ from agenteval.readers.chat_forms import RESPONSES, first_of
 from agenteval.readers.fields import snake
 from agenteval.readers.messages import ROLES, constructed, role_of
 from agenteval.readers.public_logs import swe_agent
-from agenteval.readers.sessions.session import Session, SessionStep, tool_call, usage_of
+from agenteval.readers.sessions.session import Session, SessionStep, tool_call, usage_in, usage_of
 from agenteval.readers.spans import seconds
-from agenteval.records import RunFailure
 
 Row = dict[str, Any]
-_CODE = re.compile(r"```[\w-]*\n(.*?)\n?```", re.DOTALL)
-_CODE_RESULT = re.compile(r"\s*(?:<returncode>(-?\d+)</returncode>|Observation:)")
 
 # ---- transcripts ---------------------------------------------------------------------------------
 
@@ -47,28 +45,21 @@ def transcript(rows: Any) -> Session:
             continue
         name, role = speaker(row), str(row.get("role") or row.get("from") or "").lower()
         known_role = ROLES.get(role) or ROLES.get(name.lower())
-        known_role = (
-            "tool" if "terminal" in name.lower() and known_role != "assistant" else known_role
-        )
-        words, error = row.get("content"), row.get("error") if known_role == "tool" else None
-        words = error if isinstance(error, str) and not words else words
-        content = {"role": known_role or "assistant", "content": words, **_calls_of(row)}
-        for step in session.add(content, at=seconds(row.get("timestamp"))):
+        if "terminal" in name.lower() and known_role != "assistant":
+            known_role = "tool"
+        content, error = row.get("content"), row.get("error") if known_role == "tool" else None
+        content = error if isinstance(error, str) and not content else content
+        message = {"role": known_role or "assistant", "content": content}
+        message |= {key: row[key] for key in ("tool_calls", "tool_call_id") if row.get(key)}
+        if row.get("role") == "tool" and row.get("tool_call_id") is None and row.get("id"):
+            message["tool_call_id"] = row["id"]
+        for step in session.add(message, at=seconds(row.get("timestamp"))):
             step.name = None if name.lower() in ROLES else name[:200] or None
             step.id = f"step-{number}" if step.role != "tool" else None
             if step.role == "assistant":
-                used = row.get("usage")
-                tokens = (first_of(used, "prompt_tokens"), first_of(used, "completion_tokens"))
-                step.usage = usage_of(*tokens, row.get("cost"))
+                step.usage = usage_in(row.get("usage"), cost=row.get("cost"))
             step.failed = step.failed or bool(error)
     return session
-
-
-def _calls_of(row: Row) -> Row:
-    held = {key: row.get(key) for key in ("tool_calls", "tool_call_id")}
-    if row.get("role") == "tool" and held["tool_call_id"] is None:
-        held["tool_call_id"] = row.get("id")
-    return {key: value for key, value in held.items() if value}
 
 
 def who_and_when(row: Row) -> Session:
@@ -86,11 +77,9 @@ def who_and_when(row: Row) -> Session:
 
 def agentrx(row: Row) -> Session:
     """Return the session of a trajectory of AgentRx: steps with a list of messages in each."""
-    steps = [(s.get("index"), sub) for s in row["steps"] for sub in s["substeps"]]
-    session = transcript([sub for _, sub in steps])
-    session.id = first_of(row, "trajectory_id", "task_id")
-    session.id = None if session.id is None else str(session.id)
-    session.task = first_of(row, "instruction")
+    session = transcript([part for step in row["steps"] for part in step["substeps"]])
+    id = first_of(row, "trajectory_id", "task_id")
+    session.id, session.task = None if id is None else str(id), first_of(row, "instruction")
     return session
 
 
@@ -101,8 +90,7 @@ def tau_bench(row: Row) -> Session:
     _reward(session, row.get("reward"))
     info = row.get("info") or {}
     if not row["traj"]:
-        why = str(info.get("error") or "the recording holds no message")
-        session.failure = RunFailure(kind="error", message=why[:300])
+        session.fail(info.get("error") or "the recording holds no message")
     session.metadata["instruction"] = first_of(first_of(info, "task"), "instruction")
     session.usage = usage_of(None, None, row.get("agent_cost"))
     return session
@@ -126,7 +114,7 @@ def tau2(document: Row) -> Iterator[Session]:
         session.ended = str(row.get("termination_reason") or "")
         _reward(session, first_of(row.get("reward_info"), "reward"))
         if not rows:
-            session.failure = RunFailure(kind="error", message=session.ended or "no message")
+            session.fail(session.ended or "no message")
         session.usage = usage_of(None, None, row.get("agent_cost"))
         session.metadata |= {key: row.get(key) for key in ("task_id", "trial", "seed")}
         yield session
@@ -141,7 +129,7 @@ def agentdojo(row: Row) -> Session:
     session.success = row.get("utility") if isinstance(row.get("utility"), bool) else None
     session.metadata = {name: row.get(name) for name in (*names, "security")}
     if row.get("error"):
-        session.failure = RunFailure(kind="error", message=str(row["error"])[:300])
+        session.fail(row["error"])
     return session
 
 
@@ -177,22 +165,30 @@ def adk_session(document: Row) -> Session:
     name = first_of(document, "appName", "app_name")
     session = Session(first_of(document, "id"), str(name or ""))
     for row in document["events"]:
-        event = _plain(row)
+        event = _snake_keys(row)
         for step in session.add(row.get("content") or {}, at=seconds(event.get("timestamp"))):
             if step.role == "assistant":
                 used = event.get("usage_metadata")
-                tokens = (
-                    first_of(used, f"{side}_token_count") for side in ("prompt", "candidates")
-                )
-                step.usage, step.model = usage_of(*tokens), event.get("model_version")
-                step.name = event.get("author")
+                step.usage = usage_in(used, "prompt_token_count", "candidates_token_count")
+                step.name, step.model = event.get("author"), event.get("model_version")
         if event.get("error_code"):
-            why = str(event.get("error_message") or event["error_code"])
-            session.failure = RunFailure(kind="error", message=why[:300])
+            session.fail(event.get("error_message") or event["error_code"])
     return session
 
 
+def _snake_keys(value: Any) -> Any:
+    """Return a value with keys in snake case: JavaScript writes camel case."""
+    if isinstance(value, list):
+        return [_snake_keys(item) for item in value]
+    if isinstance(value, dict):
+        return {snake(key): _snake_keys(item) for key, item in value.items()}
+    return value
+
+
 # ---- SWE-agent -----------------------------------------------------------------------------------
+
+_CODE = re.compile(r"```[\w-]*\n(.*?)\n?```", re.DOTALL)
+_CODE_RESULT = re.compile(r"\s*(?:<returncode>(-?\d+)</returncode>|Observation:)")
 
 
 def swe_trajectory(row: Row) -> Session:
@@ -201,74 +197,75 @@ def swe_trajectory(row: Row) -> Session:
     session = Session(first_of(row, "instance_id"), "", str(record["system"] or ""))
     waiting = acted = False  # for the result of a command; of one that stands in `action`
     for message in record["messages"]:
-        text = message.get("content")
+        text, extra = message.get("content"), message.get("extra")
         result = _CODE_RESULT.match(text) if isinstance(text, str) and waiting else None
         role = "tool" if result or (waiting and acted) else message.get("role", "user")
-        extra = message.get("extra")
-        for step in session.add(
-            {**message, "role": role}, at=seconds(first_of(extra, "timestamp"))
-        ):
+        at = seconds(first_of(extra, "timestamp"))
+        for step in session.add({**message, "role": role}, at=at):
             if step.role == "assistant":
                 _command(step, message, extra)
                 waiting, acted = bool(step.calls), isinstance(message.get("action"), str)
             elif step.role == "tool":
                 code = first_of(extra, "returncode") if result is None else result[1]
-                step.failed = code not in (None, 0, "0")
-                waiting = False
+                step.failed, waiting = code not in (None, 0, "0"), False
     stats = info.get("model_stats") or {}
     counts = (stats.get("tokens_sent"), stats.get("tokens_received"), stats.get("instance_cost"))
     session.usage = usage_of(*counts, requests=stats.get("api_calls"))
     session.ended = str(info.get("exit_status") or "")
     session.output = str(info["submission"]) if info.get("submission") else None
     if session.output is None and session.ended.lower() not in ("", "submitted"):
-        session.failure = RunFailure(kind="error", message=f"status: {session.ended}"[:300])
+        session.fail(f"status: {session.ended}")
         session.output = ""
     return session
 
 
 def _command(step: SessionStep, message: Row, extra: Any) -> None:
     """Add the call of a command that stands in the text, and the usage of the reply."""
-    command, used = message.get("action"), first_of(first_of(extra, "response"), "usage")
+    command = message.get("action")
     if not isinstance(command, str) and len(blocks := _CODE.findall(step.text)) == 1:
         command = blocks[0]
     if not step.calls and isinstance(command, str) and command.strip():
         step.calls.append(tool_call("bash", {"command": command.strip()}))
-    tokens = (first_of(used, "prompt_tokens"), first_of(used, "completion_tokens"))
-    step.usage = usage_of(*tokens, first_of(extra, "cost"))
+    used = first_of(first_of(extra, "response"), "usage")
+    step.usage = usage_in(used, cost=first_of(extra, "cost"))
 
 
-# ---- OpenAI Agents SDK ---------------------------------------------------------------------------
+# ---- pydantic-ai, OpenAI Agents SDK --------------------------------------------------------------
 
 
-def _plain(value: Any) -> Any:
-    """Return a value with keys in snake case: the SDK for JavaScript writes camel case."""
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return {snake(k): _plain(v) for k, v in value.items()} if isinstance(value, dict) else value
+def pydantic_ai(rows: list[Row]) -> Session:
+    """Return the session of a message history of pydantic-ai: requests and responses."""
+    session = Session(agent="pydantic-ai")
+    for row in rows:
+        step, used = SessionStep("assistant"), row.get("usage")
+        step.at, step.model = seconds(row.get("timestamp")), row.get("model_name")
+        step.usage = usage_in(used, "input_tokens", "output_tokens")
+        step.usage = step.usage or usage_in(used, "request_tokens", "response_tokens")
+        if row["kind"] == "response":
+            session.steps.append(step)
+        for part in row["parts"]:
+            kind, content, id = part["part_kind"], part.get("content"), part.get("tool_call_id")
+            at, role = seconds(part.get("timestamp")), _PYDANTIC_ROLES.get(kind)
+            if kind == "text":
+                step.text = "\n".join(filter(None, (step.text, content)))
+            elif kind.endswith("tool-call"):
+                step.calls.append(tool_call(part["tool_name"], part.get("args"), id))
+            elif kind.endswith("tool-return") or (kind == "retry-prompt" and part.get("tool_name")):
+                session.result(id, content, failed=kind == "retry-prompt", at=at)
+            elif role is not None:
+                session.add({"role": role, "content": content}, at=at)
+    return session
 
 
-def _response(response: Row) -> SessionStep:
-    step = SessionStep("assistant", id=first_of(response, "response_id"))
-    for raw in response.get("output") or ():
-        for added in Session().add(raw) if raw.get("type") != "reasoning" else ():
-            step.text = "\n".join(filter(None, (step.text, added.text)))
-            step.calls += added.calls
-    used = response.get("usage") or {}
-    counts = (used.get("input_tokens"), used.get("output_tokens"))
-    step.usage = usage_of(*counts, requests=used.get("requests"))
-    return step
+_PYDANTIC_ROLES = {"system-prompt": "system", "user-prompt": "user", "retry-prompt": "user"}
 
 
 def run_state(document: Row) -> Session:
     """Return the session of a run state: replies, with the results of their calls."""
-    state = _plain(document)
+    state = _snake_keys(document)
     session = Session(agent=str(first_of(state.get("current_agent"), "name") or "agent"))
-    original_input = state.get("original_input")
-    for row in (
-        original_input
-        if isinstance(original_input, list)
-        else [{"role": "user", "content": original_input}]
-    ):
+    sent = state.get("original_input")
+    for row in sent if isinstance(sent, list) else [sent]:
         session.add(row if isinstance(row, dict) else {"role": "user", "content": row}, "user")
     results: dict[str, tuple[Row, Any]] = {}
     for item in state.get("generated_items") or ():
@@ -276,7 +273,14 @@ def run_state(document: Row) -> Session:
         if item.get("type") in ("tool_call_output_item", "handoff_output_item"):
             results[str(first_of(raw, "call_id", "id"))] = (raw, item.get("output"))
     for response in state.get("model_responses") or ():
-        step = _response(response)
+        step = SessionStep("assistant", id=first_of(response, "response_id"))
+        for raw in response.get("output") or ():
+            for added in Session().add(raw) if raw.get("type") != "reasoning" else ():
+                step.text = "\n".join(filter(None, (step.text, added.text)))
+                step.calls += added.calls
+        used = response.get("usage") or {}
+        requests = used.get("requests")
+        step.usage = usage_in(used, "input_tokens", "output_tokens", requests=requests)
         session.steps.append(step)
         for call in step.calls:
             if str(call.id) in results:
@@ -285,6 +289,5 @@ def run_state(document: Row) -> Session:
                 session.result(call.id, first_of(output, "text") or output or shown)
     ended = state.get("current_step") or {}
     session.ended = str(ended.get("type") or "")
-    if isinstance(ended.get("output"), str):
-        session.output = ended["output"]
+    session.output = ended["output"] if isinstance(ended.get("output"), str) else None
     return session

@@ -1,9 +1,10 @@
-"""Sessions of coding agents: Claude Code, Codex, Gemini CLI, and Harbor's ATIF.
+"""Sessions of coding agents: Claude Code, Codex, Gemini CLI, OpenHands, and Harbor's ATIF.
 
 Names: the lines that Claude Code keeps under `projects/` and writes with `stream-json`; Codex's
 rollouts (`RolloutItem` in codex-rs/protocol) and the events of `codex exec --json`; Gemini CLI's
-chats (chatRecordingTypes.ts) and checkpoints; ATIF 1.0 to 1.7 (Harbor's RFC 0001). Thinking is left
-out: it is no answer, and newer versions keep it encrypted.
+chats (chatRecordingTypes.ts) and checkpoints; OpenHands' events in 0.x (`action`, `observation`)
+and 1.x (`kind`); ATIF 1.0 to 1.7 (Harbor's RFC 0001). Thinking is left out: it is no answer, and
+newer versions keep it encrypted.
 """
 
 from __future__ import annotations
@@ -15,20 +16,35 @@ from typing import Any
 from agenteval.errors import InputError
 from agenteval.readers.chat_forms import first_of
 from agenteval.readers.loose_json import json_or_none
-from agenteval.readers.sessions.session import Session, SessionStep, tool_call, total_of, usage_of
+from agenteval.readers.sessions.session import (
+    Session,
+    SessionStep,
+    tool_call,
+    total_of,
+    usage_in,
+    usage_of,
+)
 from agenteval.readers.spans import seconds
-from agenteval.records import RunFailure
+from agenteval.records import Usage
 
-Values = list[dict[str, Any]]
-_THINKING = ("thinking", "redacted_thinking")
+Row = dict[str, Any]
+
+
+def _joined(*texts: str) -> str:
+    return "\n".join(filter(None, texts))
+
 
 # ---- Claude Code ---------------------------------------------------------------------------------
 
+_THINKING = ("thinking", "redacted_thinking")
+_CLAUDE_SENT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
-def claude_code(values: Values) -> Iterator[Session]:
+
+def claude_code(values: list[Row]) -> Iterator[Session]:
     """Yield one session for each id; one that was resumed under another id goes on.
 
-    Lines of one reply share its id and its usage.
+    Lines of one reply share its id and its usage. The file of an agent below the main one holds
+    nothing but its thread.
     """
     sessions: dict[str, Session] = {}
     replies: dict[tuple[str, str], SessionStep] = {}
@@ -44,79 +60,65 @@ def claude_code(values: Values) -> Iterator[Session]:
         session = sessions.setdefault(str(id), Session(str(id), "Claude Code"))
         if isinstance(uuid, str):
             owners[uuid] = session
-        kind = line.get("type")
-        if kind == "result":
-            _claude_result(session, line)
-        elif kind in ("user", "assistant"):
-            _claude_message(session, line, replies)
-        elif line.get("subtype") == "init":
-            session.model = str(line.get("model") or "")
-    yield from map(_main_thread, filter(lambda session: session.steps, sessions.values()))
+        _claude_line(session, line, replies)
+    for session in filter(lambda session: session.steps, sessions.values()):
+        threads = {step.thread for step in session.steps}
+        if len(threads) == 1 and "" not in threads:
+            session.id = f"{session.id}-{threads.pop()}"
+            for step in session.steps:
+                step.thread = ""
+        yield session
 
 
-def _main_thread(session: Session) -> Session:
-    """Return the session; the file of an agent below the main one holds nothing but its thread."""
-    threads = {step.thread for step in session.steps}
-    if len(threads) == 1 and "" not in threads:
-        session.id = f"{session.id}-{threads.pop()}"
-        for step in session.steps:
-            step.thread = ""
-    return session
+def _claude_line(session: Session, line: Row, replies: dict[tuple[str, str], SessionStep]) -> None:
+    kind = line.get("type")
+    if kind in ("user", "assistant"):
+        _claude_message(session, line, replies)
+    elif kind == "result":
+        session.ended = str(line.get("subtype") or "")
+        if line.get("is_error"):
+            session.fail(line.get("result") or session.ended)
+        elif isinstance(line.get("result"), str):
+            session.output = line["result"]
+        session.usage = usage_of(None, None, line.get("total_cost_usd"))
+    elif line.get("subtype") == "init":
+        session.model = str(line.get("model") or "")
 
 
 def _claude_message(
-    session: Session, line: dict[str, Any], replies: dict[tuple[str, str], SessionStep]
+    session: Session, line: Row, replies: dict[tuple[str, str], SessionStep]
 ) -> None:
-    message, at = line["message"], seconds(line.get("timestamp"))
-    thread = ""
+    message, at, thread = line["message"], seconds(line.get("timestamp")), ""
     if line.get("isSidechain") or line.get("parent_tool_use_id"):
         thread = f"agent-{first_of(line, 'agentId', 'parent_tool_use_id') or 'sidechain'}"
     content = message.get("content")
-    blocks = [b for b in content if isinstance(b, dict)] if isinstance(content, list) else content
+    if isinstance(content, list):
+        content = [block for block in content if isinstance(block, dict)]
     if line["type"] == "user":
         hidden = line.get("isMeta") or line.get("isCompactSummary")
-        for step in session.add({"role": "user", "content": blocks}, at=at, thread=thread):
+        for step in session.add({"role": "user", "content": content}, at=at, thread=thread):
             step.role = "system" if hidden and step.role == "user" else step.role
         return
-    words = (
-        [b for b in blocks if b.get("type") not in _THINKING]
-        if isinstance(blocks, list)
-        else blocks
-    )
-    key = (thread, str(message.get("id") or line.get("uuid")))
-    if not words and isinstance(blocks, list) and blocks:
-        words = ""
-    (step,) = Session().add({"role": "assistant", "content": words}, at=at, thread=thread) or [
-        SessionStep("assistant")
-    ]
+    if isinstance(content, list):
+        spoken = [block for block in content if block.get("type") not in _THINKING]
+        content = spoken or ("" if content else spoken)
+    steps = Session().add({"role": "assistant", "content": content}, at=at, thread=thread)
+    (step,) = steps or [SessionStep("assistant")]
     used = message.get("usage")
-    sent = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-    step.usage = usage_of(
-        total_of(used, sent), first_of(used, "output_tokens"), line.get("costUSD")
-    )
+    prompt, completion = total_of(used, _CLAUDE_SENT), first_of(used, "output_tokens")
+    step.usage = usage_of(prompt, completion, line.get("costUSD"))
     step.model, step.finish = message.get("model"), message.get("stop_reason")
+    session.failure = None
     if line.get("isApiErrorMessage") or step.model == "<synthetic>":
         step.model = step.usage = None
-        session.failure = RunFailure(kind="error", message=step.text[:300])
-    else:
-        session.failure = None
-    first = replies.setdefault(key, step)
+        session.fail(step.text)
+    first = replies.setdefault((thread, str(message.get("id") or line.get("uuid"))), step)
     if first is step:
         session.steps.append(step)
         return
-    first.text = "\n".join(filter(None, (first.text, step.text)))
+    first.text = _joined(first.text, step.text)
     first.calls += step.calls
     first.usage, first.finish = step.usage or first.usage, step.finish or first.finish
-
-
-def _claude_result(session: Session, line: dict[str, Any]) -> None:
-    session.ended = str(line.get("subtype") or "")
-    if line.get("is_error"):
-        why = str(line.get("result") or session.ended)
-        session.failure = RunFailure(kind="error", message=why[:300])
-    elif isinstance(line.get("result"), str):
-        session.output = line["result"]
-    session.usage = usage_of(None, None, line.get("total_cost_usd"))
 
 
 # ---- Codex ---------------------------------------------------------------------------------------
@@ -135,7 +137,7 @@ class _Codex:
         self.open: SessionStep | None = None  # the reply whose items are still coming
         self.total: Any = None  # of the last count of tokens; counts are repeated
 
-    def line(self, line: dict[str, Any]) -> None:
+    def line(self, line: Row) -> None:
         kind, at = line.get("type"), seconds(line.get("timestamp"))
         payload = line.get("payload", line)
         if kind == "session_meta" or (kind is None and "instructions" in line):
@@ -145,7 +147,7 @@ class _Codex:
         elif kind == "turn_context":
             self.session.model = first_of(payload, "model") or self.session.model
         elif kind == "event_msg":
-            self.event(payload, at)
+            self.event(payload)
         elif kind == "item.completed":
             self.completed(line.get("item") or {})
         elif kind == "turn.completed":
@@ -156,7 +158,7 @@ class _Codex:
         elif isinstance(payload, dict):
             self.item(payload, at)
 
-    def item(self, item: dict[str, Any], at: float | None) -> None:
+    def item(self, item: Row, at: float | None) -> None:
         """Read an item of the conversation as it goes to and comes from the model."""
         kind = item.get("type")
         if kind == "message" and item.get("role") != "assistant":
@@ -168,11 +170,9 @@ class _Codex:
             (step,) = Session().add(item, at=at)
             self.reply(step.text, at)
         elif kind in _CODEX_CALLS:
-            action = item.get("action")
-            arguments = (
-                first_of(item, "arguments", "input") or first_of(action, "command") or action
-            )
+            action, arguments = item.get("action"), first_of(item, "arguments", "input")
             name = item.get("name") or str(kind).removesuffix("_call")
+            arguments = arguments or first_of(action, "command") or action
             self.reply("", at).calls.append(tool_call(name, arguments, item.get("call_id")))
         elif kind in ("function_call_output", "custom_tool_call_output"):
             self.open = None
@@ -184,7 +184,7 @@ class _Codex:
             failed = failed or bool(_FAILED.match(str(output)))
             self.session.result(item.get("call_id"), text, failed=failed, at=at)
 
-    def completed(self, item: dict[str, Any]) -> None:
+    def completed(self, item: Row) -> None:
         """Read an item of `codex exec --json`, which holds call and result together."""
         kind = item.get("type")
         if kind == "agent_message":
@@ -200,7 +200,7 @@ class _Codex:
         elif kind == "error":
             self.fail(item.get("message"))
 
-    def event(self, event: dict[str, Any], at: float | None) -> None:
+    def event(self, event: Row) -> None:
         kind = event.get("type")
         if kind == "token_count" and isinstance(event.get("info"), dict):
             total = first_of(event["info"].get("total_token_usage"), "total_tokens")
@@ -217,35 +217,35 @@ class _Codex:
         if self.open is None:
             self.open = SessionStep("assistant", at=at, model=self.session.model or None)
             self.session.steps.append(self.open)
-        self.open.text = "\n".join(filter(None, (self.open.text, text)))
+        self.open.text = _joined(self.open.text, text)
         self.session.failure = None
         return self.open
 
     def count(self, used: Any) -> None:
-        usage = usage_of(first_of(used, "input_tokens"), first_of(used, "output_tokens"))
+        usage = usage_in(used, "input_tokens", "output_tokens")
         last = next((s for s in reversed(self.session.steps) if s.role == "assistant"), None)
         if usage is not None and last is not None:
             last.usage = usage if last.usage is None else last.usage + usage
         self.open = None
 
     def fail(self, message: Any) -> None:
-        self.session.failure = RunFailure(kind="error", message=str(message or "error")[:300])
+        self.session.fail(message or "error")
 
 
-def codex(values: Values) -> Iterator[Session]:
-    """Yield the session of a rollout, or of the events of `codex exec --json`."""
+def codex(values: list[Row]) -> Session:
+    """Return the session of a rollout, or of the events of `codex exec --json`."""
     reader = _Codex()
     for line in values:
         reader.line(line)
-    yield reader.session
+    return reader.session
 
 
 # ---- Gemini CLI ----------------------------------------------------------------------------------
 
 
-def gemini(values: Values) -> Iterator[Session]:
-    """Yield the session of a chat: one object, or lines that add to it."""
-    session, messages = Session(agent="Gemini CLI"), dict[str, dict[str, Any]]()
+def gemini(values: list[Row]) -> Session:
+    """Return the session of a chat: one object, or lines that add to it."""
+    session, messages = Session(agent="Gemini CLI"), dict[str, Row]()
     for line in values:
         session.id = session.id or first_of(line, "sessionId")
         rows = [*(line.get("messages") or ()), *(first_of(line.get("$set"), "messages") or ())]
@@ -253,38 +253,34 @@ def gemini(values: Values) -> Iterator[Session]:
             messages[str(row.get("id") or len(messages))] = row
         if "$rewindTo" in line:  # everything from this message on was taken back
             ids = list(messages)
-            at = ids.index(line["$rewindTo"]) if line["$rewindTo"] in messages else 0
-            messages = {id: messages[id] for id in ids[:at]}
+            end = ids.index(line["$rewindTo"]) if line["$rewindTo"] in messages else 0
+            messages = {id: messages[id] for id in ids[:end]}
     for row in messages.values():
-        _gemini_message(session, row)
-    yield session
+        at, kind = seconds(row.get("timestamp")), row.get("type")
+        if kind == "user":
+            session.add({"role": "user", "content": row.get("content")}, at=at)
+        elif kind == "gemini":
+            (step,) = session.add({"role": "assistant", "content": row.get("content")}, at=at)
+            prompt = total_of(row.get("tokens"), ("input", "tool"))
+            step.usage = usage_of(prompt, total_of(row.get("tokens"), ("output", "thoughts")))
+            step.model, session.failure = row.get("model"), None
+            for call in row.get("toolCalls") or ():
+                step.calls.append(tool_call(call.get("name"), call.get("args"), call.get("id")))
+                _gemini_result(session, call)
+        elif kind == "error":
+            session.fail(row.get("content"))
+    return session
 
 
-def _gemini_message(session: Session, row: dict[str, Any]) -> None:
-    at, kind = seconds(row.get("timestamp")), row.get("type")
-    if kind == "user":
-        session.add({"role": "user", "content": row.get("content")}, at=at)
-    elif kind == "gemini":
-        (step,) = session.add({"role": "assistant", "content": row.get("content")}, at=at)
-        tokens = row.get("tokens")
-        prompt, reply = (
-            total_of(tokens, ("input", "tool")),
-            total_of(tokens, ("output", "thoughts")),
-        )
-        step.usage = usage_of(prompt, reply)
-        step.model, session.failure = row.get("model"), None
-        for call in row.get("toolCalls") or ():
-            step.calls.append(tool_call(call.get("name"), call.get("args"), call.get("id")))
-            results = [first_of(r, "functionResponse") or r for r in call.get("result") or ()]
-            answer = [first_of(r.get("response"), "output", "error") or r for r in results]
-            failed = call.get("status") in ("error", "cancelled")
-            text = answer[0] if len(answer) == 1 else answer
-            session.result(call.get("id"), text, failed=failed, at=seconds(call.get("timestamp")))
-    elif kind == "error":
-        session.failure = RunFailure(kind="error", message=str(row.get("content"))[:300])
+def _gemini_result(session: Session, call: Row) -> None:
+    results = [first_of(r, "functionResponse") or r for r in call.get("result") or ()]
+    answers = [first_of(r.get("response"), "output", "error") or r for r in results]
+    answer = answers[0] if len(answers) == 1 else answers
+    failed = call.get("status") in ("error", "cancelled")
+    session.result(call.get("id"), answer, failed=failed, at=seconds(call.get("timestamp")))
 
 
-def gemini_prompts(values: Values) -> Iterator[Session]:
+def gemini_prompts(values: list[Row]) -> Session:
     """Refuse the list of prompts that Gemini CLI keeps in `logs.json`."""
     raise InputError(
         f"{len(values)} prompts of Gemini CLI without answers (logs.json): give "
@@ -292,10 +288,150 @@ def gemini_prompts(values: Values) -> Iterator[Session]:
     )
 
 
+# ---- OpenHands -----------------------------------------------------------------------------------
+
+_SILENT = ("change_agent_state", "recall", "null", "agent_state_changed", "condensation", "system")
+_NO_ARGUMENTS = ("thought", "hidden", "confirmation_state")
+
+
+class _OpenHands:
+    """Reads events into a session; several calls may come of one reply of the model."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.replies: dict[str, SessionStep] = {}
+
+    def metrics(self, metrics: Any) -> None:
+        """Read figures that accumulate: the last ones are those of the session."""
+        tokens = first_of(metrics, "accumulated_token_usage")
+        stated = usage_in(tokens, cost=first_of(metrics, "accumulated_cost"))
+        self.session.usage = stated or self.session.usage
+
+    def reply(self, key: Any, event: Row, text: str) -> SessionStep:
+        """Return the reply of a model that an event belongs to."""
+        step = self.replies.get(str(key)) if key is not None else None
+        if step is None:
+            step = SessionStep("assistant", text, at=seconds(event.get("timestamp")))
+            self.session.steps.append(step)
+            if key is not None:
+                self.replies[str(key)] = step
+        return step
+
+    def event_v0(self, event: Row) -> None:
+        session, at = self.session, seconds(event.get("timestamp"))
+        action, args = event.get("action"), event.get("args") or {}
+        call = event.get("tool_call_metadata") or {}
+        self.metrics(event.get("llm_metrics"))
+        if "observation" in event:
+            self.observation_v0(event, call)
+        elif action == "system" or (action == "message" and event.get("source") == "user"):
+            role: Any = "system" if action == "system" else "user"
+            session.steps.append(SessionStep(role, str(args.get("content") or ""), at=at))
+        elif action not in (None, *_SILENT):
+            reply = call.get("model_response") or {}
+            text = first_of(args, "content" if action == "message" else "thought")
+            if action == "finish":
+                final = first_of(args, "final_thought")
+                text = final or first_of(args.get("outputs"), "content") or text
+                session.ended = "finish"
+            step = self.reply(reply.get("id"), event, str(text or ""))
+            step.usage = step.usage or usage_in(reply.get("usage"))
+            step.model = reply.get("model")
+            if action not in ("message", "finish"):
+                arguments = {k: v for k, v in args.items() if k not in _NO_ARGUMENTS}
+                id = call.get("tool_call_id") or event.get("id")
+                name = call.get("function_name") or action
+                step.calls.append(tool_call(name, arguments, id))
+
+    def observation_v0(self, event: Row, call: Row) -> None:
+        session, kind, extras = self.session, event["observation"], event.get("extras") or {}
+        if kind == "agent_state_changed":
+            session.ended = str(extras.get("agent_state") or session.ended)
+            if session.ended == "error":
+                session.fail(extras.get("reason") or session.ended)
+        if kind not in _SILENT:
+            code = first_of(extras.get("metadata"), "exit_code")
+            failed = kind == "error" or first_of(extras, "exit_code", "error") not in (None, 0, "")
+            failed, cause = failed or code not in (None, 0, -1), event.get("cause")
+            id = call.get("tool_call_id") or (None if cause is None else str(cause))
+            at = seconds(event.get("timestamp"))
+            session.result(id, event.get("content"), failed=failed, at=at)
+
+    def event_v1(self, event: Row) -> None:
+        session, kind, at = self.session, event["kind"], seconds(event.get("timestamp"))
+        finishes = event.get("tool_name") == "finish"
+        if kind == "SystemPromptEvent":
+            session.add({"role": "system", "content": event.get("system_prompt")}, at=at)
+        elif kind == "MessageEvent":
+            role = "assistant" if event.get("source") == "agent" else "user"
+            content = first_of(event.get("llm_message"), "content")
+            session.add({"role": role, "content": content}, at=at)
+        elif kind == "ActionEvent":
+            action, call = event.get("action") or {}, event.get("tool_call") or {}
+            thought = Session().add({"role": "assistant", "content": event.get("thought") or []})
+            text = thought[0].text if thought else ""
+            if finishes:
+                text, session.ended = str(action.get("message") or text), "finish"
+            step = self.reply(event.get("llm_response_id"), event, text)
+            if not finishes:
+                arguments = first_of(call, "arguments")
+                arguments = arguments or {k: v for k, v in action.items() if k != "kind"}
+                id = event.get("tool_call_id")
+                step.calls.append(tool_call(event.get("tool_name"), arguments, id))
+        elif kind in ("ObservationEvent", "AgentErrorEvent", "UserRejectObservation"):
+            if not finishes:
+                self.observation_v1(event, at)
+        elif kind == "ConversationStateUpdateEvent":
+            self.state(event)
+        elif kind == "ConversationErrorEvent":
+            session.fail(event.get("detail"))
+
+    def observation_v1(self, event: Row, at: float | None) -> None:
+        held = event.get("observation") or {}
+        value = first_of(held, "content", "output", "error")
+        value = first_of(event, "error", "rejection_reason") if value is None else value
+        failed = event["kind"] != "ObservationEvent" or held.get("is_error") is True
+        failed = failed or first_of(held, "exit_code") not in (None, 0, -1)
+        self.session.result(event.get("tool_call_id"), value, failed=failed, at=at)
+
+    def state(self, event: Row) -> None:
+        key, value = event.get("key"), event.get("value")
+        state = value if key == "full_state" else {key: value}
+        ended = first_of(state, "execution_status", "agent_status")
+        self.session.ended = str(ended or self.session.ended)
+        of_each_use = (first_of(first_of(state, "stats"), "usage_to_metrics") or {}).values()
+        usages: list[Usage] = []
+        for metrics in of_each_use:
+            self.session.usage = None
+            self.metrics(metrics)
+            usages += [self.session.usage] if self.session.usage is not None else []
+        if of_each_use:
+            self.session.usage = sum(usages, Usage()) if usages else None
+
+
+def openhands(document: Any) -> Session:
+    """Return the session of a list of events, or of a row of an evaluation with its `history`."""
+    row = document if isinstance(document, dict) else {}
+    events = (row.get("history") or row.get("events") or ()) if row else document
+    session = Session(first_of(row, "instance_id"), "OpenHands")
+    session.task = first_of(row, "instruction")
+    session.model = str(first_of(first_of(first_of(row, "metadata"), "llm_config"), "model") or "")
+    reader = _OpenHands(session)
+    pairs = (event if isinstance(event, list) else [event] for event in events)
+    for event in (e for pair in pairs for e in pair if isinstance(e, dict)):
+        (reader.event_v1 if "kind" in event else reader.event_v0)(event)
+    reader.metrics(row.get("metrics"))
+    patch = first_of(row.get("test_result"), "git_patch")
+    session.output = patch if isinstance(patch, str) and patch.strip() else session.output
+    if row.get("error"):
+        session.fail(row["error"])
+    return session
+
+
 # ---- ATIF ----------------------------------------------------------------------------------------
 
 
-def atif(document: dict[str, Any], thread: str = "") -> Session:
+def atif(document: Row, thread: str = "") -> Session:
     """Return the session of a trajectory; those of agents below it are threads."""
     agent = document.get("agent") or {}
     session = Session(
@@ -304,33 +440,25 @@ def atif(document: dict[str, Any], thread: str = "") -> Session:
         str(agent.get("model_name") or ""),
     )
     for step in document["steps"]:
-        at, source = seconds(step.get("timestamp")), step["source"]
-        role = {"agent": "assistant"}.get(source, source)
+        facts: dict[str, Any] = {"at": seconds(step.get("timestamp")), "thread": thread}
+        role = "assistant" if step["source"] == "agent" else step["source"]
         calls = [
             tool_call(call["function_name"], call.get("arguments"), call.get("tool_call_id"))
             for call in step.get("tool_calls") or ()
         ]
         if step.get("message") or calls or role == "assistant":
-            added = session.add(
-                {"role": role, "content": step.get("message")}, at=at, thread=thread
-            )
-            added[-1].calls = calls
+            last = session.add({"role": role, "content": step.get("message")}, **facts)[-1]
             metrics = None if step.get("is_copied_context") else step.get("metrics")
-            added[-1].usage = usage_of(
-                first_of(metrics, "prompt_tokens"),
-                first_of(metrics, "completion_tokens"),
-                first_of(metrics, "cost_usd"),
-            )
-            added[-1].model = step.get("model_name")
+            last.usage = usage_in(metrics, cost=first_of(metrics, "cost_usd"))
+            last.calls, last.model = calls, step.get("model_name")
         for result in first_of(step.get("observation"), "results") or ():
-            facts: dict[str, Any] = {"at": at, "thread": thread}
             if result.get("content") is not None:  # otherwise a reference to an agent below
                 session.result(result.get("source_call_id"), result["content"], **facts)
     for number, below in enumerate(document.get("subagent_trajectories") or (), start=1):
         name = str(first_of(below.get("agent"), "name") or "agent")
         session.steps += atif(below, f"{name} {number}").steps
     totals = document.get("final_metrics")
-    names = ("total_prompt_tokens", "total_completion_tokens", "total_cost_usd")
-    session.usage = usage_of(*(first_of(totals, name) for name in names))
+    cost = first_of(totals, "total_cost_usd")
+    session.usage = usage_in(totals, "total_prompt_tokens", "total_completion_tokens", cost=cost)
     session.metadata = {"version": agent.get("version"), "notes": document.get("notes")}
     return session

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
 from agenteval.errors import InputError
@@ -17,13 +17,11 @@ from agenteval.readers.fields import MESSAGES, Context, has_field
 from agenteval.readers.formats import recognise
 from agenteval.readers.gold import note_withheld, withheld_from, without_gold
 from agenteval.readers.messages import is_event_list, is_message_list
-from agenteval.readers.sessions import benchmarks, coding, openhands
+from agenteval.readers.sessions import benchmarks, coding
 from agenteval.readers.sessions.session import Session, SessionStep, to_run
-from agenteval.readers.source_files import described
+from agenteval.readers.source_files import RunDefaults, described
 from agenteval.readers.strict_json import Item, Notes
 from agenteval.records import Run
-
-_MOST_PARTS = 2_000_000  # lines of one session: what one file may hold in memory
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,8 @@ class SessionFormat:
     `matches` is whether a value has this format, and never raises. For a format of `lines`, a whole
     file is one value, the list of its lines. `reads` documents which of turns, tools (calls with
     results), errors, tokens, cost and ending it contains. Formats without `of_runs` are read as
-    runs elsewhere.
+    runs elsewhere. With `one_system`, a file holds the sessions
+    of one system and is called after it.
     """
 
     name: str
@@ -42,6 +41,10 @@ class SessionFormat:
     reads: str
     lines: bool = False
     of_runs: bool = True
+    one_system: bool = False
+
+
+# ---- how the formats are recognized --------------------------------------------------------------
 
 
 def _has(*keys: str) -> Callable[[Any], bool]:
@@ -49,11 +52,18 @@ def _has(*keys: str) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, dict) and all(key in value for key in keys)
 
 
-def _rows(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
+def _list_of(key: str, test: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Return a test for objects with a list under the key whose first item passes."""
+
+    def matches(value: Any) -> bool:
+        rows = value.get(key) if isinstance(value, dict) else None
+        return isinstance(rows, list) and bool(rows) and test(rows[0])
+
+    return matches
 
 
 _CLAUDE = frozenset({"system", "result", "summary", "queue-operation"})
+_CODEX = frozenset({"session_meta", "turn_context", "response_item", "event_msg", "compacted"})
 
 
 def _is_claude(value: Any) -> bool:
@@ -62,14 +72,9 @@ def _is_claude(value: Any) -> bool:
     kind, of_session = str(value.get("type")), "sessionId" in value or "session_id" in value
     if kind in ("user", "assistant"):
         return of_session and isinstance(value.get("message"), dict)
-    return (
-        (kind in _CLAUDE and of_session)
-        or ("leafUuid" in value and "summary" in value)
-        or (kind == "file-history-snapshot" and "snapshot" in value)
-    )
-
-
-_CODEX = frozenset({"session_meta", "turn_context", "response_item", "event_msg", "compacted"})
+    is_summary = "leafUuid" in value and "summary" in value
+    is_snapshot = kind == "file-history-snapshot" and "snapshot" in value
+    return (kind in _CLAUDE and of_session) or is_summary or is_snapshot
 
 
 def _is_codex(value: Any) -> bool:
@@ -80,34 +85,20 @@ def _is_codex(value: Any) -> bool:
     )
 
 
-def _is_gemini(value: Any) -> bool:
-    return _has("sessionId", "projectHash")(value)
-
-
-def _is_gemini_prompts(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and _has("sessionId", "messageId")(value[0])
-
-
 def _is_contents(value: Any) -> bool:
     """Whether a value is a list of Gemini's contents, as checkpoints hold it."""
     rows = value.get("history") if isinstance(value, dict) else value
     return isinstance(rows, list) and bool(rows) and all(map(_has("role", "parts"), rows))
 
 
-def _contents(value: Any) -> Session:
-    session = Session(agent="Gemini CLI")
-    session.add({"contents": value["history"] if isinstance(value, dict) else value})
-    return session
-
-
 def _is_openhands(value: Any) -> bool:
     rows = value.get("history", value.get("events")) if isinstance(value, dict) else value
     rows = rows if isinstance(rows, list) else []
     heads = [row[0] if isinstance(row, list) and row else row for row in rows[:5]]
-    return bool(heads) and all(map(_is_event, heads))
+    return bool(heads) and all(map(_is_openhands_event, heads))
 
 
-def _is_event(value: Any) -> bool:
+def _is_openhands_event(value: Any) -> bool:
     if not isinstance(value, dict) or "source" not in value:
         return False
     kind = value.get("kind")
@@ -115,19 +106,9 @@ def _is_event(value: Any) -> bool:
     return of_v1 or "observation" in value or ("action" in value and "args" in value)
 
 
-def _is_who_and_when(value: Any) -> bool:
-    return _has("history", "mistake_agent", "mistake_step")(value)
-
-
-def _is_agentrx(value: Any) -> bool:
-    steps = value.get("steps") if isinstance(value, dict) else None
-    return isinstance(steps, list) and bool(steps) and _has("substeps")(steps[0])
-
-
 def _is_atif(value: Any) -> bool:
-    return _has("schema_version", "steps")(value) and str(value["schema_version"]).startswith(
-        "ATIF"
-    )
+    is_trajectory = _has("schema_version", "steps")(value)
+    return is_trajectory and str(value["schema_version"]).startswith("ATIF")
 
 
 def _is_simulation(value: Any) -> bool:
@@ -135,9 +116,20 @@ def _is_simulation(value: Any) -> bool:
     return single or _has("tasks", "simulations")(value)
 
 
+def _is_adk(value: Any) -> bool:
+    rows = value.get("events") if isinstance(value, dict) else None
+    by_app = _has("appName")(value) or _has("app_name")(value)
+    return by_app and isinstance(rows, list) and all(map(_has("author"), rows))
+
+
 def _is_run_state(value: Any) -> bool:
     held = ("modelResponses", "generatedItems"), ("model_responses", "generated_items")
     return _has("$schemaVersion")(value) and any(_has(*keys)(value) for keys in held)
+
+
+def _is_swe(value: Any) -> bool:
+    mini = _has("messages", "info", "trajectory_format")(value)
+    return mini or _has("trajectory", "info")(value)
 
 
 def _is_transcript(value: Any) -> bool:
@@ -155,9 +147,13 @@ def _is_transcript(value: Any) -> bool:
 
 def _is_record(value: Any) -> bool:
     """Whether a value is a record of a run with its messages."""
-    form = recognise(value) if isinstance(value, dict) else None
-    events = form is not None and is_event_list(value.get("messages"))
-    return form is not None and (events or any(is_message_list(value.get(k)) for k in MESSAGES))
+    if not isinstance(value, dict) or recognise(value) is None:
+        return False
+    lists = (value.get(key) for key in MESSAGES)
+    return is_event_list(value.get("messages")) or any(map(is_message_list, lists))
+
+
+# ---- records of runs, checkpoints ----------------------------------------------------------------
 
 
 def _record(value: Any) -> Session:
@@ -180,54 +176,50 @@ def _record(value: Any) -> Session:
     )
 
 
-def _is_browser_use(value: Any) -> bool:
-    rows = value.get("history") if isinstance(value, dict) else None
-    return isinstance(rows, list) and bool(rows) and _has("model_output", "result")(rows[0])
-
-
-def _is_adk(value: Any) -> bool:
-    rows = value.get("events") if isinstance(value, dict) else None
-    by_app = _has("appName")(value) or _has("app_name")(value)
-    return by_app and isinstance(rows, list) and all(map(_has("author"), rows))
-
-
-def _is_swe(value: Any) -> bool:
-    mini = _has("messages", "info", "trajectory_format")(value)
-    return mini or _has("trajectory", "info")(value)
+def _contents(value: Any) -> Session:
+    session = Session(agent="Gemini CLI")
+    session.add({"contents": value["history"] if isinstance(value, dict) else value})
+    return session
 
 
 _ALL = "task, turns, tools, errors, tokens, cost, ending"
+_NO_COST = "task, turns, tools, errors, tokens, ending"
+_NO_ENDING = "task, turns, tools, errors, tokens"
+_PROMPTS, _PYDANTIC = _has("sessionId", "messageId"), _has("kind", "parts")
 FORMATS: tuple[SessionFormat, ...] = (
     SessionFormat("Claude Code", _is_claude, coding.claude_code, _ALL, lines=True),
+    SessionFormat("Codex CLI", _is_codex, coding.codex, _NO_COST, lines=True),
     SessionFormat(
-        "Codex CLI",
-        _is_codex,
-        coding.codex,
-        "task, turns, tools, errors, tokens, ending",
-        lines=True,
+        "Gemini CLI chat", _has("sessionId", "projectHash"), coding.gemini, _NO_ENDING, lines=True
     ),
     SessionFormat(
-        "Gemini CLI chat",
-        _is_gemini,
-        coding.gemini,
-        "task, turns, tools, errors, tokens",
-        lines=True,
+        "Gemini CLI prompts",
+        lambda value: isinstance(value, list) and bool(value) and _PROMPTS(value[0]),
+        coding.gemini_prompts,
+        "refused",
     ),
-    SessionFormat("Gemini CLI prompts", _is_gemini_prompts, coding.gemini_prompts, "refused"),
     SessionFormat("Gemini CLI checkpoint", _is_contents, _contents, "task, turns, tools"),
     SessionFormat("ATIF (Harbor)", _is_atif, coding.atif, "task, turns, tools, tokens, cost"),
-    SessionFormat("OpenHands", _is_openhands, openhands.openhands, _ALL),
-    SessionFormat("OpenHands, lines", _is_event, openhands.openhands, _ALL, lines=True),
+    SessionFormat("OpenHands", _is_openhands, coding.openhands, _ALL),
+    SessionFormat("OpenHands, lines", _is_openhands_event, coding.openhands, _ALL, lines=True),
     SessionFormat("SWE-agent", _is_swe, benchmarks.swe_trajectory, _ALL, of_runs=False),
-    SessionFormat("Who&When", _is_who_and_when, benchmarks.who_and_when, "task, turns, ending"),
-    SessionFormat("AgentRx", _is_agentrx, benchmarks.agentrx, "task, turns"),
+    SessionFormat(
+        "Who&When",
+        _has("history", "mistake_agent", "mistake_step"),
+        benchmarks.who_and_when,
+        "task, turns, ending",
+    ),
+    SessionFormat(
+        "AgentRx", _list_of("steps", _has("substeps")), benchmarks.agentrx, "task, turns"
+    ),
     SessionFormat(
         "tau-bench",
         _has("task_id", "reward", "traj"),
         benchmarks.tau_bench,
         "task, turns, tools, cost",
+        one_system=True,
     ),
-    SessionFormat("tau2-bench", _is_simulation, benchmarks.tau2, _ALL),
+    SessionFormat("tau2-bench", _is_simulation, benchmarks.tau2, _ALL, one_system=True),
     SessionFormat(
         "AgentDojo",
         _has("suite_name", "pipeline_name", "messages"),
@@ -236,15 +228,16 @@ FORMATS: tuple[SessionFormat, ...] = (
     ),
     SessionFormat(
         "browser-use",
-        _is_browser_use,
+        _list_of("history", _has("model_output", "result")),
         benchmarks.browser_use,
         "turns, tools, errors, tokens, ending",
     ),
+    SessionFormat("Google ADK session", _is_adk, benchmarks.adk_session, _NO_ENDING),
     SessionFormat(
-        "Google ADK session",
-        _is_adk,
-        benchmarks.adk_session,
-        "task, turns, tools, errors, tokens",
+        "pydantic-ai messages",
+        lambda value: isinstance(value, list) and bool(value) and all(map(_PYDANTIC, value)),
+        benchmarks.pydantic_ai,
+        _NO_ENDING,
     ),
     SessionFormat(
         "OpenAI Agents SDK run state",
@@ -275,30 +268,30 @@ def session_format(values: list[Any], *, of_runs: bool = False) -> SessionFormat
 def session_runs(
     form: SessionFormat,
     items: Iterable[Item],
-    name: str,
-    task: str,
+    defaults: RunDefaults,
     notes: Notes,
     *,
     with_gold: bool = False,
 ) -> Iterator[tuple[Run, str]]:
-    """Yield the runs of a file with their places; `name` is the id of one without its own.
+    """Yield the runs of a file with their places.
 
     Raises InputError for a value of another format, and for one that its tool would not write.
     """
     number = 0
+    system = defaults.system if form.one_system else ""
     for values, place, line in _documents(form, items):
+        runs = []
         try:
-            read = form.read(values)
-            sessions = [read] if isinstance(read, Session) else list(read)
-            runs = []
-            for session in sessions:
+            sessions = form.read(values)
+            for session in [sessions] if isinstance(sessions, Session) else sessions:
                 if not session.steps and session.failure is None:
                     problem = f"a session of {form.name} without messages was passed over"
                     notes.add(problem, place)
                     continue
                 number += 1
-                default = name if line is None and number == 1 else f"{name}:{number}"
-                runs.append(to_run(session, default, form.name, task))
+                name = defaults.id if line is None and number == 1 else f"{defaults.id}:{number}"
+                named = RunDefaults(name, defaults.task, system)
+                runs.append(to_run(session, form.name, named))
         except InputError as error:
             raise InputError(str(error), place) from None
         except (AttributeError, LookupError, TypeError, ValueError) as error:
@@ -317,40 +310,29 @@ def _documents(form: SessionFormat, items: Iterable[Item]) -> Iterator[tuple[Any
     rows = iter(items)
     first = next(rows)
     is_document = isinstance(first.value, list) and form.matches(first.value)
-    if is_document or not (form.lines or form is FORMATS[-1]):
-        for item in chain([first], rows):
-            is_list = isinstance(item.value, list) and not form.matches(item.value)
-            for i, value in enumerate(item.value if is_list else [item.value]):
-                place = f"{item.place}[{i}]" if is_list else item.place
-                _refuse_other(form, value, place)
-                yield value, place, item.line if not is_list else i
-        return
+    together = not is_document and (form.lines or form is FORMATS[-1])
     lines: list[Any] = []
     for item in chain([first], rows):
-        for value in _rows(item.value):
-            _refuse_other(form, value, item.place)
-            if len(lines) >= _MOST_PARTS:
-                raise InputError(f"more than {_MOST_PARTS:,} lines of a session", item.place)
-            lines.append(value)
-    place = first.place if len(lines) == 1 else first.place.rpartition(":")[0] or first.place
-    yield lines, place, None
+        is_list = isinstance(item.value, list) and (together or not form.matches(item.value))
+        for i, value in enumerate(item.value if is_list else [item.value]):
+            place = f"{item.place}[{i}]" if is_list and not together else item.place
+            _refuse_other(form, value, place)
+            if together:
+                lines.append(value)
+            else:
+                yield value, place, i if is_list else item.line
+    if together:
+        place = first.place if len(lines) == 1 else first.place.rpartition(":")[0] or first.place
+        yield lines, place, None
 
 
 def _refuse_other(form: SessionFormat, value: Any, place: str) -> None:
     """Raise InputError for a value of another format than the file began with."""
     if form.matches(value) or (form.lines and not isinstance(value, dict)):
         return
-    other = next(
-        (f for f in FORMATS if f is not form and f is not FORMATS[-1] and f.matches(value)), None
-    )
-    if other is not None:
+    others = (other for other in FORMATS[:-1] if other is not form and other.matches(value))
+    if (other := next(others, None)) is not None:
         problem = f"this is of {other.name}, but the file begins as {form.name}; split the file"
         raise InputError(problem, place)
     if not form.lines and form is not FORMATS[-1]:
         raise InputError(f"not of {form.name}, as the file begins: {described(value)}", place)
-
-
-def first_items(items: Iterator[Item]) -> tuple[list[Item], Iterator[Item]]:
-    """Return the first two items, which decide the format, and all items."""
-    head = list(islice(items, 2))
-    return head, chain(head, items)

@@ -11,12 +11,11 @@ from pydantic import JsonValue
 from agenteval.readers.chat_forms import first_of, to_messages
 from agenteval.readers.fields import plain_text
 from agenteval.readers.messages import Parts, is_answer
+from agenteval.readers.source_files import RunDefaults
 from agenteval.readers.span_usage import amount, token_count
 from agenteval.readers.strict_json import decode_arguments
 from agenteval.records import Message, Run, RunFailure, Span, ToolCall, Usage
 from agenteval.records.run import Role
-
-_AGENT = "agent"  # id of the outermost span
 
 
 @dataclass
@@ -42,13 +41,12 @@ class SessionStep:
 
     def message(self) -> Message:
         """Return the step as a message."""
-        calls, answers = tuple(self.calls), self.result_of
         return Message(
             role=self.role,
             content=self.text,
             name=self.name,
-            tool_calls=calls,
-            tool_call_id=answers,
+            tool_calls=tuple(self.calls),
+            tool_call_id=self.result_of,
         )
 
 
@@ -80,41 +78,39 @@ class Session:
         """Add the steps of a message in any provider's form: results first, then its words."""
         steps: list[SessionStep] = []
         for row in to_messages(message, role):
-            parts, words = Parts(), row.get("content")
-            parts.add(words)
+            parts, content = Parts(), row.get("content")
+            parts.add(content)
             calls = parts.calls + [_call(call) for call in row.get("tool_calls") or ()]
-            failed = _failed(words)
+            blocks = content if isinstance(content, list) else ()
+            failed = [
+                first_of(block, "tool_use_id", "id")
+                for block in blocks
+                if isinstance(block, dict) and block.get("is_error")
+            ]
             for result in parts.results:
-                answer = SessionStep("tool", result.content, **facts)
-                answer.result_of = result.tool_call_id
-                answer.failed = answer.result_of in failed
-                steps.append(answer)
-            text = parts.text
-            if text or calls or not parts.results:
-                who: Any = row["role"]
-                answers = row.get("tool_call_id") if who == "tool" else None
-                name = row.get("name") if isinstance(row.get("name"), str) else None
-                steps.append(SessionStep(who, text, calls, name=name, result_of=answers, **facts))
+                step = SessionStep("tool", result.content, result_of=result.tool_call_id, **facts)
+                step.failed = step.result_of in failed
+                steps.append(step)
+            if parts.text or calls or not parts.results:
+                step = SessionStep(row["role"], parts.text, calls, **facts)
+                step.name = row["name"] if isinstance(row.get("name"), str) else None
+                step.result_of = row.get("tool_call_id") if step.role == "tool" else None
+                steps.append(step)
         self.steps += steps
         return steps
 
     def result(self, call: str | None, value: Any, *, failed: bool = False, **facts: Any) -> None:
         """Add what a tool answered."""
-        text = plain_text(value) if not isinstance(value, list) else _text(value)
+        parts = Parts()
+        for row in to_messages(value, "tool") if isinstance(value, list) else ():
+            parts.add(row.get("content"))
+        texts = [*filter(None, [parts.text]), *(result.content for result in parts.results)]
+        text = "\n".join(texts) if isinstance(value, list) else plain_text(value)
         self.steps.append(SessionStep("tool", text, result_of=call, failed=failed, **facts))
 
-
-def _failed(words: Any) -> set[Any]:
-    """Return the ids of the calls whose results in a content are errors."""
-    blocks = [b for b in words if isinstance(b, dict)] if isinstance(words, list) else []
-    return {first_of(b, "tool_use_id", "id") for b in blocks if b.get("is_error")}
-
-
-def _text(value: Any) -> str:
-    parts = Parts()
-    for row in to_messages(value, "tool"):
-        parts.add(row.get("content"))
-    return "\n".join([*filter(None, [parts.text]), *(r.content for r in parts.results)])
+    def fail(self, message: Any) -> None:
+        """Record why the session has no answer."""
+        self.failure = RunFailure(kind="error", message=str(message)[:300])
 
 
 def _call(value: dict[str, Any]) -> ToolCall:
@@ -147,55 +143,76 @@ def usage_of(prompt: Any, completion: Any, cost: Any = None, requests: Any = 1) 
     return Usage(requests=requests, prompt_tokens=tokens, completion_tokens=written, cost=money)
 
 
+def usage_in(
+    counts: Any,
+    prompt: str = "prompt_tokens",
+    completion: str = "completion_tokens",
+    *,
+    cost: Any = None,
+    requests: Any = 1,
+) -> Usage | None:
+    """Return the usage of a mapping with its tokens under these names."""
+    return usage_of(first_of(counts, prompt), first_of(counts, completion), cost, requests)
+
+
 def to_spans(session: Session) -> tuple[Span, ...]:
     """Return the spans of a session: the agent, and below it its model calls, tools and users.
 
     `messages` of a model call is what came since the call before. The span of a tool has the call's
     arguments and the answer. An agent below the main one is a span around its steps.
     """
-    task, ending = _task(session), _ending(session)
     times = [step.at for step in session.steps if step.at is not None]
     root = Span(
-        id=_AGENT,
+        id="agent",
         name=session.agent or "session",
         kind="agent",
         start=min(times, default=None),
         end=max(times, default=None),
         status="unset" if session.failure is None else "error",
         status_message="" if session.failure is None else session.failure.message,
-        input=task,
-        output=ending,
+        input=_task(session),
+        output=_ending(session),
         usage=session.usage,
     )
-    spans, threads = [root], {"": root.id}
-    waiting: dict[str, list[Message]] = {}
-    calls: dict[str | None, int] = {}
-    before, ids = root.start, {root.id}
+    spans, threads, ids = [root], {"": root.id}, {root.id}
+    pending: dict[str, list[Message]] = {}  # by thread: what the next model call is sent
+    open_calls: dict[str | None, int] = {}  # the places of their spans
+    before = root.start
     for number, step in enumerate(session.steps, start=1):
         if step.thread not in threads:
             threads[step.thread] = f"agent-{len(threads)}"
-            below = Span(id=threads[step.thread], parent_id=root.id, name=step.thread, kind="agent")
-            spans.append(below.model_copy(update={"start": step.at}))
-        parent, pending = threads[step.thread], waiting.setdefault(step.thread, [])
+            facts: dict[str, Any] = {"id": threads[step.thread], "parent_id": root.id}
+            spans.append(Span(name=step.thread, kind="agent", start=step.at, **facts))
+        parent, sent = threads[step.thread], pending.setdefault(step.thread, [])
         id = step.id if step.id and step.id not in ids else f"step-{number}"
         ids.add(id)
         if step.role == "assistant":
-            spans.append(_model_call(session, step, id, parent, (before, tuple(pending))))
-            pending.clear()
-        elif step.role == "tool" and (at := _call_of(step, calls)) is not None:
-            spans[at] = _answered(spans[at], step)
-            pending.append(step.message())
+            spans.append(_model_call(session, step, id, parent, tuple(sent), before))
+            sent.clear()
+        elif step.role == "tool" and (at := _call_of(step, open_calls)) is not None:
+            ended = {"output": step.text, "end": step.at or spans[at].end, **_error(step)}
+            spans[at] = spans[at].model_copy(update=ended)
+            sent.append(step.message())
         else:
             if step.role != "system" and (step.text or not step.calls):
-                kind: Any = step.role
-                span = Span(id=id, parent_id=parent, name=step.name or kind, kind=kind)
-                times_of = {"start": step.at, "end": step.at, "output": step.text}
-                failed = {"status": "error", "status_message": step.text} if step.failed else {}
-                spans.append(span.model_copy(update=times_of | failed))
-            pending.append(step.message())
+                facts = {"id": id, "parent_id": parent, "kind": step.role, **_error(step)}
+                facts |= {"start": step.at, "end": step.at, "output": step.text}
+                spans.append(Span(name=step.name or step.role, **facts))
+            sent.append(step.message())
         for i, call in enumerate(step.calls, start=1):  # of a user too, in tau2-bench
-            calls[call.id or f"{step.thread}:{call.name}"] = len(spans)
-            spans.append(_tool(call, f"{id}.{i}", parent, step.at))
+            open_calls[call.id or f"{step.thread}:{call.name}"] = len(spans)
+            spans.append(
+                Span(
+                    id=f"{id}.{i}",
+                    parent_id=parent,
+                    name=call.name,
+                    kind="tool",
+                    tool=call.name,
+                    start=step.at,
+                    end=step.at,
+                    input=plain_text(call.arguments),
+                )
+            )
         before = step.at if step.at is not None else before
     return tuple(spans)
 
@@ -205,18 +222,18 @@ def _model_call(
     step: SessionStep,
     id: str,
     parent: str,
-    sent: tuple[float | None, tuple[Message, ...]],
+    sent: tuple[Message, ...],
+    before: float | None,
 ) -> Span:
-    start = None if step.at is None else min(step.at, step.at if sent[0] is None else sent[0])
     model = step.model or session.model or None
     return Span(
         id=id,
         parent_id=parent,
         name=step.name or model or "model",
         kind="llm",
-        start=start,
+        start=step.at if step.at is None or before is None else min(step.at, before),
         end=step.at,
-        messages=sent[1],
+        messages=sent,
         reply=(step.message(),),
         model=model,
         usage=step.usage,
@@ -224,33 +241,17 @@ def _model_call(
     )
 
 
-def _tool(call: ToolCall, id: str, parent: str, at: float | None) -> Span:
-    arguments = "" if call.arguments is None else plain_text(call.arguments)
-    return Span(
-        id=id,
-        parent_id=parent,
-        name=call.name,
-        kind="tool",
-        tool=call.name,
-        start=at,
-        end=at,
-        input=arguments,
-    )
+def _error(step: SessionStep) -> dict[str, Any]:
+    return {"status": "error", "status_message": step.text} if step.failed else {}
 
 
-def _call_of(step: SessionStep, calls: dict[str | None, int]) -> int | None:
+def _call_of(step: SessionStep, open_calls: dict[str | None, int]) -> int | None:
     """Take the place of the call that a step answers: by its id, its tool, else the oldest."""
     for key in (step.result_of, f"{step.thread}:{step.name}"):
-        if key in calls:
-            return calls.pop(key)
-    return calls.pop(next(iter(calls))) if calls and step.result_of is None else None
-
-
-def _answered(span: Span, step: SessionStep) -> Span:
-    update: dict[str, Any] = {"output": step.text, "end": step.at or span.end}
-    if step.failed:
-        update |= {"status": "error", "status_message": step.text}
-    return span.model_copy(update=update)
+        if key in open_calls:
+            return open_calls.pop(key)
+    oldest = next(iter(open_calls), None)
+    return open_calls.pop(oldest) if open_calls and step.result_of is None else None
 
 
 def _task(session: Session) -> str:
@@ -266,15 +267,15 @@ def _ending(session: Session) -> str:
     return next((step.text for step in main if is_answer(step.text)), "")
 
 
-def to_run(session: Session, name: str, format_name: str, task: str) -> Run:
-    """Return the run of a session; `name` is its id where it has none."""
+def to_run(session: Session, format_name: str, defaults: RunDefaults) -> Run:
+    """Return the run of a session."""
     model = session.model or next((s.model for s in session.steps if s.model), "")
     names = dict.fromkeys(filter(None, (session.agent, model)))
     facts = {"recorded_as": format_name, "ended": session.ended}
     return Run(
-        id=session.id or name,
-        task=task,
-        system=" ".join(names)[:200] or "unnamed",
+        id=session.id or defaults.id,
+        task=defaults.task,
+        system=" ".join(names)[:200] or defaults.system or "unnamed",
         input=_task(session),
         output=_ending(session),
         messages=tuple(step.message() for step in session.steps if not step.thread),

@@ -150,6 +150,22 @@ def test_agents_below_a_session_are_agents(tmp_path: Path) -> None:
     assert alone.id == "s-1-agent-a1"
 
 
+def test_systems_on_the_same_cases_are_told_apart(tmp_path: Path) -> None:
+    for model in ("m-1", "m-2"):
+        turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": model}]
+        tau = [{"task_id": 0, "trial": 0, "reward": 1.0, "info": {}, "traj": turns}]
+        swe = {"instance_id": "d-1", "trajectory": [], "history": turns, "info": {}}
+        swe["replay_config"] = {"agent": {"model": {"name": model}}}
+        for kind, value in (("tau", tau), ("swe", swe)):
+            (tmp_path / kind).mkdir(exist_ok=True)
+            (tmp_path / kind / f"{model}.json").write_text(json.dumps(value))
+    for kind, id in (("tau", "0-0"), ("swe", "d-1")):
+        for read in (read_runs, read_traces):
+            assert [run.system for run in read(tmp_path / kind).runs] == ["m-1", "m-2"]
+        assert [run.id for run in read_traces(tmp_path / kind).runs] == [id, f"m-2:{id}"]
+    assert [run.id for run in read_runs(tmp_path / "tau").runs] == ["0-0", "0-0"]
+
+
 def test_prompts_without_answers_are_refused_with_what_to_give(tmp_path: Path) -> None:
     rows = [{"sessionId": "s", "messageId": 0, "type": "user", "message": "Hi", "timestamp": "t"}]
     with pytest.raises(InputError, match=r"chats/session-\*\.json"):

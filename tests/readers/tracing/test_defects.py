@@ -47,9 +47,6 @@ def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path.write_text(
         "".join(json.dumps({"trace_id": f"{i + 1:032x}", "span_id": ROOT}) + "\n" for i in range(5))
     )
-    monkeypatch.setattr("agenteval.readers.traces.MOST_RUNS", 4)
-    with pytest.raises(InputError, match="more than 4 runs"):
-        read_traces(path)
     monkeypatch.setattr("agenteval.readers.strict_json.LINES", 100)
     for reader in (read_traces, read_runs):
         with pytest.raises(InputError, match="larger than 100 bytes"):
