@@ -13,6 +13,8 @@ REMOVED = {
     "--reference",
     ("trace plant", ""): "use the nine traces with gold in tasks/traces",
     ("trace annotate", ""): "write annotations in the official layout, see docs/traces.md",
+    ("plan test", "--lexicon"): "remove it; a suite states its own tree",
+    ("plan report", "--lexicon"): "remove it; a suite states its own tree",
     ("trace score", "--tolerance"): "hits are exact; remove it",
     ("quantify", "--findings"): "judge the runs without findings; remove it",
     ("quantify", "--datamark"): "remove it; use verify --probes to test whether the judge obeys "

@@ -9,7 +9,7 @@ from agenteval.planning.scripted import SCRIPTED
 from agenteval.planning.suite import read_suite, write_suite
 from agenteval.planning.synthesis import Generator, Shape
 from agenteval.planning.tables import dissection_tables, planning_tables
-from agenteval.planning.words import Lexicon, Topic, built_in, built_in_topics
+from agenteval.planning.words import Topic, built_in_topics
 
 __all__ = [
     "SCRIPTED",
@@ -21,14 +21,12 @@ __all__ = [
     "DissectOptions",
     "Dissection",
     "Generator",
-    "Lexicon",
     "OrderRule",
     "Shape",
     "TimeLimit",
     "TimeRule",
     "Topic",
     "Verdict",
-    "built_in",
     "built_in_topics",
     "check",
     "dissection_tables",

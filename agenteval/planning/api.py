@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from agenteval.agents import AgentFailure, System
@@ -37,7 +36,6 @@ from agenteval.planning.rates import CaseLabel
 from agenteval.planning.suite_api import generator, span
 from agenteval.planning.synthesis import Shape
 from agenteval.planning.tables import planning_tables
-from agenteval.planning.words import Lexicon, read_words
 from agenteval.records import Run
 from agenteval.reporting.report import Report
 from agenteval.store import Store
@@ -54,7 +52,6 @@ class PlanReport(Report):
 
     attempts: tuple[Attempt, ...] = ()
     causes: tuple[CaseLabel, ...] = ()
-    lexicon: Lexicon | None = None
 
     @property
     def failures(self) -> tuple[Attempt, ...]:
@@ -76,9 +73,7 @@ class PlanReport(Report):
         """Return a self-contained HTML page with figures and failures."""
         from agenteval.planning.page import planning_page
 
-        return planning_page(
-            self.attempts, self.causes, lexicon=self.lexicon, unfinished=self.unfinished
-        )
+        return planning_page(self.attempts, self.causes, unfinished=self.unfinished)
 
 
 def _trial_row(attempt: Attempt) -> dict[str, Any]:
@@ -213,15 +208,13 @@ async def aplan_test(suite: Suite, agent: Agent, **options: Unpack[PlanTestKeywo
 
     Only trials that `store` lacks are run; `retry_failed` also retries permanent failures. `limit`
     selects the first cases. No trial is started after `minutes`, and the exit code is 3 if any was
-    not run. `lexicon` is the file of word lists that the suite was created with. `gate` is the
-    minimum pass rate, and `max_unscored` the maximum share without a verdict. The other options are
-    those of `AgentOptions`.
+    not run. `gate` is the minimum pass rate, and `max_unscored` the maximum share without a
+    verdict. The other options are those of `AgentOptions`.
 
     Returns the pass rates with all trials. Raises InputError for a suite or agent that cannot be
     used, Unauthorized when a key is refused, and StoreError.
     """
     settings = read_options(PlanTestOptions, {"agent": agent, **options}, aplan_test)
-    lexicon, _ = read_words(settings.lexicon)
     cases = read_cases(suite)[: settings.limit]
     different: dict[str, Case] = {}
     for case in cases:
@@ -239,7 +232,7 @@ async def aplan_test(suite: Suite, agent: Agent, **options: Unpack[PlanTestKeywo
             unknown = "no trial has a verdict"
             gates.append(least_gate("success", share, settings.gate, of, unknown=unknown))
         notes = (note, *report.notes) if same else report.notes
-        return replace(report, lexicon=lexicon, notes=notes).gated(*gates)
+        return replace(report, notes=notes).gated(*gates)
 
     return await PlanningCampaign(settings, {0: list(different.values())}, finish=finish).run()
 
@@ -268,14 +261,12 @@ def plan_report(
     *,
     strict: bool = False,
     log_order: bool = False,
-    lexicon: str | Path | None = None,
 ) -> PlanReport:
     """Return the stored trials of all systems (at the cases of a suite) with the causes.
 
     Causes are those of the dissections by the options under which most cases were dissected.
     Raises InputError when there is no trial.
     """
-    words, _ = read_words(lexicon)
     keys = None if suite is None else [case.sha256 for case in read_cases(suite)]
     with opened(store, create=False) as stored, stored.snapshot():
         unfinished = unfinished_trials(stored, [EVALUATOR], keys)
@@ -303,7 +294,6 @@ def plan_report(
         },
         attempts=attempts,
         causes=causes,
-        lexicon=words,
     )
 
 

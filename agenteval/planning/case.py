@@ -144,7 +144,7 @@ class Case(Record):
     seed: int | None = None
     generator: int = GENERATOR
     template: str = ""
-    words: str = "built-in"  # the word lists: built-in, or a lexicon's hash
+    words: str = "built-in"  # the word lists; suites of older versions may have others
     tree: dict[str, JsonValue] | None = None
 
     @model_validator(mode="after")

@@ -157,7 +157,7 @@ def run_agent(
     """Run an agent on every case. If interrupted, run the same command to continue."""
     from agenteval.planning.api import plan_test
 
-    refuse_input(runs, [suite, settings.lexicon], store=settings.store)
+    refuse_input(runs, [suite], store=settings.store)
     with following("planning", "trials") as progress:
         report = plan_test(
             suite,
@@ -219,7 +219,7 @@ def check(
     ],
 ) -> None:
     """Check plans in PDDL by execution, without a judge. Exits with 1 if a plan is invalid."""
-    from agenteval.planning.pddl_api import check_plans
+    from agenteval.planning.pddl import check_plans
 
     finish(check_plans(plans, domain=domain, problem=problem), output)
 
@@ -235,7 +235,6 @@ def report(
     runs: RunsFile = None,
     strict: Annotated[bool, flag(AgentOptions, "strict")] = False,
     log_order: Annotated[bool, flag(AgentOptions, "log_order")] = False,
-    lexicon: Annotated[Path | None, flag(PlanTestOptions, "lexicon")] = None,
     store: options.StorePath = None,
 ) -> None:
     """Show tables of all agents tried; -o writes a page."""
@@ -243,8 +242,8 @@ def report(
     from agenteval.planning.api import plan_report
 
     for path in (page, runs):
-        refuse_input(path, [suite, lexicon], store=store)
-    report = plan_report(store, suite, strict=strict, log_order=log_order, lexicon=lexicon)
+        refuse_input(path, [suite], store=store)
+    report = plan_report(store, suite, strict=strict, log_order=log_order)
     _write(runs, report)
     if page is not None:
         write_atomically(page, report.page())

@@ -224,7 +224,7 @@ async def dissect(
 
 def _stage_cases(case: Case, options: DissectOptions) -> dict[StageName, tuple[Case, ...]]:
     """The cases of every stage, all made before any is run."""
-    base = base_of(case, options.choices.lexicon)
+    base = base_of(case)
     seed, choices, tries = options.seed, options.choices, options.tries
     return {
         "original": (base.case,) * options.original,
@@ -314,7 +314,10 @@ def evaluator_name(options: DissectOptions) -> str:
     """Return the name under which dissections by these options are stored."""
     kind = "literal" if options.paper_literal else "full" if options.full else "each"
     rules = check_key(options.rules or CheckRules(), OUTCOME_RULES)[:8]
-    choices = content_hash(repr(options.choices))[:8]
+    chosen = options.choices  # as it was written when word lists could be given
+    choices = content_hash(
+        f"Choices(draws={chosen.draws!r}, topics={chosen.topics!r}, lexicon=None)"
+    )[:8]
     return (
         f"{_PREFIX}-{kind}-k{options.tries}-o{options.original}-s{options.seed}-{rules}-{choices}"
     )

@@ -24,7 +24,7 @@ from agenteval.planning.evaluator import load_attempts
 from agenteval.planning.options import Agent, DissectionKeywords, DissectionOptions
 from agenteval.planning.substitute import Choices, base_of
 from agenteval.planning.tables import dissection_tables
-from agenteval.planning.words import read_words
+from agenteval.planning.words import read_topics
 from agenteval.reporting.report import Report
 from agenteval.store import Store
 
@@ -56,13 +56,13 @@ async def adissect(
     """
     settings = read_options(DissectionOptions, {"agent": agent, **options}, adissect)
     run = AgentRun(settings)
-    lexicon, topics = read_words(settings.lexicon)
+    topics = None if settings.lexicon is None else read_topics(settings.lexicon)
     how = DissectOptions(
         tries=settings.tries,
         full=settings.full,
         paper_literal=settings.literal,
         seed=settings.seed,
-        choices=Choices(topics=topics, lexicon=lexicon),
+        choices=Choices(topics=topics),
         limits=run.rules.limits,
         rules=run.rules.check,
     )
@@ -119,7 +119,7 @@ def failed_cases(
     for case in cases:
         if case.sha256 in wrong:
             try:
-                failed.append(base_of(case, options.choices.lexicon).case)
+                failed.append(base_of(case).case)
             except InputError as error:  # written by hand: it must not hold up the others
                 refused.append(error)
     if refused and not failed:

@@ -1,7 +1,7 @@
 """The language of planning requests as trees (arXiv 2404.17833, figures 4 and 6), and its English.
 
 A leaf is an action (its number, from 0, in the case's list) or a point of time (an hour). A tree
-without words is a skeleton: every word number is UNSET. Word numbers index the lists of a Lexicon.
+without words is a skeleton: every word number is UNSET. Word numbers index the lists of `words`.
 
 The constraints of a tree (section 4.1): a part binds every action of its subject to every action
 of its object. A relative clause binds the actions before it in the same way, and so do relative
@@ -24,7 +24,7 @@ import numpy as np
 from pydantic import NonNegativeInt, TypeAdapter, ValidationError
 
 from agenteval.planning.case import Before, Constraint, Side, StatedConstraint, TimeLimit
-from agenteval.planning.words import Kind, Lexicon
+from agenteval.planning.words import CONJUNCTIONS, Kind, allowed, words
 
 Direction = Literal["prec", "succ"]  # subject before object; subject after object
 Form = Literal["verb", "preposition", "pair"]
@@ -213,18 +213,14 @@ def from_json(value: object) -> Paragraph:
 ChooseWord = Callable[[Slot, int, bool], int]
 
 
-def fill(paragraph: Paragraph, lexicon: Lexicon, rng: np.random.Generator) -> Paragraph:
+def fill(paragraph: Paragraph, rng: np.random.Generator) -> Paragraph:
     """Give every slot without a word one, uniformly; a time gets a preposition that fits it."""
-    return _drawn(paragraph, lexicon, rng, lambda word, every: every if word == UNSET else [])
+    return _drawn(paragraph, rng, lambda word, every: every if word == UNSET else [])
 
 
-def refill(paragraph: Paragraph, lexicon: Lexicon, rng: np.random.Generator) -> Paragraph:
-    """Return the skeleton with another word in every slot, uniform over the other words.
-
-    A slot without another word that fits keeps its word. That never concerns all slots, as a
-    lexicon has at least two phrases of each kind and every part has a verb phrase.
-    """
-    return _drawn(paragraph, lexicon, rng, lambda word, every: [i for i in every if i != word])
+def refill(paragraph: Paragraph, rng: np.random.Generator) -> Paragraph:
+    """Return the skeleton with another word in every slot, uniform over the other words."""
+    return _drawn(paragraph, rng, lambda word, every: [i for i in every if i != word])
 
 
 def strip(paragraph: Paragraph) -> Paragraph:
@@ -234,7 +230,6 @@ def strip(paragraph: Paragraph) -> Paragraph:
 
 def _drawn(
     paragraph: Paragraph,
-    lexicon: Lexicon,
     rng: np.random.Generator,
     among: Callable[[int, Sequence[int]], Sequence[int]],
 ) -> Paragraph:
@@ -246,8 +241,8 @@ def _drawn(
 
     def choose(slot: Slot, word: int, time: bool) -> int:
         share = next(draw)
-        conjunctions = range(len(lexicon.conjunctions))
-        options = among(word, conjunctions if slot == CONJ else lexicon.allowed(slot, time=time))
+        conjunctions = range(len(CONJUNCTIONS))
+        options = among(word, conjunctions if slot == CONJ else allowed(slot, time=time))
         return options[int(share * len(options))] if options else word
 
     return rewritten(paragraph, choose)
@@ -271,10 +266,10 @@ def rewritten(
     def bond(link: Link, object_: Object) -> tuple[Link, Object]:
         time = isinstance(object_, Time)
         slots = list(zip(link.slots, link.words, strict=True))
-        words = [word(kind, w, time and kind.startswith("P_")) for kind, w in slots[:2]]
+        chosen = [word(kind, w, time and kind.startswith("P_")) for kind, w in slots[:2]]
         other = Time(hour(object_.hour)) if isinstance(object_, Time) else actions(object_)
-        words += [word(kind, w, False) for kind, w in slots[2:]]  # the verb of the second clause
-        return Link(link.form, link.direction, tuple(words)), other
+        chosen += [word(kind, w, False) for kind, w in slots[2:]]  # the verb of the second clause
+        return Link(link.form, link.direction, tuple(chosen)), other
 
     sentences = []
     for sentence in paragraph.sentences:
@@ -290,40 +285,40 @@ def rewritten(
 # -- English ---------------------------------------------------------------------------------------
 
 
-def render(paragraph: Paragraph, phrases: Sequence[str], lexicon: Lexicon) -> str:
+def render(paragraph: Paragraph, phrases: Sequence[str]) -> str:
     """Return the paragraph in English, sentences separated by one space.
 
-    `phrases` are the activities' noun phrases by action number; `Lexicon.check_activities` checks
-    them. Raises ValueError for a tree without words or outside the grammar, IndexError for an
-    unknown action.
+    `phrases` are the activities' noun phrases by action number, which `check_activities` checks.
+    Raises ValueError for a tree without words or outside the grammar, IndexError for an unknown
+    action.
     """
     sentences = []
     for sentence in paragraph.sentences:
-        text = render_part(sentence.parts[0], phrases, lexicon)
+        text = render_part(sentence.parts[0], phrases)
         for number, part in zip(sentence.conjunctions, sentence.parts[1:], strict=True):
             if number == UNSET:
                 raise ValueError("a conjunction has no word yet: fill the skeleton first")
-            text += f"{lexicon.conjunctions[number]} {render_part(part, phrases, lexicon)}"
+            text += f"{CONJUNCTIONS[number]} {render_part(part, phrases)}"
         first = text[0].upper()
         sentences.append(f"{first if len(first) == 1 else text[0]}{text[1:]}.")
     return " ".join(sentences)
 
 
-def render_part(part: SubSentence, phrases: Sequence[str], lexicon: Lexicon) -> str:
+def render_part(part: SubSentence, phrases: Sequence[str]) -> str:
     """Return one part, without capital and period; raises as `render` does."""
     link, object_ = part.link, part.object
-    words = _forms(link, part.subject, object_, lexicon)
-    subject = _english(part.subject, phrases, lexicon)
+    forms = _forms(link, part.subject, object_)
+    subject = _english(part.subject, phrases)
     subject += "," if part.subject.relative else ""
-    other = _english(object_, phrases, lexicon)
+    other = _english(object_, phrases)
     if link.form == "pair":
         other += ", " if isinstance(object_, Actions) and object_.relative else " "
-        other += words.pop()
+        other += forms.pop()
     if not part.fronted:
-        return f"{subject} {' '.join(words)} {other}"
+        return f"{subject} {' '.join(forms)} {other}"
     if link.form == "verb":
         raise ValueError("only a preposition can be fronted, not a verb")
-    return f"{words[1]} {other}, {subject} {words[0]}"
+    return f"{forms[1]} {other}, {subject} {forms[0]}"
 
 
 def unfronted(part: SubSentence) -> SubSentence:
@@ -344,7 +339,7 @@ def unfronted(part: SubSentence) -> SubSentence:
     return replace(part, fronted=False) if ambiguous else part
 
 
-def _forms(link: Link, subject: Actions, object_: Object, lexicon: Lexicon) -> list[str]:
+def _forms(link: Link, subject: Actions, object_: Object) -> list[str]:
     """The words of a link; verbs in the number of their subject, a pair's second of the object."""
     time = isinstance(object_, Time)
     if time and link.form != "preposition":
@@ -353,7 +348,7 @@ def _forms(link: Link, subject: Actions, object_: Object, lexicon: Lexicon) -> l
     for place, (kind, number) in enumerate(zip(link.slots, link.words, strict=True)):
         if number == UNSET:
             raise ValueError(f"a {kind} has no word yet: fill the skeleton first")
-        word = lexicon.words[kind][number]
+        word = words()[kind][number]
         if time and place == 1 and not word.time:
             raise ValueError(f"{word.singular!r} is not used with a time")
         node = object_ if place == 2 and isinstance(object_, Actions) else subject
@@ -361,7 +356,7 @@ def _forms(link: Link, subject: Actions, object_: Object, lexicon: Lexicon) -> l
     return forms
 
 
-def _english(node: Object, phrases: Sequence[str], lexicon: Lexicon) -> str:
+def _english(node: Object, phrases: Sequence[str]) -> str:
     if isinstance(node, Time):
         if not 0 <= node.hour <= 24:
             raise ValueError(f"{node.hour} is not an hour from 0 to 24")
@@ -373,5 +368,4 @@ def _english(node: Object, phrases: Sequence[str], lexicon: Lexicon) -> str:
     if node.relative is None:
         return text
     link, object_ = node.relative.link, node.relative.object
-    words = " ".join(_forms(link, node, object_, lexicon))
-    return f"{text}, which {words} {_english(object_, phrases, lexicon)}"
+    return f"{text}, which {' '.join(_forms(link, node, object_))} {_english(object_, phrases)}"

@@ -21,7 +21,7 @@ from agenteval.models.client import Client
 from agenteval.models.prompts import load_prompt
 from agenteval.models.reply import parse_reply
 from agenteval.models.wire import Request
-from agenteval.planning.words import Topic, action, built_in, built_in_topics
+from agenteval.planning.words import Topic, action, built_in_topics, check_activities
 from agenteval.records import content_hash
 
 PER_REQUEST = 4  # professions
@@ -41,6 +41,10 @@ _ORDER = re.compile(  # words about the plan, in addition to those of the word l
     r"(?i)\b(?:then|next|first|last|once|earl(?:y|ier)|later?|end(?:s|ed|ing)?"
     r"|(?:before|after|follow|preced|prior|start|begin|finish|complet|schedul)\w*)\b"
 )
+_NOTE = (
+    "Invented by the model {}. A program has checked form and ambiguity; no person has reviewed "
+    "whether activities of a profession overlap or have a natural order."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +56,10 @@ class Invention:
     refused: tuple[str, ...]
 
     def save(self, path: Path) -> None:
-        """Write the file that `read_words` reads. Raises InputError if it cannot be written."""
-        note = (
-            f"Invented by the model {self.model}. A program has checked form and ambiguity; no "
-            "person has reviewed whether activities of a profession overlap or have a natural "
-            "order."
-        )
+        """Write the file that `read_topics` reads. Raises InputError if it cannot be written."""
         value = {
             "schema": 1,
-            "note": note,
+            "note": _NOTE.format(self.model),
             "model": self.model,
             "reviewed": False,
             "prompts_sha256": content_hash([_PROMPT.sha256, _REPAIR.sha256]),
@@ -83,16 +82,15 @@ async def invent(
     A request without a usable reply is listed among the refusals. If there is no other, its error
     is raised; other errors of the client are raised at once.
     """
-    topics = list(built_in_topics())
-    built_in_count = len(topics)
+    new: list[Topic] = []
     refused: list[str] = []
     failures: list[Exception] = []
     for number in range(requests_for(professions)):
-        count = min(PER_REQUEST, professions - number * PER_REQUEST)
         name = f"professions, request {number + 1}"
         notify(name)
-        roles = [topic.role for topic in topics]
-        text = _PROMPT.render(count=count, activities=ACTIVITIES, known=roles)
+        known = [topic.role for topic in (*built_in_topics(), *new)]
+        count = min(PER_REQUEST, professions - number * PER_REQUEST)
+        text = _PROMPT.render(count=count, activities=ACTIVITIES, known=known)
         request = Request(
             messages=({"role": "user", "content": text},),
             schema=_SCHEMA,
@@ -109,13 +107,12 @@ async def invent(
             refused.append(f"{name}: {': '.join(classify(error))}")
             continue
         for entry in answer.value:
-            topic, reasons = checked(entry, topics)
+            topic, reasons = checked(entry, [*built_in_topics(), *new])
             refused += reasons
-            topics += [topic] if topic else []
+            new += [topic] if topic else []
     if len(failures) == requests_for(professions):
         raise failures[-1]
-    new = topics[built_in_count:]
-    refused += (f"{topic.role}: more than were requested" for topic in new[professions:])
+    refused += [f"{topic.role}: more than were requested" for topic in new[professions:]]
     return Invention(client.model, tuple(new[:professions]), tuple(refused))
 
 
@@ -124,9 +121,8 @@ def read_professions(text: str) -> list[Any]:
 
     Raises ReplyError when no entry has a role and activities.
     """
-    usable = parse_reply(text, lambda value: any(map(_is_profession, _entries(value))))
-    broken = ["(the reply breaks off here)"] if usable.rung == "salvaged" else []
-    return [*_entries(usable.value), *broken]
+    parsed = parse_reply(text, lambda value: any(map(_is_profession, _entries(value))))
+    return _entries(parsed.value)
 
 
 def _entries(value: Any) -> list[Any]:
@@ -171,7 +167,7 @@ def _fault(phrase: str, others: Sequence[str], tools: set[str]) -> str | None:
     if order := _ORDER.search(phrase):
         return f"{order[0]!r} is a word of order"
     try:
-        built_in().check_activities([*others, phrase])
+        check_activities([*others, phrase])
     except InputError as error:
         return str(error)
     return f"its tool {tool!r} exists" if (tool := action(phrase).tool) in tools else None

@@ -56,7 +56,7 @@ class SuiteOptions:
         None,
         "--lexicon",
         type=Path | None,
-        help="File of word lists and topics, as written by --invent.",
+        help="File of professions, as written by --invent.",
     )
     invent: int | None = option(
         None,
@@ -177,9 +177,6 @@ class PlanTestOptions(AgentOptions, ExecutorOptions):
     minutes: float | None = option(
         None, help="Start no case after this many minutes; the paper's table 2 uses 60.", min=0.0
     )
-    lexicon: str | Path | None = option(
-        None, "--lexicon", type=Path | None, help="Word lists that the suite was created with."
-    )
     gate: float | None = option(
         None, help="Exit with 1 if a smaller share passes.", min=0.0, max=1.0
     )
@@ -195,7 +192,6 @@ class PlanTestKeywords(AgentKeywords, ExecutorKeywords, total=False):
     trials: int
     limit: int | None
     minutes: float | None
-    lexicon: str | Path | None
     gate: float | None
     max_unscored: float
     retry_failed: bool
@@ -215,7 +211,7 @@ class DissectionOptions(AgentOptions):
     )
     limit: int | None = option(100, help="Dissect at most this many failed cases.", min=1)
     seed: int = with_default(CommonOptions, "seed", 0)
-    lexicon: str | Path | None = with_default(PlanTestOptions, "lexicon", None)
+    lexicon: str | Path | None = with_default(SuiteOptions, "lexicon", None)
 
 
 class DissectionKeywords(AgentKeywords, total=False):

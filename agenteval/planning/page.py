@@ -1,25 +1,32 @@
-"""The page of planning tests: rates, types of errors, every wrong plan with its clauses."""
+"""The page of planning tests: rates, types of errors, every wrong plan with its clauses.
+
+Its charts of success are figures 8 and 9 of arXiv 2404.17833 (curves over the number of actions),
+with intervals, counts and the success of random orders.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from agenteval.agents import AgentFailure, AgentLog
 from agenteval.analysis.system_pairs import by_system
 from agenteval.errors import InputError
-from agenteval.planning import plots, rates
-from agenteval.planning.capability import bounds
+from agenteval.planning import rates
+from agenteval.planning.capability import THRESHOLD, Bound, bounds
 from agenteval.planning.case import Case, clock
 from agenteval.planning.evaluator import Attempt
 from agenteval.planning.grammar import render_part
 from agenteval.planning.oracle import Verdict
-from agenteval.planning.rates import CaseLabel, LabelShare
+from agenteval.planning.rates import CaseLabel, LabelShare, SuccessRate
 from agenteval.planning.suite import in_words, paragraph_of
 from agenteval.planning.tables import by_kind, planning_tables
-from agenteval.planning.words import Lexicon, built_in
 from agenteval.records import content_hash
 from agenteval.records.table import shown
-from agenteval.reporting.charts import share_bars
+from agenteval.reporting import charts
+from agenteval.reporting.charts import Series, share_bars
 from agenteval.reporting.page import (
     Answer,
     Block,
@@ -42,14 +49,19 @@ from agenteval.reporting.page import (
     round_robin,
     summary,
 )
+from agenteval.reporting.style import n_label
 from agenteval.reporting.text import cut, listed
 from agenteval.text import plural
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MAX_WRONG = 200  # plans that can be unfolded
 _MAX_REQUEST = 20_000  # characters of a request
 _MAX_OUTPUT = 2_000  # characters of the agent's last words
 _MAX_STEPS = 60
 _MAX_LINES = 40
+_MAX_TOPICS = 60
 
 _LEAD = (
     "Every verdict is computed from the order of the agent's calls and the constraints of the "
@@ -73,13 +85,11 @@ def planning_page(
     attempts: Iterable[Attempt],
     causes: Iterable[CaseLabel] = (),
     *,
-    lexicon: Lexicon | None = None,
     unfinished: Sequence[str] = (),
 ) -> str:
     """Return the page as HTML. The same trials in the same order give the same text.
 
-    `causes` are the labels of dissected cases; `lexicon` has the words of the suite if they are
-    not the built-in ones.
+    `causes` are the labels of dissected cases.
     """
     trials, labelled = by_kind(tuple(attempts), tuple(causes))
     systems = list(dict.fromkeys(a.system for a in trials))
@@ -88,7 +98,7 @@ def planning_page(
     )
     tables = [table for table in planning_tables(trials, labelled) if table.rows]
     wrong = wrong_plans(trials)
-    items = [plan_item(a, lexicon or built_in()) for a in wrong[:MAX_WRONG]]
+    items = [plan_item(a) for a in wrong[:MAX_WRONG]]
     lost = [
         Lost(a.system, f"{a.case.id}, trial {a.trial}", a.log.status, a.log.message)
         for a in trials
@@ -159,7 +169,7 @@ def _figures(attempts: Sequence[Attempt], causes: Sequence[CaseLabel]) -> Plan:
             "Success by number of actions",
             "More actions are harder. The capability bound is the last number of actions with a "
             "success rate of at least 20%.",
-            lambda: plots.success_by_actions(by_actions, bounds(by_actions)),
+            lambda: success_by_actions(by_actions, bounds(by_actions)),
         ),
         (
             "Types of errors",
@@ -172,7 +182,7 @@ def _figures(attempts: Sequence[Attempt], causes: Sequence[CaseLabel]) -> Plan:
         (
             "Topics",
             "The topic should not matter for planning. Intervals from few cases are wide.",
-            lambda: plots.success_by_topic(rates.success_rates(attempts, rates.FEATURES["topic"])),
+            lambda: success_by_topic(rates.success_rates(attempts, rates.FEATURES["topic"])),
         ),
     ]
 
@@ -180,6 +190,84 @@ def _figures(attempts: Sequence[Attempt], causes: Sequence[CaseLabel]) -> Plan:
 def _counts(shares: Sequence[LabelShare]) -> dict[str, dict[str, int]]:
     rows = by_system(shares)
     return {system: {row.label: row.count for row in rows[system]} for system in rows}
+
+
+def success_by_actions(rates: Sequence[SuccessRate], bounds: Sequence[Bound] = ()) -> Figure:
+    """Draw success against number of actions, a line per system with its bound in the legend.
+
+    The threshold of 20% is dashed, the success of random orders (mean over all trials) dotted.
+    Raises InputError without any rate, and for more systems than can be told apart.
+    """
+    graded = _graded(rates)
+    legend = {
+        b.system: ", no bound"
+        if b.bound is None
+        else f", bound {'at least ' if b.below is None else ''}{b.bound}"
+        for b in bounds
+    }
+    series = []
+    for system, rows in by_system(graded).items():
+        rows.sort(key=lambda r: r.place)
+        label = system + legend.get(system, "")
+        series.append(Series(system, [r.success for r in rows], label, at=[r.place for r in rows]))
+    ticks, guesses = {}, []
+    for place in sorted({r.place for r in graded}):
+        rows = [r for r in graded if r.place == place]
+        cases = {r.cases or r.trials for r in rows}
+        low, high = min(cases), max(cases)
+        ticks[place] = f"{place:g}\n{low:,}" + ("" if low == high else f"–{high:,}")
+        trials = sum(r.trials for r in rows)
+        guesses.append(
+            sum((np.nan if r.guess is None else r.guess) * r.trials / trials for r in rows)
+        )
+    random_orders = None
+    if not np.isnan(guesses).all():
+        random_orders = charts.ReferenceCurve(list(ticks), guesses, "random orders")
+    return charts.lines(
+        {"": series},
+        title="Success by number of actions",
+        ticks=ticks,
+        x="number of actions; below it, cases per system",
+        level=(THRESHOLD, "20%"),
+        y="share of plans that are right\nbands: 95%",
+        reference=random_orders,
+    )
+
+
+def success_by_topic(rates: Sequence[SuccessRate]) -> Figure:
+    """Draw success by topic, the least successful on top.
+
+    Beyond 60 topics those with the most success are left out and counted. Raises InputError
+    without any rate.
+    """
+    graded = _graded(rates)
+    totals: dict[str, tuple[int, int]] = {}
+    for r in graded:
+        right, trials = totals.get(r.group, (0, 0))
+        totals[r.group] = right + r.right, trials + r.trials
+    ordered = sorted(totals, key=lambda g: (totals[g][0] / totals[g][1], g))
+    topics, hidden = ordered[:_MAX_TOPICS], len(ordered) - _MAX_TOPICS
+    notes = [f"each mark: {n_label([r.success for r in graded if r.group in topics], 'trial')}"]
+    if hidden > 0:
+        notes.append(f"not shown: {plural(hidden, 'topic')} with higher success")
+    series = []
+    for system, rows in by_system(graded).items():
+        by_group = {r.group: r.success for r in rows}
+        series.append(Series(system, [by_group.get(topic) for topic in topics]))
+    return charts.rows(
+        topics,
+        {"": series},
+        title="Success by topic",
+        notes=notes,
+        x="share of correct plans; whiskers: 95%",
+    )
+
+
+def _graded(rates: Sequence[SuccessRate]) -> list[SuccessRate]:
+    graded = [r for r in rates if r.success.mean is not None]
+    if not graded:
+        raise InputError("there are no verdicts to draw")
+    return graded
 
 
 def wrong_plans(attempts: Sequence[Attempt]) -> list[Attempt]:
@@ -192,7 +280,7 @@ def wrong_plans(attempts: Sequence[Attempt]) -> list[Attempt]:
     return round_robin(queues)
 
 
-def plan_item(attempt: Attempt, lexicon: Lexicon) -> Foldout:
+def plan_item(attempt: Attempt) -> Foldout:
     """Return everything about a plan that has a verdict; its id is the same on every page."""
     verdict, case = attempt.verdict, attempt.case
     assert verdict is not None
@@ -202,7 +290,7 @@ def plan_item(attempt: Attempt, lexicon: Lexicon) -> Foldout:
         s.tool if s.start is None else f"{s.tool} at {clock(s.start)}" for s in verdict.sequence
     ]
     blocks: list[Block] = [
-        Text(marked_request(case, violated, lexicon), "pre"),
+        Text(marked_request(case, violated), "pre"),
         Lines(bounded(_sentences(attempt, verdict), _MAX_LINES)),
         Lines(bounded(steps, _MAX_STEPS), "The agent's plan", "steps", "No call was executed."),
         *([Text(cut(output, _MAX_OUTPUT), "pre", "Its final message")] if output else []),
@@ -244,13 +332,13 @@ def _sentences(attempt: Attempt, verdict: Verdict) -> list[str]:
     return lines
 
 
-def marked_request(case: Case, violated: Collection[int], lexicon: Lexicon) -> list[Fragment]:
+def marked_request(case: Case, violated: Collection[int]) -> list[Fragment]:
     """Return the request in pieces, with the violated sub-sentences (numbers from 0) marked.
 
     A text that is not generated is one piece.
     """
     divisible = case.text and case.text in case.request and len(case.request) <= _MAX_REQUEST
-    spans = _spans(case, lexicon) if divisible and violated else []
+    spans = _spans(case) if divisible and violated else []
     if not spans:
         return [Fragment(cut(case.request, _MAX_REQUEST))]
     before, text, after = case.request.partition(case.text)
@@ -264,16 +352,16 @@ def marked_request(case: Case, violated: Collection[int], lexicon: Lexicon) -> l
     return [piece for piece in pieces if piece.text]
 
 
-def _spans(case: Case, lexicon: Lexicon) -> list[tuple[int, int]]:
+def _spans(case: Case) -> list[tuple[int, int]]:
     """Start and end of each sub-sentence in the case's text; [] if it has no tree."""
     try:
-        parts = paragraph_of(case, lexicon).parts()
+        parts = paragraph_of(case).parts()
     except InputError:
         return []
     phrases = [action.phrase for action in case.actions]
     spans, at = [], 0
     for part in parts:
-        phrase = render_part(part, phrases, lexicon)
+        phrase = render_part(part, phrases)
         # the first letter may be a capital
         starts = [case.text.find(form, at) for form in (phrase, phrase[0].upper() + phrase[1:])]
         start = min(i for i in starts if i >= 0)

@@ -1,4 +1,4 @@
-"""Verdicts on plans in PDDL: a plan is executed step by step, as the validator VAL does.
+"""`plan check`: verdicts on plans in PDDL, executed step by step, as the validator VAL does.
 
 Domains of STRIPS with types, constants, negative conditions and equality (PDDL 1.2, McDermott et
 al. 1998), as PlanBench (arXiv 2206.10498) uses them. Any other feature is refused by its name,
@@ -10,13 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from agenteval.errors import InputError
+from agenteval.files import LARGE, read_text
+from agenteval.readers.strict_json import read_json
+from agenteval.records.table import column, table_of
+from agenteval.reporting.report import Report
 
 _TOKEN = re.compile(r"[()]|[^\s()]+")
 _COMMENT = re.compile(r";[^\n]*")
 _STEP = re.compile(r"^\s*(?:\d+(?:\.\d+)?\s*:)?\s*\(?\s*([^()\s][^()]*?)\s*\)?\s*(?:\[[^\]]*\])?$")
-_MOST_CHARS = 4 * 2**20
 _FEATURES = frozenset(
     {":strips", ":typing", ":negative-preconditions", ":equality", ":action-costs"}
 )
@@ -116,8 +120,6 @@ def _sections(text: str, kind: str) -> list[list[Tree]]:
 
 
 def _tree(text: str) -> list[Tree]:
-    if len(text) > _MOST_CHARS:
-        raise InputError(f"more than {_MOST_CHARS:,} characters")
     stack: list[list[Tree]] = [[]]
     for word in _TOKEN.findall(_COMMENT.sub("", text).lower()):
         if word == "(":
@@ -271,3 +273,67 @@ def _holds(literal: Literal, state: set[Atom]) -> bool:
 def _text(literal: Literal) -> str:
     text = f"({' '.join(literal.atom)})"
     return text if literal.positive else f"(not {text})"
+
+
+# -- files ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PlanRow:
+    """One plan and its verdict."""
+
+    plan: str = column("plan")
+    verdict: str = column("verdict")
+    step: int | None = column("step", "count")
+    reason: str = column("reason")
+
+
+def check_plans(plans: Path, *, domain: Path, problem: Path) -> Report:
+    """Execute plans in PDDL; the report says which are valid, and which step of others fails.
+
+    `plans` is a file of one plan, or the results of PlanBench for plan generation: JSON whose
+    `instances` have an `extracted_llm_plan`. The problem of instance N is then the file
+    `instance-N.pddl` of the folder `problem`, and an instance without a plan is invalid, as in
+    PlanBench. The exit code is 1 if a plan is invalid. Raises InputError.
+    """
+    definition, rows = read_text(domain, LARGE), []
+    for name, text, file in _plans(plans, problem):
+        try:
+            task = read_problem(definition, read_text(file, LARGE))
+        except InputError as error:
+            raise InputError(str(error), f"{domain}, {file}") from None
+        try:
+            verdict = verdict_of(task, plan_steps(text))
+        except InputError as error:
+            verdict = PlanVerdict(False, None, str(error))
+        if not text.strip() and not verdict.valid:
+            verdict = PlanVerdict(False, None, f"no plan; {verdict.reason}")
+        word = "valid" if verdict.valid else "invalid"
+        rows.append(PlanRow(name, word, verdict.step, verdict.reason))
+    valid = sum(row.verdict == "valid" for row in rows)
+    return Report(
+        title=f"{valid:,} of {len(rows):,} plans are valid",
+        tables=(table_of(PlanRow, "plans", "Plans", rows),),
+        exit_code=int(valid < len(rows)),
+    )
+
+
+def _plans(plans: Path, problem: Path) -> Iterator[tuple[str, str, Path]]:
+    """Yield the name of each plan, its text, and the file of its problem."""
+    if plans.suffix.lower() != ".json":
+        yield plans.stem, read_text(plans, LARGE), problem
+        return
+    results = read_json(plans)
+    instances = results.get("instances") if isinstance(results, dict) else None
+    if not isinstance(instances, list) or not instances:
+        raise InputError("no results of PlanBench: there is no list of `instances`", str(plans))
+    for i, instance in enumerate(instances):
+        number = instance.get("instance_id") if isinstance(instance, dict) else None
+        if type(number) is not int:
+            raise InputError(f"instances[{i}] has no whole number as instance_id", str(plans))
+        text = instance.get("extracted_llm_plan")
+        yield (
+            str(number),
+            text if isinstance(text, str) else "",
+            problem / f"instance-{number}.pddl",
+        )

@@ -32,11 +32,10 @@ from agenteval.planning.solver import Graph, Timed, solver_for
 from agenteval.planning.suite import build_case, paragraph_of, request_text
 from agenteval.planning.synthesis import Dice, placed, resynthesize
 from agenteval.planning.words import (
-    Lexicon,
     Topic,
     action,
-    built_in,
     built_in_topics,
+    check_activities,
     ends_in_phrase,
 )
 
@@ -50,13 +49,12 @@ class Choices:
     """How substitutes are drawn.
 
     `draws`: of this many structures, the one is taken that is the least ambiguous and shares the
-    fewest clause forms with the original (1: any, as in the paper). `topics` and `lexicon`: the
-    built-in ones if None.
+    fewest clause forms with the original (1: any, as in the paper). `topics`: the built-in
+    ones if None.
     """
 
     draws: int = 8
     topics: Sequence[Topic] | None = None
-    lexicon: Lexicon | None = None
 
 
 @dataclass(frozen=True)
@@ -65,24 +63,22 @@ class Base:
 
     case: Case
     tree: Paragraph
-    lexicon: Lexicon
 
 
-def base_of(case: Case, lexicon: Lexicon | None = None) -> Base:
+def base_of(case: Case) -> Base:
     """Return the case with its tree. Raises InputError for one that cannot be dissected.
 
     Such a case has no text or no tree of it, a text that is not part of the request, or one that
     demands something else than the case's constraints.
     """
-    lexicon = lexicon or built_in()
     if not case.text:
         raise InputError("it cannot be dissected: it has no synthesized text", case.id)
-    tree = paragraph_of(case, lexicon)
+    tree = paragraph_of(case)
     if {stated.constraint for stated in case.stated} != set(_demands(tree)):
         raise InputError("it cannot be dissected: its text and its constraints differ", case.id)
     if case.text not in case.request:
         raise InputError("it cannot be dissected: its request does not hold its text", case.id)
-    return Base(case, tree, lexicon)
+    return Base(case, tree)
 
 
 def substitutes(
@@ -112,7 +108,7 @@ def _substitute(
 ) -> Case:
     case, tree, dice = base.case, base.tree, Dice(rng)
     if variant == "terminal":
-        tree = refill(tree, base.lexicon, rng)
+        tree = refill(tree, rng)
         if case.hours is not None:
             tree = other_hours(tree, case.hours, dice)
         return rebuilt(base, name, tree)
@@ -126,7 +122,7 @@ def _substitute(
             raise InputError(f"no other topic has {case.n} activities", "--topic")
         topic = dice.choice(candidates)
         phrases = placed(dice.shuffled(topic.activities), case.n, tree)
-        base.lexicon.check_activities(phrases)
+        check_activities(phrases)
         return rebuilt(base, name, tree, topic.role, [action(phrase) for phrase in phrases])
     drawn = [
         resynthesize(dice, case.n, _demands(tree), unlike=tree)
@@ -137,7 +133,7 @@ def _substitute(
     least_similar = min(
         drawn, key=lambda other: (len(followed(other) & risky), len(forms_in(other) & forms))
     )
-    return rebuilt(base, name, fill(least_similar, base.lexicon, rng))
+    return rebuilt(base, name, fill(least_similar, rng))
 
 
 def rebuilt(
@@ -154,9 +150,7 @@ def rebuilt(
     """
     old = base.case
     topic = old.topic if role is None else role
-    case = build_case(
-        f"{old.id}~{name}", topic, actions or old.actions, tree, base.lexicon, old.hours
-    )
+    case = build_case(f"{old.id}~{name}", topic, actions or old.actions, tree, old.hours)
     extended = old.hours is not None
     changes: dict[str, Any] = {}
     if old.request == request_text(old.topic, old.n, old.text, extended=extended):

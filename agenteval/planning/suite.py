@@ -33,7 +33,7 @@ from agenteval.planning.case import (
     mock_tools,
 )
 from agenteval.planning.grammar import Paragraph, constraints_of, from_json, render, to_json
-from agenteval.planning.words import Lexicon, action, built_in
+from agenteval.planning.words import action
 from agenteval.readers.strict_json import decode_line
 from agenteval.records import canonical_json
 
@@ -195,11 +195,10 @@ def build_case(
     role: str,
     actions: Sequence[Activity],
     paragraph: Paragraph,
-    lexicon: Lexicon,
     durations: Sequence[int] | None = None,
 ) -> Case:
     """Return the case of a paragraph; durations (hours by action) make it an extended one."""
-    text = render(paragraph, [action.phrase for action in actions], lexicon)
+    text = render(paragraph, [action.phrase for action in actions])
     stated = constraints_of(paragraph)
     extended = durations is not None
     case = Case(
@@ -220,7 +219,6 @@ def build_case(
             words=len(text.split()),
         ),
         template=template(extended=extended).sha256[:12],
-        words="built-in" if lexicon is built_in() else lexicon.sha256,
         tree=to_json(paragraph),
     )
     return case.model_copy(update={"tools": mock_tools(case)})
@@ -256,11 +254,10 @@ def count_valid(
     return None if n > _MAX_COUNTED else solver.count_schedulable(n, constraints, durations)
 
 
-def paragraph_of(case: Case, lexicon: Lexicon) -> Paragraph:
+def paragraph_of(case: Case) -> Paragraph:
     """Return the syntax tree of a case's text.
 
-    Raises InputError if the case has none, or if the tree does not give the text in the words of
-    the lexicon.
+    Raises InputError if the case has none, or if the tree does not give the text.
     """
     if case.tree is None:
         raise InputError(
@@ -268,11 +265,9 @@ def paragraph_of(case: Case, lexicon: Lexicon) -> Paragraph:
         )
     try:
         paragraph = from_json(case.tree)
-        text = render(paragraph, [action.phrase for action in case.actions], lexicon)
+        text = render(paragraph, [action.phrase for action in case.actions])
     except (ValueError, IndexError) as error:
         raise InputError(f"its `tree` cannot be read: {error}", case.id) from None
     if text != case.text:
-        raise InputError(
-            "its `tree` and its `text` differ; give the suite's word lists with --lexicon", case.id
-        )
+        raise InputError("its `tree` and its `text` differ", case.id)
     return paragraph

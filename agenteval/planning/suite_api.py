@@ -22,7 +22,7 @@ from agenteval.planning.invent import Invention, invent, requests_for
 from agenteval.planning.options import Range, SuiteKeywords, SuiteOptions
 from agenteval.planning.suite import write_suite
 from agenteval.planning.synthesis import Generator, Shape
-from agenteval.planning.words import choose_topics, read_words
+from agenteval.planning.words import choose_topics, read_topics
 from agenteval.records.table import column, table_of
 from agenteval.reporting.report import Report
 from agenteval.text import plural
@@ -55,17 +55,18 @@ async def aplan_suite(count: int = 100, **options: Unpack[SuiteKeywords]) -> Sui
 
     `n` actions, distinct `constraints` (by default n - 1 to 2n), `words` and clauses with a time
     limit (`times`, with `extended`) are numbers or ranges: 4, "3-5" or (3, 5). `topics` are
-    professions. `lexicon` is a file of words and topics; `invent` first asks `model` for this many
+    professions. `lexicon` is a file of topics; `invent` first asks `model` for this many
     new professions and writes them to that file, with its replies kept in `store`.
 
     Returns the suite, to be saved or passed to `plan_test`. Raises InputError for a shape that no
     case can have, and ModelError when none of the invented professions is usable.
     """
     settings = read_options(SuiteOptions, options, aplan_suite)
+    constraints, words = settings.constraints, settings.words
     shape = Shape(
         actions=span(settings.n, "--n"),
-        constraints=_optional(settings.constraints, "--constraints"),
-        words=_optional(settings.words, "--words"),
+        constraints=None if constraints is None else span(constraints, "--constraints"),
+        words=None if words is None else span(words, "--words"),
         times=span(settings.times, "--times"),
         extended=settings.extended,
     )
@@ -77,9 +78,7 @@ async def aplan_suite(count: int = 100, **options: Unpack[SuiteKeywords]) -> Sui
         try:
             invention = await _invent(settings, settings.invent, choice, watch)
         except asyncio.CancelledError:
-            line = (
-                "interrupted: replies received so far are stored; run the same command to continue"
-            )
+            line = "interrupted: replies so far are stored; run the same command to continue"
             raise Stopped(
                 SuiteReport(title="Planning tests", tables=(), unfinished=(line,), exit_code=130)
             ) from None
@@ -116,16 +115,12 @@ def span(value: Range, option: str) -> tuple[int, int]:
         raise InputError(f"must be a number or FROM-TO, not {value!r}", option) from None
 
 
-def _optional(value: Range | None, option: str) -> tuple[int, int] | None:
-    return None if value is None else span(value, option)
-
-
 def generator(
     shape: Shape, seed: int, topics: Sequence[str] = (), lexicon: str | Path | None = None
 ) -> Generator:
-    """Return the generator of a suite; the words and topics of a file replace the built-in ones."""
-    words, all_topics = read_words(lexicon)
-    return Generator(shape, seed=seed, topics=choose_topics(topics, all_topics), lexicon=words)
+    """Return the generator of a suite; the topics of a file replace the built-in ones."""
+    every = None if lexicon is None else read_topics(lexicon)
+    return Generator(shape, seed=seed, topics=choose_topics(topics, every))
 
 
 def invention_estimate(settings: SuiteOptions, professions: int) -> CostEstimate:
@@ -171,8 +166,7 @@ async def _invent(
         finally:
             await client.close()
     if not invention.topics:
-        for line in _refused_lines(invention):
-            watch.warn(line)
+        watch.warn_list(f"refused: {len(invention.refused)}", invention.refused, most=_MAX_REFUSED)
         raise ModelError("none of the proposed professions can be used; no file was written")
     return invention
 
@@ -182,17 +176,12 @@ def _invention_notes(invention: Invention, requested: int, path: Path) -> Iterat
     yield f"new professions (activities): {topics}"
     if len(invention.topics) < requested:
         yield f"{len(invention.topics)} of {requested} professions can be used"
-    yield from _refused_lines(invention)
-    yield f"written to {path}; no person has reviewed it for overlap and natural order"
-
-
-def _refused_lines(invention: Invention) -> Iterator[str]:
-    """The first refusals; the file has all of them."""
-    if invention.refused:
+    if invention.refused:  # the file has all of them
         yield f"refused: {len(invention.refused)}"
         yield from (f"  {line}" for line in invention.refused[:_MAX_REFUSED])
     if len(invention.refused) > _MAX_REFUSED:
         yield f"  ... and {len(invention.refused) - _MAX_REFUSED} more"
+    yield f"written to {path}; no person has reviewed it for overlap and natural order"
 
 
 def _sizes(case: Case) -> dict[str, int | None]:

@@ -41,14 +41,7 @@ from agenteval.planning.grammar import (
 )
 from agenteval.planning.solver import Graph, Timed, solver_for
 from agenteval.planning.suite import build_case
-from agenteval.planning.words import (
-    Lexicon,
-    Topic,
-    action,
-    built_in,
-    built_in_topics,
-    ends_in_phrase,
-)
+from agenteval.planning.words import Topic, action, built_in_topics, ends_in_phrase
 
 T = TypeVar("T")
 MinMax = tuple[int, int]  # both included
@@ -369,22 +362,14 @@ class Shape:
 
 
 class Generator:
-    """Cases of one shape, seed, set of topics and lexicon.
+    """Cases of one shape, seed and set of topics.
 
     Raises InputError for a shape that no case can have.
     """
 
-    def __init__(
-        self,
-        shape: Shape,
-        *,
-        seed: int,
-        topics: Sequence[Topic] | None = None,
-        lexicon: Lexicon | None = None,
-    ) -> None:
+    def __init__(self, shape: Shape, *, seed: int, topics: Sequence[Topic] | None = None) -> None:
         self.shape, self.seed = shape, seed
         self.topics = tuple(built_in_topics() if topics is None else topics)
-        self.lexicon = lexicon or built_in()
         _check(shape, self.topics)
 
     def cases(self, count: int) -> Iterator[Case]:
@@ -408,16 +393,16 @@ class Generator:
             paragraph = self._skeleton(dice, n, durations, style)
             if paragraph is None:
                 continue
-            filled = fill(paragraph, self.lexicon, rng)
+            filled = fill(paragraph, rng)
             phrases = placed(activities, n, paragraph)
             if shape.words:
-                words = len(render(filled, phrases, self.lexicon).split())
+                words = len(render(filled, phrases).split())
                 if not shape.words[0] <= words <= shape.words[1]:
                     style = _TERSE if words > shape.words[1] else _WORDY
                     continue
             name = f"{'x' if shape.extended else 'n'}{n}-{self.seed}-{number:05d}"
             chosen = [action(phrase) for phrase in phrases]
-            case = build_case(name, topic.role, chosen, filled, self.lexicon, durations)
+            case = build_case(name, topic.role, chosen, filled, durations)
             # Another shape makes another case of the same seed and number.
             identity = f"{name}-{case.sha256[:4]}"
             return case.model_copy(update={"seed": self.seed, "id": identity})

@@ -13,7 +13,6 @@ from agenteval.errors import InputError
 from agenteval.planning.evaluator import EVALUATOR as PLANNING
 from agenteval.planning.evaluator import load_attempts
 from agenteval.planning.page import plan_item
-from agenteval.planning.words import built_in
 from agenteval.records.table import column, table_of
 from agenteval.reporting.page import Block, Foldout, Items, Listing, Page, PageSection, Text
 from agenteval.reporting.text import cut
@@ -119,7 +118,7 @@ def _item(store: Store, line: TrialLine) -> Foldout | None:
     item: Foldout | None = None
     if line.evaluator == PLANNING:
         attempts = [a for a in load_attempts(store, **place) if a.trial == line.trial]
-        item = plan_item(attempts[0], built_in()) if attempts[0].verdict else None
+        item = plan_item(attempts[0]) if attempts[0].verdict else None
     elif line.evaluator == WORKFLOWS["session"]:
         sessions = [s for s in load_sessions(store, **place) if s.trial == line.trial]
         item = session_items(sessions)[0] if sessions[0].verdict else None

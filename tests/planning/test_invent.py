@@ -12,7 +12,7 @@ from agenteval.errors import Filtered, ReplyError
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.openai import OpenAITransport
 from agenteval.planning.invent import Invention, checked, invent
-from agenteval.planning.words import Topic, built_in_topics, read_words
+from agenteval.planning.words import Topic, built_in_topics, read_topics
 from agenteval.testing import serve
 from tests.planning.inventing import KEEPER, RANGER, professions, replies
 
@@ -36,7 +36,7 @@ async def test_good_replies_become_a_file_of_topics(tmp_path: Path) -> None:
     invention.save(tmp_path / "words.json")
     value = json.loads((tmp_path / "words.json").read_text("utf-8"))
     assert (value["model"], value["reviewed"]) == ("parrot", False)
-    assert read_words(tmp_path / "words.json") == (None, invention.topics)
+    assert read_topics(tmp_path / "words.json") == invention.topics
     assert [topic.activities for topic in invention.topics] == [tuple(KEEPER), tuple(RANGER)]
 
 

@@ -30,17 +30,16 @@ from agenteval.planning.grammar import (
 )
 from agenteval.planning.suite import paragraph_of
 from agenteval.planning.synthesis import Generator, Shape
-from agenteval.planning.words import built_in
+from agenteval.planning.words import words
 from tests.support.english import parse, parses, words_in
 from tests.thorough import often
 
-LEXICON = built_in()
 LETTERS = tuple("ABCDEF")
 # prefixes and suffixes of one another, and of the language's own words
 
 
 def read(text: str) -> Paragraph:
-    return parse(text, LETTERS, LEXICON)
+    return parse(text, LETTERS)
 
 
 def stated(text: str) -> set[Constraint]:
@@ -104,8 +103,8 @@ def stated(text: str) -> set[Constraint]:
     ],
 )
 def test_texts_come_back_and_demand_what_they_say(text: str, rules: str) -> None:
-    (tree,) = parses(text, LETTERS, LEXICON)
-    assert render(tree, LETTERS, LEXICON) == text
+    (tree,) = parses(text, LETTERS)
+    assert render(tree, LETTERS) == text
     assert {entry.constraint for entry in constraints_of(tree)} == stated(rules)
 
 
@@ -124,14 +123,14 @@ def test_generated_texts_have_one_reading_and_other_words_mean_the_same(
     number: int, n: int, extended: bool
 ) -> None:
     case = Generator(Shape((n, n), extended=extended), seed=1).case(number)
-    tree = paragraph_of(case, LEXICON)
-    assert parses(case.text, [a.phrase for a in case.actions], LEXICON) == [tree]
+    tree = paragraph_of(case)
+    assert parses(case.text, [a.phrase for a in case.actions]) == [tree]
     assert from_json(json.loads(json.dumps(to_json(tree)))) == tree
     assert not any(wrong in case.text for wrong in ("  ", ",,", ", ."))
-    again = fill(strip(tree), LEXICON, np.random.default_rng(number))
+    again = fill(strip(tree), np.random.default_rng(number))
     assert strip(again) == strip(tree)
     assert constraints_of(again) == constraints_of(tree)
-    other = refill(tree, LEXICON, np.random.default_rng(number))
+    other = refill(tree, np.random.default_rng(number))
     assert strip(other) == strip(tree)
     assert all(a != b for a, b in zip(words_in(other), words_in(tree), strict=True))
 
@@ -147,7 +146,7 @@ def test_an_ambiguous_clause_is_not_fronted() -> None:
     outer = Actions((0, 1, 2), Relative(follow, Actions((3,))))
     main = Actions((4, 5), Relative(precede, Actions((0,))))
     other = SubSentence(main, part.link, outer, fronted=True)
-    assert render(Paragraph((RequestSentence((other,)),)), LETTERS, LEXICON) == text
+    assert render(Paragraph((RequestSentence((other,)),)), LETTERS) == text
     assert unfronted(other) == SubSentence(main, part.link, outer)
     assert unfronted(part) is part
 
@@ -162,7 +161,7 @@ def test_what_is_not_a_tree_is_refused(value: object) -> None:
 
 def test_trees_that_have_no_text() -> None:
     a, b = Actions((0,)), Actions((1,))
-    clock_word = next(i for i, w in enumerate(LEXICON.words["P_prec"]) if not w.time)
+    clock_word = next(i for i, w in enumerate(words()["P_prec"]) if not w.time)
     for part, message in (
         (SubSentence(a, Link("verb", "prec"), b), "a VP_prec has no word yet"),
         (SubSentence(a, Link("verb", "prec", (0,)), b, fronted=True), "only a preposition"),
@@ -177,7 +176,7 @@ def test_trees_that_have_no_text() -> None:
         (SubSentence(Actions((0, 0)), Link("verb", "prec", (0,)), b), "different actions"),
     ):
         with pytest.raises(ValueError, match=message):
-            render(Paragraph((RequestSentence((part,)),)), LETTERS, LEXICON)
+            render(Paragraph((RequestSentence((part,)),)), LETTERS)
     with pytest.raises(ValueError, match="k - 1 conjunctions"):
         RequestSentence((), (1,))
 

@@ -12,7 +12,6 @@ from agenteval.planning.case import Case
 from agenteval.planning.evaluator import Attempt
 from agenteval.planning.page import marked_request, planning_page, wrong_plans
 from agenteval.planning.rates import CaseLabel
-from agenteval.planning.words import built_in
 from tests.planning.campaigns import attempt, campaign, case, failure
 from tests.reporting.making import Seen, assert_harmless
 from tests.support.browser import Open
@@ -62,7 +61,7 @@ def test_wrong_plans_are_limited_and_counted(
 
 
 def marked(tested: Case, numbers: set[int]) -> list[str]:
-    return [p.text for p in marked_request(tested, numbers, built_in()) if p.note]
+    return [p.text for p in marked_request(tested, numbers) if p.note]
 
 
 def test_every_sub_sentence_is_marked_in_the_request() -> None:
@@ -77,12 +76,12 @@ def test_every_sub_sentence_is_marked_in_the_request() -> None:
             before, _, remaining = remaining.partition(part)
             assert re.fullmatch(r"(\. |; |, (and|but|yet|while|whereas) )?", before)
         assert remaining == "."
-        pieces = marked_request(tested, {0}, built_in())
+        pieces = marked_request(tested, {0})
         assert "".join(p.text for p in pieces) == tested.request
     by_hand = case("k").model_copy(
         update={"text": "First b, then a.", "request": "First b, then a."}
     )
-    assert [p.text for p in marked_request(by_hand, {0}, built_in())] == ["First b, then a."]
+    assert [p.text for p in marked_request(by_hand, {0})] == ["First b, then a."]
 
 
 def test_a_wrong_plan_says_why(mixed: list[Attempt]) -> None:

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.planning.pddl import plan_steps, read_problem, verdict_of
-from agenteval.planning.pddl_api import check_plans
+from agenteval.planning.pddl import check_plans, plan_steps, read_problem, verdict_of
 
 # Blocksworld of PlanBench. c on a, b on the table; wanted: a on b, b on c (Sussman's anomaly).
 DATA = Path(__file__).parents[1] / "golden" / "data" / "pddl"

@@ -27,7 +27,7 @@ from agenteval.planning.grammar import (
 )
 from agenteval.planning.suite import case_line, paragraph_of
 from agenteval.planning.synthesis import Dice, Generator, Shape, placed, resynthesize
-from agenteval.planning.words import Topic, built_in, ends_in_phrase
+from agenteval.planning.words import Topic, ends_in_phrase
 from tests.thorough import often
 
 
@@ -51,8 +51,8 @@ def test_every_case_is_satisfiable_mentions_all_actions_and_means_its_text(
     seed: int, number: int, n: int
 ) -> None:
     case = Generator(Shape((n, n)), seed=seed).case(number)
-    paragraph = paragraph_of(case, built_in())
-    assert render(paragraph, [a.phrase for a in case.actions], built_in()) == case.text
+    paragraph = paragraph_of(case)
+    assert render(paragraph, [a.phrase for a in case.actions]) == case.text
     assert constraints_of(paragraph) == case.stated
     constraints = [entry.constraint for entry in case.stated]
     assert {i for c in constraints for i in (c.first, c.second)} == set(range(n))
@@ -92,7 +92,7 @@ def test_extended_cases_are_feasible_with_their_durations() -> None:
     for case in Generator(Shape((2, 4), extended=True), seed=5).cases(60):
         assert schedulable_orders(case) == case.valid_plans > 0
         assert limits([entry.constraint for entry in case.stated])
-        assert constraints_of(paragraph_of(case, built_in())) == case.stated
+        assert constraints_of(paragraph_of(case)) == case.stated
         assert case.tools[-1].name == "restart_plan"
 
 
@@ -139,7 +139,7 @@ def test_shapes_that_no_case_can_have(shape: Shape, activities: int, message: st
 )
 def test_other_sentences_have_the_same_plans(seed: int, n: int, extended: bool, draw: int) -> None:
     case = Generator(Shape((n, n), extended=extended and n < 5), seed=seed).case(0)
-    old = paragraph_of(case, built_in())
+    old = paragraph_of(case)
     before = [entry.constraint for entry in case.stated]
     rng = np.random.default_rng(draw)
     new = resynthesize(Dice(rng), n, before, old)
@@ -147,7 +147,7 @@ def test_other_sentences_have_the_same_plans(seed: int, n: int, extended: bool, 
     assert plans(n, after) == plans(n, before)
     assert limits(after) == limits(before)
     assert strip(new) != strip(old)
-    assert render(fill(new, built_in(), rng), [a.phrase for a in case.actions], built_in())
+    assert render(fill(new, rng), [a.phrase for a in case.actions])
 
 
 def test_no_constraints_and_contradictions_are_refused() -> None:
@@ -173,9 +173,7 @@ def test_activities_that_end_in_a_phrase_come_last() -> None:
     assert placed(activities, 3, clause) == ["tea break", "nap", "lunch with a poet"]
     assert placed(activities[:3:2], 2, told(None)) == ["tea break", "lunch with a poet"]
     assert placed(activities[:2], 2, clause) == activities[:2]  # there is no other
-    cases = [
-        (case, paragraph_of(case, built_in())) for case in Generator(Shape(), seed=5).cases(99)
-    ]
+    cases = [(case, paragraph_of(case)) for case in Generator(Shape(), seed=5).cases(99)]
     two_readings = [
         case.id
         for case, tree in cases

@@ -21,7 +21,7 @@ from agenteval.errors import InputError
 from agenteval.files import read_text
 from agenteval.models.replay import ReplayTransport
 from agenteval.planning.suite import read_suite
-from agenteval.planning.words import read_words
+from agenteval.planning.words import read_topics
 from agenteval.readers import read_runs
 from agenteval.readers.scores import read_scores
 from agenteval.readers.tasks import load_task
@@ -51,7 +51,7 @@ LOADERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "task": ("t/task.yaml", load_task),
     "taxonomy": ("small.json", load_taxonomy),
     "taxonomy in YAML": ("small.yaml", load_taxonomy),
-    "words": ("words.json", read_words),
+    "words": ("words.json", read_topics),
     "suite": ("suite.jsonl", lambda path: list(read_suite(path))),
     "ratings": ("scores.csv", read_scores),
     "ratings as lines": ("scores.jsonl", read_scores),

@@ -11,7 +11,7 @@ from matplotlib.text import Text
 from agenteval.analysis.system_pairs import Pair
 from agenteval.errors import InputError
 from agenteval.planning.capability import bounds
-from agenteval.planning.plots import success_by_actions, success_by_topic
+from agenteval.planning.page import success_by_actions, success_by_topic
 from agenteval.planning.rates import SuccessRate
 from agenteval.reporting.charts import share_bars
 from agenteval.stats import Interval, proportion_interval

@@ -30,22 +30,22 @@ from agenteval.planning.grammar import (
     unfronted,
 )
 from agenteval.planning.suite import read_case, rules_of
-from agenteval.planning.words import Kind, Lexicon, built_in
+from agenteval.planning.words import CONJUNCTIONS, Kind, words
 from agenteval.planning.words import action as action_of
 
 _ANY: tuple[Form, ...] = ("verb", "preposition", "pair")
 _CLOCK = re.compile(r"([01]\d|2[0-4]):00")
 
 
-def parse(text: str, phrases: Sequence[str], lexicon: Lexicon) -> Paragraph:
+def parse(text: str, phrases: Sequence[str]) -> Paragraph:
     """The tree of a text with exactly one reading; `phrases` are those of the activities."""
-    (reading,) = parses(text, phrases, lexicon)
+    (reading,) = parses(text, phrases)
     return reading
 
 
-def parses(text: str, phrases: Sequence[str], lexicon: Lexicon) -> list[Paragraph]:
+def parses(text: str, phrases: Sequence[str]) -> list[Paragraph]:
     """Every reading of the text."""
-    reader = _Reader(text, phrases, lexicon)
+    reader = _Reader(text, phrases)
     at, sentences = 0, list[list[RequestSentence]]()
     while True:
         ends = reader.sentence(at)
@@ -63,8 +63,8 @@ def parses(text: str, phrases: Sequence[str], lexicon: Lexicon) -> list[Paragrap
 class _Reader:
     """Reads one text. Each method yields (what was read, position behind it) for every reading."""
 
-    def __init__(self, text: str, phrases: Sequence[str], lexicon: Lexicon) -> None:
-        self.text, self.lexicon = text, lexicon
+    def __init__(self, text: str, phrases: Sequence[str]) -> None:
+        self.text = text
         self.activities = list(enumerate(phrases))
         self.start = 0  # of the sentence at hand: its first letter may have either case
         self.known: dict[int, list[tuple[Actions, int]]] = {}
@@ -73,7 +73,7 @@ class _Reader:
         self.start, self.known = start, {}
         readings = []
         begun: list[tuple[tuple[SubSentence, ...], tuple[int, ...], int]] = [((), (), start)]
-        joints = list(enumerate(self.lexicon.conjunctions))
+        joints = list(enumerate(CONJUNCTIONS))
         while begun:
             parts, conjunctions, at = begun.pop()
             for part, behind in self.part(at):
@@ -108,14 +108,14 @@ class _Reader:
         self, kinds: Sequence[Kind], at: int
     ) -> Iterator[tuple[tuple[int, ...], Object, int]]:
         """A preposition and its object, or a conjunction and its clause: the words of both."""
-        words = self.lexicon.words[kinds[1]]
-        forms = [(i, word.singular) for i, word in enumerate(words)]
+        listed = words()[kinds[1]]
+        forms = [(i, word.singular) for i, word in enumerate(listed)]
         for word, object_at in self.among(forms, at, " "):
             if len(kinds) == 3:
                 for node, verb_at in self.subject(object_at):
                     for verb, end in self.verb("VP_none", verb_at, node):
                         yield (word, verb), node, end
-            elif words[word].time and (hour := _CLOCK.match(self.text, object_at)):
+            elif listed[word].time and (hour := _CLOCK.match(self.text, object_at)):
                 yield (word,), Time(int(hour[1])), hour.end()
             else:
                 for actions, end in self.actions(object_at):
@@ -172,7 +172,7 @@ class _Reader:
     def verb(self, kind: Kind, at: int, subject: Actions) -> Iterator[tuple[int, int]]:
         """A verb phrase in the number of its subject."""
         number = "plural" if len(subject.ids) > 1 else "singular"
-        forms = [(i, getattr(word, number)) for i, word in enumerate(self.lexicon.words[kind])]
+        forms = [(i, getattr(word, number)) for i, word in enumerate(words()[kind])]
         return self.among(forms, at)
 
     def among(
@@ -201,20 +201,20 @@ class _Reader:
 def words_in(paragraph: Paragraph) -> list[tuple[Slot, int]]:
     """(kind, word) of every slot, in the order of the tree; "CONJ" for conjunctions, which follow
     the sub-sentences of their sentence. A slot without a word has UNSET."""
-    words: list[tuple[Slot, int]] = []
+    slots: list[tuple[Slot, int]] = []
 
     def note(slot: Slot, word: int, _time: bool) -> int:
-        words.append((slot, word))
+        slots.append((slot, word))
         return word
 
     rewritten(paragraph, note)
-    return words
+    return slots
 
 
 def written(text: str, actions: Sequence[str], **more: object) -> Case:
     """The case of a text of the language, with the constraints and the tree that a reader finds."""
     value = {"id": "hand", "actions": list(actions), "text": text, **more}
-    tree = parse(text, actions, built_in())
+    tree = parse(text, actions)
     steps = [action_of(phrase) for phrase in actions]
     rules = [rule.model_dump() for rule in rules_of(constraints_of(tree), steps)]
     return read_case(json.dumps({"constraints": rules, "tree": to_json(tree), **value}), "hand")

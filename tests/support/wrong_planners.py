@@ -11,7 +11,7 @@ from agenteval.planning.scripted import Factory, perfect, scripted, wrong
 from agenteval.planning.solver import Graph
 from agenteval.planning.suite import paragraph_of
 from agenteval.planning.synthesis import Dice
-from agenteval.planning.words import built_in, choose_topics
+from agenteval.planning.words import CONJUNCTIONS, choose_topics, words
 from tests.support.english import words_in
 
 
@@ -25,7 +25,7 @@ def wrong_planner(spec: str) -> Factory:
     faults: dict[str, Callable[[str], Callable[[Case], bool]]] = {
         "wrong-word": _has_word,
         "wrong-topic": _has_topic,
-        "wrong-form": lambda form: lambda case: form in forms_in(paragraph_of(case, built_in())),
+        "wrong-form": lambda form: lambda case: form in forms_in(paragraph_of(case)),
         "wrong-pattern": lambda name: lambda case: name in _patterns(case),
     }
     if kind not in faults:
@@ -40,14 +40,11 @@ def wrong_planner(spec: str) -> Factory:
 
 def _has_word(value: str) -> Callable[[Case], bool]:
     kind, _, phrase = value.partition("/")
-    lexicon = built_in()
-    words = (
-        list(lexicon.conjunctions)
-        if kind == CONJ
-        else [word.singular for word in lexicon.words[kind]]  # type: ignore[index]
+    listed = (
+        list(CONJUNCTIONS) if kind == CONJ else [word.singular for word in words()[kind]]  # type: ignore[index]
     )
-    planted = (kind, words.index(phrase))
-    return lambda case: planted in words_in(paragraph_of(case, lexicon))
+    planted = (kind, listed.index(phrase))
+    return lambda case: planted in words_in(paragraph_of(case))
 
 
 def _has_topic(role: str) -> Callable[[Case], bool]:
