@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, get_args
 
 import yaml
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from agenteval.analysis.gates import FailIf
 from agenteval.app.options import ComparisonOptions
@@ -39,149 +39,144 @@ STEPS = ("criteria", "quantify", "verify", "compare", "plan", "trace", "flow", "
 MOST_VALUES = 20_000  # aliases count each time
 Pathway = tuple[str, ...]  # the keys that lead to a value
 
-
-@dataclass(frozen=True)
-class Key:
-    """A key of a section: the keyword that it becomes, its type, bounds and help text."""
-
-    keyword: str
-    type: Any
-    help: str
-    minimum: float | None = None
-    maximum: float | None = None
-    required: bool = False
-    convert: Callable[[Any], Any] | None = None
-
-    def schema(self) -> dict[str, Any]:
-        """Return the JSON Schema of the value."""
-        bounds = {"minimum": self.minimum, "maximum": self.maximum}
-        limits = {name: bound for name, bound in bounds.items() if bound is not None}
-        return {**TypeAdapter(self.type).json_schema(), "description": self.help, **limits}
+_AGENTS = ("plan", "trace", "flow")  # they need no `task` and no `runs`
+_JUDGED = ("task", "runs", "map", "criteria", "judge", "verify", "compare")
+_SECRET = re.compile(r"(?i)api_?key|authorization|password|secret|(^|auth_?|access_?)token$")
+_STRICT = ConfigDict(extra="forbid")
+_RUN = {"store", "retry_failed", "dry_run", "workers", "ray"}
 
 
-def keys_of(
-    *groups: type, names: Mapping[str, str] | None = None, without: Collection[str] = ()
-) -> dict[str, Key]:
-    """Return the keys for the command-line options of some groups, under their own or other names.
+def _key(kind: Any, description: str, low: float | None = None, high: float | None = None) -> Any:
+    """Return an optional key of a section for `create_model`."""
+    return Annotated[kind, Field(description=description, ge=low, le=high)], None
 
-    `names` maps fields to keys; fields in `without` are left out.
+
+def _required(kind: Any, description: str) -> Any:
+    return Annotated[kind, Field(description=description)], ...
+
+
+def _options(
+    group: type, *, names: Mapping[str, str] | None = None, without: Collection[str] = ()
+) -> dict[str, Any]:
+    """Return the keys for the command-line options of a group, by keyword of the function.
+
+    `names` are the keys of fields that have another name in the file.
     """
     keys = {}
-    for group in groups:
-        for field, annotation in command_options(group).items():
-            if field.name not in without:
-                kind, option = get_args(annotation)
-                name = (names or {}).get(field.name, field.name)
-                declared = field.metadata.get("option")
-                keys[name] = Key(
-                    field.name,
-                    kind,
-                    option.help or "",
-                    option.min,
-                    option.max,
-                    required=declared is not None and field.default is MISSING,
-                    convert=declared and declared.convert,
-                )
+    for field, annotation in command_options(group).items():
+        if field.name in without:
+            continue
+        kind, option = get_args(annotation)
+        about = Field(
+            alias=(names or {}).get(field.name),
+            description=option.help or "",
+            ge=option.min,
+            le=option.max,
+        )
+        declared = field.metadata.get("option")
+        convert = [AfterValidator(declared.convert)] if declared and declared.convert else []
+        required = declared is not None and field.default is MISSING
+        keys[field.name] = Annotated[kind, about, *convert], ... if required else None
     return keys
 
 
-_RUN = {"store", "retry_failed", "dry_run", "workers", "ray"}
-_REQUESTS = {
-    "reasoning_effort": Key(
-        "reasoning_effort", str | None, "Reasoning effort of the model: low, medium or high."
+_REQUESTS: dict[str, Any] = {
+    "reasoning_effort": _key(str | None, "Reasoning effort of the model: low, medium or high."),
+    "max_tokens": _key(
+        Annotated[int, Field(ge=1)] | Literal["none"] | None, "Maximum tokens per reply, or none."
     ),
-    "max_tokens": Key(
-        "max_tokens", int | Literal["none"] | None, "Maximum tokens per reply, or none.", 1
-    ),
-    "parameters": Key("parameters", dict[str, Any], "Additional request parameters."),
+    "parameters": _key(dict[str, Any], "Additional request parameters."),
 }
-SECTIONS: dict[str, dict[str, Key]] = {
+_KEYS: dict[str, dict[str, Any]] = {
     "criteria": {
-        "file": Key("file", str, "Criteria file. It is proposed and written if it is missing."),
-        **keys_of(
-            ProposeOptions,
-            names={"seeds": "critics"},
-            without={*_RUN, "output"},
-        ),
+        "file": _key(str, "Criteria file. It is proposed and written if it is missing."),
+        **_options(ProposeOptions, names={"seeds": "critics"}, without={*_RUN, "output"}),
         **_REQUESTS,
     },
     "judge": {
-        **keys_of(
-            JudgeOptions,
-            without={*_RUN, "judge", "task", "mapping", "system", "limit"},
-        ),
-        "model": Key(
-            "judge", str | list[str] | None, "The judge, as for --judge; several are a panel."
+        **_options(JudgeOptions, without={*_RUN, "judge", "task", "mapping", "system", "limit"}),
+        "judge": (
+            Annotated[
+                str | list[str] | None,
+                Field(
+                    alias="model",
+                    description="The judge, as for --judge; several are a panel.",
+                ),
+            ],
+            None,
         ),
         **_REQUESTS,
-        "max_unscored": Key(
-            "max_unscored", float, "Exit 3 if a larger share of cells is unscored.", 0, 1
-        ),
-        "score_failed_runs": Key(
-            "score_failed_runs", Literal["worst"] | None, "Count failed runs as the worst level."
-        ),
+        "max_unscored": _key(float, "Exit 3 if a larger share of cells is unscored.", 0, 1),
+        "score_failed_runs": _key(Literal["worst"] | None, "Count failed runs as the worst level."),
     },
     "verify": {
-        "perturbations": Key(
-            "perturbations",
+        "perturbations": _key(
             list[Literal[*OPERATORS]],  # type: ignore[valid-type]
             "Perturbations, see docs/verify.md.",
         ),
-        "share": Key("share", float, "Share of a text that a perturbation changes.", 0.01, 0.9),
-        "sample": Key("sample", int, "Verify on this many runs, drawn by seed.", 1),
-        "seed": Key("seed", int, "Seed of the sample and the intervals.", 0),
-        "repeats": Key("repeats", int, "How often each text is judged.", 1),
-        "labels": Key("labels", str, "Human labels of these runs."),
-        "probes": Key(
-            "probes", bool, "Also probe the judge with other prompts and with attacks in the text."
+        "share": _key(float, "Share of a text that a perturbation changes.", 0.01, 0.9),
+        "sample": _key(int, "Verify on this many runs, drawn by seed.", 1),
+        "seed": _key(int, "Seed of the sample and the intervals.", 0),
+        "repeats": _key(int, "How often each text is judged.", 1),
+        "labels": _key(str, "Human labels of these runs."),
+        "probes": _key(
+            bool, "Also probe the judge with other prompts and with attacks in the text."
         ),
-        "sequential": Key("sequential", bool, "Stop when every verdict is settled."),
-        "gate": Key("gate", bool, "Exit 4 (not enough data) or 5 (not trustworthy)."),
-        "allow_criteria": Key(
-            "allow_criteria", list[str], "Refuted criteria that the gate ignores."
-        ),
-        "output": Key("output", str, "Output file of the criteria with their verdicts."),
+        "sequential": _key(bool, "Stop when every verdict is settled."),
+        "gate": _key(bool, "Exit 4 (not enough data) or 5 (not trustworthy)."),
+        "allow_criteria": _key(list[str], "Refuted criteria that the gate ignores."),
+        "output": _key(str, "Output file of the criteria with their verdicts."),
     },
     "compare": {
-        "baseline": Key(
-            "baseline", str, "System that the others are compared with.", required=True
-        ),
-        **keys_of(
+        "baseline": _required(str, "System that the others are compared with."),
+        **_options(
             ComparisonOptions,
             names={"planned": "sequential", "only": "criteria"},
             without={"other", "judges", "store", "scores", "task", "criteria"},
         ),
-        "fail_if": Key("fail_if", FailIf | None, "Gate on every criterion."),
-        "fail_under": Key("fail_under", dict[str, float], "Gate: fail if a mean is below a value."),
-        "undecided": Key(
-            "undecided", Literal["pass", "fail"], "Whether an undecided gate fails or passes."
-        ),
+        "fail_if": _key(FailIf | None, "Gate on every criterion."),
+        "fail_under": _key(dict[str, float], "Gate: fail if a mean is below a value."),
+        "undecided": _key(Literal["pass", "fail"], "Whether an undecided gate fails or passes."),
     },
-    "limits": keys_of(LimitOptions),
+    "limits": _options(LimitOptions),
     "plan": {
-        "suite": Key("suite", str, "File with the planning tests.", required=True),
-        **keys_of(PlanTestOptions, without=_RUN),
+        "suite": _required(str, "File with the planning tests."),
+        **_options(PlanTestOptions, without=_RUN),
     },
     "trace": {
-        "traces": Key("traces", str, "File or folder with the traces.", required=True),
-        **keys_of(LocateOptions, without=_RUN),
+        "traces": _required(str, "File or folder with the traces."),
+        **_options(LocateOptions, without=_RUN),
     },
     "flow": {
-        "roles": Key("roles", list[str], "Names or folders of roles. Default: all."),
-        **keys_of(SessionOptions, without=_RUN),
+        "roles": _key(list[str], "Names or folders of roles. Default: all."),
+        **_options(SessionOptions, without=_RUN),
     },
 }
-_AGENTS = ("plan", "trace", "flow")  # they need no `task` and no `runs`
-_JUDGED = ("task", "runs", "map", "criteria", "judge", "verify", "compare")
 _Text = Annotated[str, Field(min_length=1)]
-_TOP: dict[str, Any] = {
-    "task": _Text | dict[str, Any],
-    "runs": _Text | Annotated[dict[str, _Text], Field(min_length=1)],
-    "map": dict[Literal[*MAPPED], str],  # type: ignore[valid-type]
-    "report": _Text,
-    "store": _Text,
-}
-_SECRET = re.compile(r"(?i)api_?key|authorization|password|secret|(^|auth_?|access_?)token$")
+_FIELD: Any = Literal[*MAPPED]
+_MAP: Any = Annotated[dict[_FIELD, str], Field(alias="map")]
+
+
+def _model() -> type[BaseModel]:
+    """Return the model of a file. Only sections without required keys may be empty."""
+    sections: dict[str, Any] = {}
+    for name, keys in _KEYS.items():
+        section: Any = create_model(name, __config__=_STRICT, **keys)
+        optional = not any(default is ... for _, default in keys.values())
+        sections[name] = (section | None if optional else section, None)
+    return create_model(
+        "agenteval evaluation",
+        __config__=_STRICT,
+        task=(_Text | dict[str, Any], None),
+        runs=(_Text | Annotated[dict[str, _Text], Field(min_length=1)], None),
+        mapping=(_MAP, None),
+        report=(_Text, None),
+        store=(_Text, None),
+        **sections,
+    )
+
+
+_Evaluation = _model()
 
 
 @dataclass(frozen=True)
@@ -194,17 +189,17 @@ class EvaluationFile:
     path: Path
     task: str | Task | None
     runs: Mapping[str, str]
-    mapping: Mapping[str, str] | None
     criteria: Mapping[str, Any]
     judge: Mapping[str, Any]
-    verify: Mapping[str, Any] | None
-    compare: Mapping[str, Any] | None
-    plan: Mapping[str, Any] | None
-    trace: Mapping[str, Any] | None
-    flow: Mapping[str, Any] | None
     limits: Mapping[str, Any]
-    report: str | None
-    store: str | None
+    verify: Mapping[str, Any] | None = None
+    compare: Mapping[str, Any] | None = None
+    plan: Mapping[str, Any] | None = None
+    trace: Mapping[str, Any] | None = None
+    flow: Mapping[str, Any] | None = None
+    mapping: Mapping[str, str] | None = None
+    report: str | None = None
+    store: str | None = None
 
 
 def read_evaluation(path: str | Path, overrides: Iterable[str] = ()) -> EvaluationFile:
@@ -216,145 +211,110 @@ def read_evaluation(path: str | Path, overrides: Iterable[str] = ()) -> Evaluati
     data, lines = _load(read_text(path, SMALL), str(path))
     for override in overrides:
         _override(data, lines, override)
-    check = _Checker(str(path), lines)
-    for name in data:
-        if name not in _TOP and name not in SECTIONS:
-            check.refuse_unknown((name,), [*_TOP, *SECTIONS])
-    top = {k: check.value((k,), data[k], _TOP[k]) for k in _TOP if k in data}
-    sections = {
-        k: check.section(k, {} if data[k] is None else data[k]) for k in SECTIONS if k in data
-    }
-    runs, task = top.get("runs", {}), top.get("task")
+    filled = {k: {} if v is None and k in _KEYS else v for k, v in data.items()}
+    try:  # as JSON, where 1 is not true and a text may be a path
+        values = _fields(_Evaluation.model_validate_json(json.dumps(filled), strict=True))
+        sections: dict[str, Any] = {
+            k: _fields(v) if isinstance(v, BaseModel) else v for k, v in values.items()
+        }
+        runs: Any = sections.pop("runs", {})
+        sections["task"] = _task(sections.get("task"))
+        sections["runs"] = {"": runs} if isinstance(runs, str) else runs
+        always = {name: sections.pop(name, {}) for name in ("criteria", "judge", "limits")}
+        file = EvaluationFile(path=path, **always, **sections)
+        _check(file, data)
+    except ValidationError as error:
+        problem = _problem(error, lines)
+    except _Problem as error:
+        problem = error
+    else:
+        return file
+    place = next((lines[p] for p in _above(problem.pathway) if p in lines), 1)
+    raise InputError(str(problem), place if isinstance(place, str) else f"{path}:{place}")
+
+
+class _Problem(Exception):
+    """What is wrong with a key of the file."""
+
+    def __init__(self, pathway: Pathway, problem: str) -> None:
+        super().__init__(problem)
+        self.pathway = pathway
+
+
+def _task(task: str | dict[str, Any] | None) -> str | Task | None:
+    if not isinstance(task, dict):
+        return task
+    try:
+        checked = Task.model_validate_json(json.dumps(task))
+    except ValidationError as error:
+        raise _Problem(("task",), f"task: {first_problem(error)}") from None
+    if not re.fullmatch(r"\w[\w .-]*", checked.name):  # it names files
+        raise _Problem(("task", "name"), "task.name: use letters, digits, spaces and . - _")
+    return checked
+
+
+def _check(file: EvaluationFile, data: Mapping[str, Any]) -> None:
+    """Check what depends on several keys. Raises _Problem."""
     if not any(name in data for name in _AGENTS) or any(name in data for name in _JUDGED):
-        if not runs:
-            check.refuse((), "`runs` is missing: name the file, or a file for each system")
-        if not task:
-            check.refuse((), "`task` is missing: name a task, or give name and description")
-    if isinstance(task, dict):
-        task = check.task(task)
-    runs = {"": runs} if isinstance(runs, str) else runs
-    check.systems(runs, sections.get("compare", {}).get("baseline"))
-    limits = sections.get("limits", {})
-    if ("price_in" in limits) != ("price_out" in limits):
-        check.refuse(("limits",), "limits: give `price_in` and `price_out`, or neither")
-    always = {name: sections.pop(name, {}) for name in ("criteria", "judge", "limits")}
-    optional: dict[str, Any] = {
-        name: sections.get(name) for name in ("verify", "compare", *_AGENTS)
-    }
-    return EvaluationFile(
-        path=path,
-        task=task,
-        runs=runs,
-        mapping=top.get("map"),
-        report=top.get("report"),
-        store=top.get("store"),
-        **always,
-        **optional,
-    )
-
-
-_OPTIONAL = ["object", "null"]
+        if not file.runs:
+            raise _Problem((), "`runs` is missing: name the file, or a file for each system")
+        if not file.task:
+            raise _Problem((), "`task` is missing: name a task, or give name and description")
+    for system in file.runs:
+        if system or len(file.runs) > 1:
+            try:
+                check_name(system, "")
+            except InputError as error:
+                raise _Problem(("runs", system), str(error)) from None
+    baseline = (file.compare or {}).get("baseline")
+    if baseline is not None and "" not in file.runs and baseline not in file.runs:
+        known = ", ".join(file.runs)
+        raise _Problem(("compare", "baseline"), f"no system {baseline!r} in `runs`; known: {known}")
+    if ("price_in" in file.limits) != ("price_out" in file.limits):
+        raise _Problem(("limits",), "limits: give `price_in` and `price_out`, or neither")
 
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of evaluation files, for editors."""
-    top = {name: TypeAdapter(kind).json_schema() for name, kind in _TOP.items()}
-    sections = {
-        name: {
-            "type": "object" if (required := [k for k in keys if keys[k].required]) else _OPTIONAL,
-            "additionalProperties": False,
-            "required": required,
-            "properties": {key: spec.schema() for key, spec in keys.items()},
-        }
-        for name, keys in SECTIONS.items()
-    }
+    agents = {"anyOf": [{"required": [name]} for name in _AGENTS]}
+    judged = ({"required": [name]} for name in _JUDGED)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "agenteval evaluation",
-        "type": "object",
-        "additionalProperties": False,
-        "if": {
-            "anyOf": [
-                {"not": {"anyOf": [{"required": [name]} for name in _AGENTS]}},
-                *({"required": [name]} for name in _JUDGED),
-            ]
-        },
+        **_Evaluation.model_json_schema(),
+        "if": {"anyOf": [{"not": agents}, *judged]},
         "then": {"required": ["task", "runs"]},
-        "properties": {**top, **sections},
     }
 
 
-class _Checker:
-    """Checks values, and refuses them with file and line."""
+def _fields(model: BaseModel) -> dict[str, Any]:
+    """Return the values that the file has, by keyword."""
+    names = type(model).model_fields
+    return {name: getattr(model, name) for name in names if name in model.model_fields_set}
 
-    def __init__(self, file: str, lines: Mapping[Pathway, int | str]) -> None:
-        self.file, self.lines = file, lines
 
-    def place(self, pathway: Pathway) -> str:
-        """Return file and line of a key, or of the nearest key above it."""
-        while pathway and pathway not in self.lines:
-            pathway = pathway[:-1]
-        line = self.lines.get(pathway, 1)
-        return line if isinstance(line, str) else f"{self.file}:{line}"
+def _above(pathway: Pathway) -> list[Pathway]:
+    """Return the pathway and those above it, the longest first."""
+    return [pathway[:end] for end in range(len(pathway), 0, -1)]
 
-    def refuse(self, pathway: Pathway, problem: str) -> NoReturn:
-        raise InputError(problem, self.place(pathway))
 
-    def refuse_unknown(self, pathway: Pathway, names: Iterable[str]) -> NoReturn:
-        allowed = sorted(names)
-        hint = did_you_mean(pathway[-1], allowed, cutoff=0.5) or f"known: {', '.join(allowed)}"
-        if _SECRET.search(pathway[-1]):
+def _problem(error: ValidationError, lines: Mapping[Pathway, int | str]) -> _Problem:
+    """Return the first problem."""
+    first = error.errors()[0]
+    full = tuple(map(str, first["loc"]))
+    if first["type"] == "extra_forbidden":
+        keys = _Evaluation.model_json_schema()
+        if len(full) > 1:
+            keys = keys["$defs"][full[0]]
+        allowed = sorted(keys["properties"])
+        hint = did_you_mean(full[-1], allowed, cutoff=0.5) or f"known: {', '.join(allowed)}"
+        if _SECRET.search(full[-1]):
             hint = "secrets are read from the environment, for example AGENTEVAL_API_KEY"
-        self.refuse(pathway, f"unknown key {'.'.join(pathway)!r}; {hint}")
-
-    def value(self, pathway: Pathway, value: Any, kind: Any) -> Any:
-        try:  # as JSON, where 1 is not true and a text may be a path
-            return TypeAdapter(kind).validate_json(json.dumps(value), strict=True)
-        except ValidationError as error:
-            self.refuse(pathway, f"{'.'.join(pathway)}: {first_problem(error)}")
-
-    def systems(self, runs: Mapping[str, str], baseline: str | None) -> None:
-        """Refuse names that no system can have, and an unknown baseline."""
-        for system in runs:
-            if system or len(runs) > 1:
-                check_name(system, self.place(("runs", system)))
-        if baseline is not None and "" not in runs and baseline not in runs:
-            problem = f"no system {baseline!r} in `runs`; known: {', '.join(runs)}"
-            self.refuse(("compare", "baseline"), problem)
-
-    def task(self, values: Any) -> Task:
-        """Return the task of a mapping."""
-        try:
-            task = Task.model_validate_json(json.dumps(values))
-        except ValidationError as error:
-            self.refuse(("task",), f"task: {first_problem(error)}")
-        if not re.fullmatch(r"\w[\w .-]*", task.name):  # it names files
-            self.refuse(("task", "name"), "task.name: use letters, digits, spaces and . - _")
-        return task
-
-    def section(self, name: str, values: Any) -> dict[str, Any]:
-        keys = SECTIONS[name]
-        if not isinstance(values, dict):
-            self.refuse((name,), f"`{name}` must have keys, such as {', '.join(list(keys)[:3])}")
-        section = {}
-        for key, value in values.items():
-            if key not in keys:
-                self.refuse_unknown((name, key), keys)
-            spec = keys[key]
-            checked = self.value((name, key), value, spec.type)
-            low, high = spec.minimum, spec.maximum
-            number = isinstance(checked, int | float) and not isinstance(checked, bool)
-            outside = number and not (
-                (low is None or checked >= low) and (high is None or checked <= high)
-            )
-            if outside:
-                bounds = f"at least {low:g}" if high is None else f"from {low:g} to {high:g}"
-                self.refuse((name, key), f"{name}.{key}: {checked} must be {bounds}")
-            section[spec.keyword] = spec.convert(checked) if spec.convert else checked
-        for key, spec in keys.items():
-            if spec.required and key not in values:
-                self.refuse((name,), f"`{name}.{key}` is missing: {spec.help}")
-        return section
+        return _Problem(full, f"unknown key {'.'.join(full)!r}; {hint}")
+    if first["type"] == "missing":
+        return _Problem(full, f"`{'.'.join(full)}` is missing")
+    pathway = next((p for p in _above(full) if p in lines), full)  # without members of unions
+    problem = first_problem(error).removeprefix(".".join(full))
+    return _Problem(pathway, ".".join(pathway) + problem)
 
 
 class _Loader(yaml.SafeLoader):

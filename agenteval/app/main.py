@@ -54,8 +54,12 @@ COMMANDS = {
 }
 
 
-# Where the commands of the rooms are; all others are modules of `app.commands`.
+# The modules of commands; all others are modules of `app.commands`. A group is `NAME_app` or `app`.
 _MODULES = {
+    **dict.fromkeys(("agree", "compare", "design"), "agenteval.app.commands.ratings"),
+    **dict.fromkeys(
+        ("show", "report", "export", "store", "view", "label"), "agenteval.app.commands.stored"
+    ),
     **dict.fromkeys(("criteria", "quantify", "verify", "perturb"), "agenteval.utility.commands"),
     "prefer": "agenteval.utility.pairwise.commands",
     "anchor": "agenteval.utility.anchor_commands",
@@ -117,8 +121,9 @@ def _root(
 def typed(name: str) -> typer.Typer:
     """The app of a group, or one of a single command."""
     module = import_module(_MODULES.get(name, f"agenteval.app.commands.{name}"))
-    if hasattr(module, "app"):
-        return module.app  # type: ignore[no-any-return]
+    group: typer.Typer | None = getattr(module, f"{name}_app", getattr(module, "app", None))
+    if group is not None:
+        return group
     single = CommandApp()
     single.command(name)(getattr(module, name))
     return single

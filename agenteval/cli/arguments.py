@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agenteval.cli.options import CommonOptions, EndpointOptions, RunOptions
+from agenteval.cli.options import CommonOptions, EndpointOptions, RunOptions, option
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,102 +36,64 @@ StorePath = Annotated[str | None, flag(RunOptions, "store")]
 TaskName = Annotated[str | None, flag(CommonOptions, "task")]
 Columns = Annotated[list[str] | None, flag(CommonOptions, "mapping")]
 Seed = Annotated[int, flag(CommonOptions, "seed")]
+FirstRuns = Annotated[int | None, flag(CommonOptions, "limit")]
+DryRun = Annotated[bool, flag(RunOptions, "dry_run")]
 CriteriaFile = Annotated[
     Path | None,
     typer.Option(
         "--criteria", help="Criteria file. Default: criteria/TASK.json, else the reviewed set."
     ),
 ]
-Concurrency = Annotated[
-    int,
-    typer.Option(
-        "-j", "--concurrency", help="Maximum number of concurrent requests.", min=1, max=512
-    ),
+
+JudgeInStore = Annotated[
+    str | None,
+    typer.Option("--source", help="Judge: model or start of its hash. Default: the latest."),
 ]
-MaxCalls = Annotated[
-    int | None,
-    typer.Option(
-        rich_help_panel="Limits",
-        help="Stop before exceeding this many requests, including those already stored.",
-        min=1,
-    ),
-]
-MaxCost = Annotated[
-    float | None,
-    typer.Option(
-        help="Stop before spending more than this, including requests already stored.", min=0.0
-    ),
-]
-PriceIn = Annotated[
-    float | None,
-    typer.Option(rich_help_panel="Limits", help="Price per million prompt tokens.", min=0.0),
-]
-PriceOut = Annotated[
-    float | None,
-    typer.Option(rich_help_panel="Limits", help="Price per million reply tokens.", min=0.0),
-]
-Temperature = Annotated[float | None, flag(EndpointOptions, "temperature")]
-Timeout = Annotated[
-    float,
-    typer.Option(rich_help_panel="Limits", help="Timeout of one request, in seconds.", min=1.0),
-]
-DryRun = Annotated[bool, flag(RunOptions, "dry_run")]
-AsJson = Annotated[
-    bool, typer.Option("--json", rich_help_panel="Output", help="Print JSON instead of tables.")
-]
-Quiet = Annotated[
-    bool,
-    typer.Option("-q", "--quiet", rich_help_panel="Output", help="Print only results and errors."),
-]
-ShowAll = Annotated[
-    bool,
-    typer.Option(
-        "--all", rich_help_panel="Output", help="Print every table, not only the first ones."
-    ),
-]
-FirstRuns = Annotated[int | None, flag(CommonOptions, "limit")]
 
 
 @dataclass(frozen=True)
 class OutputOptions:
     """Output format of a command."""
 
-    as_json: AsJson = False
-    all: ShowAll = False
-    quiet: Quiet = False
+    as_json: bool = option(
+        False, "--json", rich_help_panel="Output", help="Print JSON instead of tables."
+    )
+    all: bool = option(
+        False, "--all", rich_help_panel="Output", help="Print every table, not only the first ones."
+    )
+    quiet: bool = option(
+        False, "-q", "--quiet", rich_help_panel="Output", help="Print only results and errors."
+    )
+
+
+AsJson = Annotated[bool, flag(OutputOptions, "as_json")]
+Quiet = Annotated[bool, flag(OutputOptions, "quiet")]
 
 
 @dataclass(frozen=True)
 class RequestOptions:
     """Headers and parameters of every request."""
 
-    header: Annotated[
-        list[str] | None,
-        typer.Option(
-            rich_help_panel="Model",
-            help="NAME=VALUE of a header that every request carries, e.g. for a gateway. "
-            "Repeatable. Also AGENTEVAL_HEADERS, one per line.",
-            show_default=False,
-        ),
-    ] = None
-
-    reasoning_effort: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel="Model",
-            help="Reasoning effort of the model: low, medium or high.",
-            show_default=False,
-        ),
-    ] = None
-    param: Annotated[
-        list[str] | None,
-        typer.Option(
-            rich_help_panel="Model",
-            metavar="KEY=JSON",
-            help="Additional request parameter, e.g. top_p=0.9. Repeatable.",
-            show_default=False,
-        ),
-    ] = None
+    header: list[str] | None = option(
+        None,
+        rich_help_panel="Model",
+        help="NAME=VALUE of a header that every request carries, e.g. for a gateway. "
+        "Repeatable. Also AGENTEVAL_HEADERS, one per line.",
+        show_default=False,
+    )
+    reasoning_effort: str | None = option(
+        None,
+        rich_help_panel="Model",
+        help="Reasoning effort of the model: low, medium or high.",
+        show_default=False,
+    )
+    param: list[str] | None = option(
+        None,
+        rich_help_panel="Model",
+        metavar="KEY=JSON",
+        help="Additional request parameter, e.g. top_p=0.9. Repeatable.",
+        show_default=False,
+    )
 
     def __post_init__(self) -> None:  # for every endpoint of this process
         if self.header:
@@ -160,16 +122,14 @@ class RequestOptions:
 class ReplyOptions(RequestOptions):
     """The same, with a limit on replies."""
 
-    max_tokens: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel="Model",
-            metavar="N|none",
-            help="Maximum tokens per reply; none: no limit. Default: enough for the criteria, "
-            "and none for known reasoning models.",
-            show_default=False,
-        ),
-    ] = None
+    max_tokens: str | None = option(
+        None,
+        rich_help_panel="Model",
+        metavar="N|none",
+        help="Maximum tokens per reply; none: no limit. Default: enough for the criteria, and none "
+        "for known reasoning models.",
+        show_default=False,
+    )
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters of every request. Raises InputError for unreadable ones."""
@@ -182,27 +142,44 @@ class ReplyOptions(RequestOptions):
 
 
 @dataclass(frozen=True)
-class AskingOptions(RequestOptions, EndpointOptions):
+class ModelOptions(ReplyOptions, EndpointOptions):
     """A model, its endpoint, and what its requests carry."""
 
     model: Model = None
 
 
 @dataclass(frozen=True)
-class ModelOptions(ReplyOptions, AskingOptions):
-    """The same, with a limit on replies."""
-
-
-@dataclass(frozen=True)
 class LimitOptions:
     """The bounds of a command that asks."""
 
-    concurrency: Concurrency = 8
-    max_calls: MaxCalls = None
-    max_cost: MaxCost = None
-    price_in: PriceIn = None
-    price_out: PriceOut = None
-    timeout: Timeout = 120.0
+    concurrency: int = option(
+        8,
+        "-j",
+        "--concurrency",
+        help="Maximum number of concurrent requests.",
+        min=1,
+        max=512,
+    )
+    max_calls: int | None = option(
+        None,
+        rich_help_panel="Limits",
+        help="Stop before exceeding this many requests, including those already stored.",
+        min=1,
+    )
+    max_cost: float | None = option(
+        None,
+        help="Stop before spending more than this, including requests already stored.",
+        min=0.0,
+    )
+    price_in: float | None = option(
+        None, rich_help_panel="Limits", help="Price per million prompt tokens.", min=0.0
+    )
+    price_out: float | None = option(
+        None, rich_help_panel="Limits", help="Price per million reply tokens.", min=0.0
+    )
+    timeout: float = option(
+        120.0, rich_help_panel="Limits", help="Timeout of one request, in seconds.", min=1.0
+    )
 
     def limits(self) -> Limits:
         """Return the limits. Raises InputError if only one of both prices is given, because the
@@ -212,12 +189,13 @@ class LimitOptions:
         if (self.price_in is None) != (self.price_out is None):
             missing = "--price-out" if self.price_out is None else "--price-in"
             raise InputError("give both prices; the cost cannot be computed from one", missing)
-        price = (
-            None
-            if self.price_in is None or self.price_out is None
-            else Price(self.price_in, self.price_out)
-        )
+        price = None
+        if self.price_in is not None and self.price_out is not None:
+            price = Price(self.price_in, self.price_out)
         return Limits(self.concurrency, self.max_calls, self.max_cost, price, self.timeout)
+
+
+Timeout = Annotated[float, flag(LimitOptions, "timeout")]
 
 
 @dataclass(frozen=True)
@@ -225,25 +203,20 @@ class CopyOptions:
     """Perturbations and their parameters."""
 
     # Not read from the operators: to list them would load more than the help needs.
-    perturb: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--perturb",
-            rich_help_panel="Perturbations",
-            help="Perturbation (repeatable): drop_sentences, drop_words, drop_middle, "
-            "truncate, shuffle_sentences, swap_numbers, pad, whitespace, formatting; for runs with "
-            "rubrics drop_item. Default: five of them, see docs/verify.md.",
-            show_default=False,
-        ),
-    ] = None
-    share: Annotated[
-        float,
-        typer.Option(
-            "--share",
-            "--drop",
-            rich_help_panel="Perturbations",
-            help="Share of a text that a perturbation changes. `--drop` is its former name.",
-            min=0.01,
-            max=0.9,
-        ),
-    ] = 0.25
+    perturb: list[str] | None = option(
+        None,
+        rich_help_panel="Perturbations",
+        help="Perturbation (repeatable): drop_sentences, drop_words, drop_middle, "
+        "truncate, shuffle_sentences, swap_numbers, pad, whitespace, formatting; for runs with "
+        "rubrics drop_item. Default: five of them, see docs/verify.md.",
+        show_default=False,
+    )
+    share: float = option(
+        0.25,
+        "--share",
+        "--drop",
+        rich_help_panel="Perturbations",
+        help="Share of a text that a perturbation changes. `--drop` is its former name.",
+        min=0.01,
+        max=0.9,
+    )

@@ -145,7 +145,7 @@ def test_the_exit_code_is_that_of_a_missed_gate(
     [
         ("task: m\nruns: r\njudge: {modle: x}\n", ":3", ("judge.modle", "did you mean model?")),
         ("task: m\nruns: r\njudge:\n  repeats: three\n", ":4", ("judge.repeats", "three")),
-        ("task: m\nruns: r\njudge:\n  repeats: 0\n", ":4", ("at least 1",)),
+        ("task: m\nruns: r\njudge:\n  repeats: 0\n", ":4", ("equal to 1",)),
         ("task: m\nruns: r\nlimits: {api_key: s}\n", ":3", ("AGENTEVAL_API_KEY",)),
         ("task: m\nrusn: r\n", ":2", ("rusn", "did you mean runs?")),
         ("task: m\nruns: r\nruns: s\n", ":3", ("runs", "twice")),
@@ -162,7 +162,7 @@ def test_the_exit_code_is_that_of_a_missed_gate(
         ("task: m\nruns: r\njudge: {[a]: b}\n", ":3", ("key",)),
         ("task: m\nruns: r\njudge: {repeats: !!int abc}\n", ":3", ("abc",)),
         ("task: m\nruns: r\njudge: {repeats: true}\n", ":3", ("judge.repeats", "True")),
-        ("task: m\nruns: r\njudge: {max_tokens: 0}\n", ":3", ("at least 1",)),
+        ("task: m\nruns: r\njudge: {max_tokens: 0}\n", ":3", ("equal to 1",)),
         ("task: m\nruns: r\nlimits: {max_cost: 1.0e400}\n", ":3", ("too large",)),
         ("task: m\nruns: r\nlimits: {price_in: 1}\n", ":3", ("price_out",)),
         ("task: m\nruns: r\njudge: &j {<<: *j}\n", ":3", ("nested deeper",)),

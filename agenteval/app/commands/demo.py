@@ -38,25 +38,23 @@ def demo(
 
     They rate 60 solutions of mathematics. The replies of the capable judge are recorded.
     """
-    import yaml
-
-    from agenteval.app import agreement, comparison, stored
+    from agenteval.app import stored
+    from agenteval.files import refused
+    from agenteval.readers.tasks import find_task
+    from agenteval.reporting import style
     from agenteval.utility import api as utility
     from agenteval.utility import verifying
+    from agenteval.utility.criteria_file import criteria_named
 
+    console = out()
     if local:
         _step(
             6,
             "A critic without a model selects criteria from a bank",
             "agenteval criteria --task support --model embedded",
         )
-        utility.propose("support", model="embedded", notify=notify).print(console=out())
+        utility.propose("support", model="embedded", notify=notify).print(console=console)
         return
-    from agenteval.files import refused
-    from agenteval.readers.tasks import find_task
-    from agenteval.reporting import style
-    from agenteval.utility.criteria_file import criteria_named
-
     task = find_task(TASK).path.resolve()
     runs, reviewed = task / "runs.jsonl", criteria_named(f"{TASK}.reviewed.json")
     if reviewed is None or not runs.is_file():
@@ -67,9 +65,8 @@ def demo(
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise refused(error, target) from error
-    began = Path.cwd()
+    target = target.absolute()
     os.chdir(target)
-    console = out()
     console.print(_ABOUT)
     runs_file = f"tasks/{TASK}/runs.jsonl"
 
@@ -78,27 +75,23 @@ def demo(
         "Criteria: five critics propose, and equivalent proposals are merged",
         f"agenteval criteria --task {TASK} --model recorded",
     )
-    utility.propose(TASK, model="recorded", output=f"criteria/{TASK}.json", notify=notify).print(
-        console=console
+    proposed = utility.propose(
+        TASK, model="recorded", output=f"criteria/{TASK}.json", notify=notify
     )
+    proposed.print(console=console)
 
-    _step(
-        2, "A capable judge: can it be trusted?", f"agenteval verify {runs_file} --model recorded"
-    )
+    command = f"agenteval verify {runs_file} --model"
+    _step(2, "A capable judge: can it be trusted?", f"{command} recorded")
     verified = verifying.verify(runs, reviewed, judge="recorded", task=TASK, notify=notify)
     verified.print(console=console)
     style.save(verified.plot.perturbations(), "copies.png")
     style.save(verified.plot.radar(), "radar.png")
     page = stored.page(Path("capable.html"))
 
-    _step(
-        3,
-        "The embedded judge, which only counts words, on the same runs",
-        f"agenteval verify {runs_file} --model embedded",
-    )
-    verifying.verify(runs, reviewed, judge="embedded", task=TASK, notify=notify).print(
-        console=console
-    )
+    about = "The embedded judge, which only counts words, on the same runs"
+    _step(3, about, f"{command} embedded")
+    counted = verifying.verify(runs, reviewed, judge="embedded", task=TASK, notify=notify)
+    counted.print(console=console)
 
     _step(
         4,
@@ -108,32 +101,41 @@ def demo(
     long = verifying.verify(runs, reviewed, judge=_long_is_good, task=TASK, store="long.db")
     console.print(f"the judge: {long.judge.verdict}: {'; '.join(long.judge.reasons)}")
 
+    _compare_judges(task / "ratings.jsonl", reviewed)
+    page.print(console=console)
+    Path("eval.yaml").write_text(_evaluation(runs, reviewed), "utf-8")
+    recorded = next(r for r in stored.sources()["sources"].rows if r["model"] == "recorded")
+    for line in next_steps(target, runs, reviewed, str(recorded["key"])):
+        console.print(clean(line), soft_wrap=True)
+
+
+def _compare_judges(people: Path, reviewed: Path) -> None:
+    from agenteval.app import agreement, comparison
+
     _step(
         5,
         "The capable judge compared with people and with the embedded judge",
         f"agenteval agree --labels tasks/{TASK}/ratings.jsonl --rater A",
     )
-    agreement.agree(
-        task / "ratings.jsonl", raters=["A"], judges="recorded", criteria=reviewed
-    ).print(console=console)
-    comparison.compare(judges=("recorded", "embedded (length)"), only=["conciseness"]).print(
-        console=console
-    )
-    page.print(console=console)
+    agreed = agreement.agree(people, raters=["A"], judges="recorded", criteria=reviewed)
+    agreed.print(console=out())
+    both = ("recorded", "embedded (length)")
+    comparison.compare(judges=both, only=["conciseness"]).print(console=out())
+
+
+def _evaluation(runs: Path, criteria: Path) -> str:
+    import yaml
+
     evaluation = {
         "task": TASK,
         "runs": str(runs),
-        "criteria": {"file": str(reviewed)},
+        "criteria": {"file": str(criteria)},
         "judge": {"model": "recorded"},
         "verify": {},
         "compare": {"baseline": "stepwise", "margin": 0.05},
         "report": "report.html",
     }
-    Path("eval.yaml").write_text(yaml.safe_dump(evaluation, sort_keys=False), "utf-8")
-    place = target if target.is_absolute() else began / target
-    recorded = next(r for r in stored.sources()["sources"].rows if r["model"] == "recorded")
-    for line in next_steps(place, runs, reviewed, str(recorded["key"])):
-        console.print(clean(line), soft_wrap=True)
+    return yaml.safe_dump(evaluation, sort_keys=False)
 
 
 def _long_is_good(run: Run, criterion: Criterion) -> float:

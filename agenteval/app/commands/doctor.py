@@ -46,7 +46,7 @@ def doctor(
     checks = [
         DoctorCheck("agenteval", None, versions),
         _local(),
-        *_judge(model, base_url),
+        _judge(model, base_url),
         *_tasks(),
         _store(store),
     ]
@@ -74,24 +74,19 @@ def _local() -> DoctorCheck:
     return DoctorCheck("local extra", True, f"installed, with the weights of {DEFAULT_MODEL}")
 
 
-def _judge(spec: str | None, base_url: str | None) -> Iterator[DoctorCheck]:
+def _judge(spec: str | None, base_url: str | None) -> DoctorCheck:
     from agenteval.models.factory import PROVIDERS, choose_model
 
     try:
         choice = choose_model(spec, base_url)
-        if choice.kind == "embedded":
-            keys = sorted({key for _, key in PROVIDERS.values() if key and os.environ.get(key)})
-            message = "embedded (conciseness by length only); others: --model PROVIDER:MODEL or "
-            message += f"--base-url URL; keys are set for: {', '.join(keys) or 'no provider'}"
-            yield DoctorCheck("judge", None, message)
-            return
+        if choice.kind != "embedded":
+            return DoctorCheck("judge", True, asyncio.run(_ask(choice)))
     except AgentevalError as error:
-        yield DoctorCheck("judge", False, str(error))
-        return
-    try:
-        yield DoctorCheck("judge", True, asyncio.run(_ask(choice)))
-    except AgentevalError as error:
-        yield DoctorCheck("judge", False, str(error))
+        return DoctorCheck("judge", False, str(error))
+    keys = sorted({key for _, key in PROVIDERS.values() if key and os.environ.get(key)})
+    message = "embedded (conciseness by length only); others: --model PROVIDER:MODEL or "
+    message += f"--base-url URL; keys are set for: {', '.join(keys) or 'no provider'}"
+    return DoctorCheck("judge", None, message)
 
 
 async def _ask(choice: ModelChoice) -> str:
@@ -141,9 +136,8 @@ def _store(store: str | None) -> DoctorCheck:
     path = store or default_path()
     try:
         with Store(path, create=False) as opened, opened.snapshot():
-            counts = (
-                f"{plural(len(opened.runs()), 'run')}, {plural(len(opened.sources()), 'judge')}"
-            )
+            runs, judges = len(opened.runs()), len(opened.sources())
+            counts = f"{plural(runs, 'run')}, {plural(judges, 'judge')}"
             return DoctorCheck("store", True, f"{opened.shown}: {counts}")
     except NoStoreYet:
         return DoctorCheck("store", None, f"{path} (created by the first quantify)")

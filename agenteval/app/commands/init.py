@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -76,28 +75,26 @@ def init(
 
     if runs is None and Path(name).is_file():
         name, runs = re.sub("[^A-Za-z0-9]+", "-", Path(name).stem).strip("-"), Path(name)
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", name):
-        raise InputError("use letters, digits, hyphens and underscores, at most 64", "NAME")
+    _check_name(name)
     target, criteria = folder / name, Path("criteria") / f"{name}.json"
     if target.exists():
         raise InputError("this folder exists already; nothing was changed", str(target))
     if runs is None:
-        write_atomically(target / "task.yaml", _TASK.format(name=name))
-        write_atomically(target / "runs.jsonl", _RUN)
-        out().print(
-            f"{target}: fill in task.yaml and runs.jsonl, then `agenteval criteria --task {name}`"
-        )
+        _empty_task(target)
         return
+    if not no_run and criteria.exists():
+        raise InputError("these criteria exist already; nothing was changed", str(criteria))
     if not no_run:  # report a missing key or a wrong URL before anything is written
-        if criteria.exists():
-            raise InputError("these criteria exist already; nothing was changed", str(criteria))
         choose_model(model.model, model.base_url)
     mapping, read = _mapping(runs, read_columns(columns))
     if not description:
         raise InputError("describe in two or three sentences what the system does", "--description")
     write_atomically(target / "task.yaml", _task_yaml(name, description, mapping, read))
     out().print(f"written: {target}/task.yaml; if a column is wrong, use --map FIELD=COLUMN,...")
-    _write_evaluation(target, runs, criteria, model, store)
+    file = Path(f"{name}.eval.yaml")
+    if not file.exists():
+        write_atomically(file, _evaluation_yaml(target, runs, criteria, model, store))
+        out().print(f"written: {file}, for `agenteval run {file}`")
     if no_run:
         out().print(f"next: agenteval criteria --task {target}")
         return
@@ -106,6 +103,20 @@ def init(
     except AgentevalError:
         note(f"{target} is written and kept; continue with the last command above, then the next")
         raise
+
+
+def _check_name(name: str) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", name):
+        raise InputError("use letters, digits, hyphens and underscores, at most 64", "NAME")
+
+
+def _empty_task(target: Path) -> None:
+    from agenteval.files import write_atomically
+
+    write_atomically(target / "task.yaml", _TASK.format(name=target.name))
+    write_atomically(target / "runs.jsonl", _RUN)
+    after = f"then `agenteval criteria --task {target.name}`"
+    out().print(f"{target}: fill in task.yaml and runs.jsonl, {after}")
 
 
 def _mapping(runs: Path, given: dict[str, str] | None) -> tuple[dict[str, str], list[Run]]:
@@ -119,13 +130,12 @@ def _mapping(runs: Path, given: dict[str, str] | None) -> tuple[dict[str, str], 
     from agenteval.readers.source_files import find
     from agenteval.readers.table_files import guess_mapping
 
-    records = first_records(find(runs).files[0]) if find(runs).files else []
-    mapping = given or {}
-    if records:
-        try:
-            mapping = guess_mapping(records, given)
-        except InputError as error:
-            raise InputError(str(error), str(runs)) from None
+    files = find(runs).files
+    records = first_records(files[0]) if files else []
+    try:
+        mapping = guess_mapping(records, given) if records else given or {}
+    except InputError as error:
+        raise InputError(str(error), str(runs)) from None
     result = read_runs(runs, mapping=mapping)
     for skipped in result.skipped:
         note(f"skipped {skipped.path}: {skipped.reason}")
@@ -147,45 +157,38 @@ def _mapping(runs: Path, given: dict[str, str] | None) -> tuple[dict[str, str], 
 
 
 def _task_yaml(name: str, description: str, mapping: dict[str, str], runs: list[Run]) -> str:
-    """The task file, with one success and one failure as examples where both are known."""
-    import yaml
-
+    """Return the task file, with a success and a failure as examples where both are known."""
     from agenteval.readers import make_view
 
     task: dict[str, object] = {"name": name, "description": description}
-    renamed = {field: column for field, column in mapping.items() if field != column}
-    if renamed:
+    if renamed := {field: column for field, column in mapping.items() if field != column}:
         task["map"] = renamed
-    first = {
-        kind: next((r for r in runs if r.success is verdict), None)
-        for kind, verdict in (("success", True), ("failed", False))
-    }
-    if all(first.values()):
-        task["examples"] = {
-            kind: [{"input": run.input, "output": make_view(run).trajectory}]
-            for kind, run in first.items()
-            if run is not None
-        }
-    return yaml.safe_dump(task, allow_unicode=True, sort_keys=False, width=100)
+    examples = {}
+    for kind, success in (("success", True), ("failed", False)):
+        if (run := next((r for r in runs if r.success is success), None)) is not None:
+            examples[kind] = [{"input": run.input, "output": make_view(run).trajectory}]
+    if len(examples) == 2:
+        task["examples"] = examples
+    return _yaml(task)
 
 
-def _write_evaluation(
-    target: Path, runs: Path, criteria: Path, model: options.ModelOptions, store: str | None
-) -> None:
-    """Write an evaluation file for the task with the options of the command, unless it exists."""
+def _yaml(values: dict[str, object]) -> str:
     import yaml
 
-    from agenteval.files import write_atomically
+    text: str = yaml.safe_dump(values, allow_unicode=True, sort_keys=False, width=100)
+    return text
 
-    file = Path(f"{target.name}.eval.yaml")
-    if file.exists():
-        return
+
+def _evaluation_yaml(
+    target: Path, runs: Path, criteria: Path, model: options.ModelOptions, store: str | None
+) -> str:
+    """Return the evaluation file for the task with the options of the command."""
     judge = {
         "model": model.model,
         "base_url": model.base_url and public_url(model.base_url),  # keys stay in the environment
         "parameters": model.parameters() or None,
     }
-    evaluation = {
+    evaluation: dict[str, object] = {
         "task": str(target),
         "runs": str(runs),
         "criteria": {"file": str(criteria)},
@@ -194,9 +197,7 @@ def _write_evaluation(
         "report": "report.html",
         "store": store,
     }
-    filled = {name: value for name, value in evaluation.items() if value not in (None, {})}
-    write_atomically(file, yaml.safe_dump(filled, allow_unicode=True, sort_keys=False, width=100))
-    out().print(f"written: {file}, for `agenteval run {file}`")
+    return _yaml({name: value for name, value in evaluation.items() if value not in (None, {})})
 
 
 def _first_page(
@@ -215,47 +216,33 @@ def _first_page(
     from agenteval.utility import api as utility
 
     how: dict[str, Any] = {"base_url": model.base_url, "temperature": model.temperature}
-    how |= {"store": store, "limits": limits.limits()}
-    flags = _flags(model, limits, store)
-    of_runs = ["quantify", str(runs), "--task", str(target), *flags]
+    how |= {"store": store, "limits": limits.limits(), "task": str(target)}
+    given = {"--model": model.model, "--base-url": model.base_url, "--store": store}
+    flags = [word for name, value in given.items() if value for word in (name, value)]
+    for header in model.header or ():
+        flags += ["--header", f"{header.partition('=')[0]}=..."]
+    of_runs = [str(runs), "--task", str(target), *flags]
+
     _step("criteria", "--task", str(target), *flags)
-    proposed = utility.propose(target, model=model.model, output=criteria, notify=notify, **how)
-    proposed.print(console=out())
-    judge: dict[str, Any] = {"judge": model.model, "task": str(target), **how}
-    _step(*of_runs, "--dry-run")
-    utility.quantify(runs, criteria, **judge, dry_run=True).print(console=out())
-    _step(*of_runs, "--limit", str(_FIRST))
-    judged = utility.quantify(runs, criteria, **judge, limit=_FIRST, notify=notify)
+    utility.propose(model=model.model, output=criteria, notify=notify, **how).print(console=out())
+    _step("quantify", *of_runs, "--dry-run")
+    how["judge"] = model.model
+    utility.quantify(runs, criteria, **how, dry_run=True).print(console=out())
+    _step("quantify", *of_runs, "--limit", str(_FIRST))
+    judged = utility.quantify(runs, criteria, **how, limit=_FIRST, notify=notify)
     judged.print(console=out())
-    _step("report", "-o", "report.html", *(["--store", str(store)] if store else []))
+    _step("report", "-o", "report.html", *(["--store", store] if store else []))
     stored.page(Path("report.html"), store=store).print(console=out())
     if judged.source.model.startswith("embedded"):
         out().print(
             "next: choose a judge that can rate these criteria (--model openai:gpt-4o, "
-            "--base-url URL, or a function, see docs/first-run.md); then review {criteria}"
+            f"--base-url URL, or a function, see docs/first-run.md); then review {criteria}"
         )
     else:
         out().print(f"next: read {criteria}; can this judge be trusted?")
-        _step("verify", *of_runs[1:])
+        _step("verify", *of_runs)
     if judged.exit_code:
         raise typer.Exit(judged.exit_code)
-
-
-def _flags(
-    model: options.ModelOptions, limits: options.LimitOptions, store: str | None
-) -> list[str]:
-    """Return the options that say the same to another command, without the values of headers."""
-    flags: list[tuple[str, object, object]] = [
-        ("--model", model.model, None),
-        ("--base-url", model.base_url, None),
-        ("--temperature", -1 if model.temperature is None else model.temperature, 1.0),
-        ("--store", store, None),
-        *(("--header", f"{text.partition('=')[0]}=...", None) for text in model.header or ()),
-    ]
-    for field in fields(limits):
-        name = f"--{field.name.replace('_', '-')}"
-        flags.append((name, getattr(limits, field.name), field.default))
-    return [word for name, value, usual in flags if value != usual for word in (name, str(value))]
 
 
 def _step(*words: str) -> None:
