@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
 from agenteval.analysis.agreement import Agreement, AgreeOptions
-from agenteval.analysis.agreement_tables import JudgeAndRater
 from agenteval.analysis.gates import Gate
 from agenteval.analysis.human_labels import LabelledQueue, labelled_queue
 from agenteval.analysis.rater_comparison import (
@@ -45,6 +44,15 @@ _NO_LABELS = (
     "(`agenteval view --label` collects them)"
 )
 
+_VALUES = (
+    "How people label runs, by the value that the judge gave them. On the dotted line judge and "
+    "people agree; below it the judge is too lenient."
+)
+_PROBABILITIES = (
+    "How often the judge's most probable level is the label. Below the dotted line the judge is "
+    "overconfident."
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class AgreementReport(RaterComparison, Report):
@@ -56,31 +64,17 @@ class AgreementReport(RaterComparison, Report):
         """Everything as one self-contained HTML page, with a reliability chart for each judge and
         rater."""
         names = {str(r["criterion_id"]): str(r["criterion"]) for r in self.tables[0].rows}
-        plan = [
-            (
-                f"{what} of {labelled.judge}, labels of {labelled.rater}",
-                about,
-                partial(reliability_lines, shown, names, of=of),
-            )
-            for labelled in self.labelled
-            for what, about, of, shown in (
-                (
-                    "Reliability",
-                    "How people label runs, by the value that the judge gave them. On the dotted "
-                    "line judge and people agree; below it the judge is too lenient.",
-                    "value",
-                    labelled.calibrations,
-                ),
-                (
-                    "Probabilities",
-                    "How often the judge's most probable level is the label. Below the dotted "
-                    "line the judge is overconfident.",
-                    "probability",
-                    [replace(c, bins=c.level_bins) for c in labelled.calibrations if c.brier],
-                ),
-            )
-            if shown and (of == "value" or any(len(c.bins) > 1 for c in shown))
-        ]
+        plan: list[tuple[str, str, Callable[[], Any]]] = []
+        for labelled in self.labelled:
+            who = f"of {labelled.judge}, labels of {labelled.rater}"
+            values = labelled.calibrations
+            levels = [replace(c, bins=c.level_bins) for c in values if c.brier]
+            if values:
+                draw = partial(reliability_lines, values, names, of="value")
+                plan.append((f"Reliability {who}", _VALUES, draw))
+            if any(len(c.bins) > 1 for c in levels):
+                draw = partial(reliability_lines, levels, names, of="probability")
+                plan.append((f"Probabilities {who}", _PROBABILITIES, draw))
         return report_page(self.title, self.tables, self.notes, self.unfinished, plan)
 
     @property
@@ -117,62 +111,70 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
     if settings.alt_test and labels is None and stored is None:
         raise InputError("needs labels by several people", "--alt-test")
     if not 0 <= settings.epsilon < 1:
-        raise InputError(
-            f"epsilon {settings.epsilon} must be at least 0 and less than 1", "--epsilon"
-        )
-    drawn = stored.sample if stored else _sample(labels, settings.sample)
+        problem = f"epsilon {settings.epsilon} must be at least 0 and less than 1"
+        raise InputError(problem, "--epsilon")
     judges = (settings.judges,) if isinstance(settings.judges, str) else tuple(settings.judges)
     criteria, notes = known_criteria(settings.criteria, settings.task)
-    unfinished: list[str] = []
-    rubrics: dict[str, Criterion] = {}
     scores = settings.scores
     files = [scores] if isinstance(scores, str | Path | ScoreTable) else list(scores)
+    if files and settings.store is not None:
+        raise InputError("give --store or --scores, not both", "--scores")
     if files:
-        if settings.store is not None:
-            raise InputError("give --store or --scores, not both", "--scores")
         tables = _from_files(files, judges, labels, settings.raters, criteria)
+        rated = _JudgeTables(tables, criteria)
     else:
         task = settings.task and Path(settings.task).name
         if stored:
             judges, task = judges or (stored.queue.source_key,), task or stored.queue.task
             notes += [f"labels of the queue {stored.queue.name!r}", *stored.notes]
-        stored_tables = _from_store(settings.store, judges, task, criteria, notes, unfinished)
-        tables, criteria = stored_tables.tables, stored_tables.criteria
-        rubrics = stored_tables.rubrics
+        rated = _from_store(settings.store, judges, task, criteria)
+        notes += rated.notes
     people: dict[str, ScoreTable] = {}
     if isinstance(labels, ScoreTable):
         people = {"people": labels}
     elif stored:
         people = _chosen_people(stored, settings.raters)
     elif labels is not None:
-        path = Path(labels)
-        chosen = chosen_raters(path, settings.raters, "--rater")
-        people = _labels_of(path, chosen, criteria, rubrics)
-    tables, people = _placed(tables, people, labels, settings.runs, notes)
+        chosen = chosen_raters(Path(labels), settings.raters, "--rater")
+        people = _labels_of(Path(labels), chosen, rated)
+    place = _place_runs(labels, settings.runs, [*rated.tables.values(), *people.values()], notes)
+    tables = {name: place(table) for name, table in rated.tables.items()}
+    people = {name: place(table) for name, table in people.items()}
     compared = compare_raters(
         tables,
         people,
-        criteria,
+        rated.criteria,
         RaterComparisonOptions(
             AgreeOptions(few=settings.min_runs, cut=settings.cut, seed=settings.seed),
-            drawn,
+            stored.sample if stored else _sample(labels, settings.sample),
             random=settings.random_labels,
             audit=settings.audit,
             epsilon=settings.epsilon if settings.alt_test else None,
             confusion=settings.confusion,
         ),
     )
+    against = f" against labels of {', '.join(people)}"
     report = AgreementReport(
-        title=f"{', '.join(tables)} against labels of {', '.join(people)}"
-        if people
-        else f"label audit by {', '.join(tables)}",
+        title=", ".join(tables) + against if people else f"label audit by {', '.join(tables)}",
         notes=tuple(notes),
-        unfinished=tuple(unfinished),
+        unfinished=rated.unfinished,
         **vars(compared),
     )
     if not settings.gate:
         return report
-    return report.gated(*_gates(compared.pairs, settings.min_runs))
+    least = settings.min_runs
+    gates = [
+        Gate(
+            "more runs rated by both",
+            "met" if a.compared >= least else "undecided",
+            f"{a.compared} runs rated by {pair.judge} and {pair.rater}",
+            a.criterion_id,
+            least,
+        )
+        for pair in compared.pairs
+        for a in pair.criteria
+    ]
+    return report.gated(*gates)
 
 
 def _stored_labels(labels: Ratings | None, given: AgreementOptions) -> LabelledQueue | None:
@@ -262,28 +264,25 @@ def sample_to_label(
     """
     if n < 1:
         raise InputError(f"{n} runs are too few to draw", "--n")
-    name, table, known_criteria_list, notes = judge_table(scores, store, judge, task, criteria)
+    name, table, criteria_of_judge, notes = judge_table(scores, store, judge, task, criteria)
     if runs is not None:
-        placed, _ = _placed({name: table}, {}, None, runs, notes)
-        table = placed[name]
-    read: Sequence[Run] = ()
-    if runs is not None:
-        read = read_runs(str(runs)).runs if isinstance(runs, str | Path) else tuple(runs)
+        table = _place_runs(None, runs, [table], notes)(table)
     sample = draw(table, n, by=by, seed=seed)
-    if runs is None and scores is None:
-        texts = _stored_texts(store, judge, task, sample.weights)
-    else:
+    texts: dict[str, tuple[str, str]] = {}
+    if runs is not None:
+        read = read_runs(str(runs)).runs if isinstance(runs, str | Path) else runs
         views = {name: make_view(run) for name, run in _by_name(read).items()}
         texts = {name: (view.problem, view.trajectory) for name, view in views.items()}
+    elif scores is None:
+        texts = _stored_texts(store, judge, task, sample.weights)
     if unrated := len(table.present("run")) - sample.total:
         notes.append(f"{plural(unrated, 'run')} without a rating; they cannot be drawn")
-    ids = table.present("criterion")
-    levels = {c.id: " | ".join(c.accepted_values) for c in known_criteria_list}
+    levels = {c.id: " | ".join(c.accepted_values) for c in criteria_of_judge}
     entries = {entry.run: entry for entry in table.entries()}
     sheet = []
     for run, weight in sample.weights.items():
         problem, text = texts.get(run, (None, None))
-        for number, criterion in enumerate(ids):
+        for number, criterion in enumerate(table.present("criterion")):
             sheet.append(
                 {
                     "run": run,
@@ -320,12 +319,9 @@ def _stored_texts(
         stored = StoredJudge.find(store, judge, task and Path(task).name)
         names = stored.names
         keys = {names[key]: key for key in stored.newest_runs}
-        bodies = dict(store.bodies(keys[run] for run in runs))
-        return {run: _texts_of(bodies[keys[run]]) for run in runs}
-
-
-def _texts_of(body: Mapping[str, Any]) -> tuple[str, str]:
-    return str(body["problem"]), str(body["trajectory"])
+        read = store.bodies(keys[run] for run in runs)
+        bodies = {run: body for run, (_, body) in zip(runs, read, strict=True)}
+        return {run: (str(b["problem"]), str(b["trajectory"])) for run, b in bodies.items()}
 
 
 def judge_table(
@@ -344,30 +340,14 @@ def judge_table(
         if len(tables) > 1:
             raise InputError(f"choose a judge: {', '.join(tables)}", "--source")
     else:
-        unfinished: list[str] = []
-        name = task and Path(task).name
-        stored = _from_store(store, judges, name, rated_criteria, notes, unfinished)
+        stored = _from_store(store, judges, task and Path(task).name, rated_criteria)
         tables, rated_criteria = stored.tables, stored.criteria
-        notes += unfinished
+        notes += [*stored.notes, *stored.unfinished]
     ((name, table),) = tables.items()
-    rated = table.present("criterion")
-    unknown = [c for c in rated if c not in {k.id for k in rated_criteria}]
+    known = {c.id for c in rated_criteria}
+    unknown = [c for c in table.present("criterion") if c not in known]
     numeric = (Criterion(id=c, name=c, scale="numeric", numeric_range=(0, 1)) for c in unknown)
     return name, table, (*rated_criteria, *numeric), notes
-
-
-def _gates(pairs: Iterable[JudgeAndRater], least: int) -> list[Gate]:
-    return [
-        Gate(
-            "more runs rated by both",
-            "met" if a.compared >= least else "undecided",
-            f"{a.compared} runs rated by {pair.judge} and {pair.rater}",
-            a.criterion_id,
-            least,
-        )
-        for pair in pairs
-        for a in pair.criteria
-    ]
 
 
 def known_criteria(
@@ -432,25 +412,24 @@ def _judges_in(
     return [rater for rater in chosen if rater not in people]
 
 
-def _labels_of(
-    path: Path,
-    raters: Sequence[str | None],
-    criteria: Sequence[Criterion],
-    rubrics: Mapping[str, Criterion],
-) -> dict[str, ScoreTable]:
-    """Return the labels of each rater of a file; those of items of rubrics are pooled."""
-    all_criteria = (*criteria, *item_criteria(rubrics)) if criteria else ()
-    tables = {rater or path.stem: file_table(path, all_criteria, rater=rater) for rater in raters}
-    return {name: pooled_labels(table, rubrics) for name, table in tables.items()}
-
-
 @dataclass(frozen=True)
-class _StoredTables:
+class _JudgeTables:
     """Ratings by judge, the criteria they are on, and the rubrics of the runs by name."""
 
     tables: dict[str, ScoreTable]
     criteria: tuple[Criterion, ...]
-    rubrics: dict[str, Criterion]
+    rubrics: Mapping[str, Criterion] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    unfinished: tuple[str, ...] = ()
+
+
+def _labels_of(
+    path: Path, raters: Sequence[str | None], rated: _JudgeTables
+) -> dict[str, ScoreTable]:
+    """Return the labels of each rater of a file; those of items of rubrics are pooled."""
+    criteria = (*rated.criteria, *item_criteria(rated.rubrics)) if rated.criteria else ()
+    tables = {rater or path.stem: file_table(path, criteria, rater=rater) for rater in raters}
+    return {name: pooled_labels(table, rated.rubrics) for name, table in tables.items()}
 
 
 def _from_store(
@@ -458,15 +437,14 @@ def _from_store(
     judges: Sequence[str],
     task: str | None,
     known: tuple[Criterion, ...],
-    notes: list[str],
-    unfinished: list[str],
-) -> _StoredTables:
-    """Tables of the judges asked for (default: the latest)."""
+) -> _JudgeTables:
+    """Return the ratings of the chosen judges (default: the latest)."""
     rubrics: dict[str, Criterion] = {}
     tables: dict[str, ScoreTable] = {}
     criteria = {c.id: c for c in known}
+    unfinished: list[str] = []
     with opened(place, create=False) as store:
-        notes += [changed.line for changed in store.relabel(known)]
+        notes = [changed.line for changed in store.relabel(known)]
         with store.snapshot():
             for name in judges or (None,):
                 judge = StoredJudge.find(store, name, task)
@@ -480,7 +458,8 @@ def _from_store(
                 rubrics.update(judge.rubrics)
                 tables[shown] = judge.table(set(rated), judge.newest_runs)
                 unfinished += [f"{shown}: {line}" for line in judge.unfinished]
-    return _StoredTables(tables, known or tuple(criteria.values()), rubrics)
+    rated_criteria = known or tuple(criteria.values())
+    return _JudgeTables(tables, rated_criteria, rubrics, tuple(notes), tuple(unfinished))
 
 
 def _rated_alike(
@@ -488,62 +467,49 @@ def _rated_alike(
 ) -> dict[str, Criterion]:
     """Return the newest version of each criterion by content hash if its levels are the expected
     ones. With `fixed`, unknown criteria are dropped."""
-    comparable: dict[str, Criterion] = {}
-    other_levels = []
-    for key, criterion in judge.store.newest_criteria(judge.key).items():
-        name = criterion.id
-        if name not in criteria:
-            if not fixed:
-                comparable[key] = criterion
-        elif criterion.accepted_values != criteria[name].accepted_values:
-            other_levels.append(
-                f"{name}: skipped, because its levels in the store differ from those in the "
-                "criteria file"
-            )
-        else:
-            comparable[key] = criterion
-    if not comparable:
-        why = f" ({'; '.join(other_levels)})" if other_levels else ""
+    newest = judge.store.newest_criteria(judge.key)
+    rated = {k: c for k, c in newest.items() if c.id in criteria or not fixed}
+    differing = [
+        key
+        for key, c in rated.items()
+        if c.id in criteria and c.accepted_values != criteria[c.id].accepted_values
+    ]
+    lines = [
+        f"{rated[key].id}: skipped, because its levels in the store differ from those in the "
+        "criteria file"
+        for key in differing
+    ]
+    if len(differing) == len(rated):
+        why = f" ({'; '.join(lines)})" if lines else ""
         raise InputError(f"the stored judge has rated none of the criteria{why}", "--source")
-    notes += other_levels
-    return comparable
+    notes += lines
+    return {key: c for key, c in rated.items() if key not in differing}
 
 
-def _placed(
-    judges: dict[str, ScoreTable],
-    people: dict[str, ScoreTable],
+def _place_runs(
     labels: Ratings | None,
     runs: str | Path | Sequence[Run] | None,
+    tables: Sequence[ScoreTable],
     notes: list[str],
-) -> tuple[dict[str, ScoreTable], dict[str, ScoreTable]]:
-    """Return the tables with cases and success from the runs, if given or in the folder of the
-    labels."""
-    default_runs = Path(labels).parent / "runs.jsonl" if isinstance(labels, str | Path) else None
-    place = (
-        runs
-        if runs is not None
-        else default_runs
-        if default_runs and default_runs.is_file()
-        else None
-    )
+) -> Callable[[ScoreTable], ScoreTable]:
+    """Return a function that gives a table cases and success of its runs, where runs are given or
+    are in the folder of the labels."""
+    place = runs
+    if runs is None and isinstance(labels, str | Path):
+        beside = Path(labels).parent / "runs.jsonl"
+        place = beside if beside.is_file() else None
     if place is None:
-        return judges, people
-    run_list = read_runs(str(place)).runs if isinstance(place, str | Path) else tuple(place)
-    runs_by_name = _by_name(run_list)
-    case = {name: content_hash(run.input) for name, run in runs_by_name.items() if run.input}
-    success = {name: run.success for name, run in runs_by_name.items()}
-    tables = [*judges.values(), *people.values()]
-    if not any(name in success for table in tables for name in table.run.names):
+        return lambda table: table
+    by_name = _by_name(read_runs(str(place)).runs if isinstance(place, str | Path) else place)
+    if not any(name in by_name for table in tables for name in table.run.names):
         if runs is None:
-            return judges, people
+            return lambda table: table
         raise InputError("none of the rated runs is in this file", str(place))
     if isinstance(place, str | Path):
         notes.append(f"cases and success of the runs: {place}")
-    judges, people = (
-        {name: with_runs(table, case, success) for name, table in tables.items()}
-        for tables in (judges, people)
-    )
-    return judges, people
+    case = {name: content_hash(run.input) for name, run in by_name.items() if run.input}
+    success = {name: run.success for name, run in by_name.items()}
+    return lambda table: with_runs(table, case, success)
 
 
 def _by_name(runs: Sequence[Run]) -> dict[str, Run]:

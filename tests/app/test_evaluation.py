@@ -110,19 +110,6 @@ def test_all_steps_run_and_stored_results_are_not_asked_for_again(
         assert any("(parameters): at least 120 new requests" in line for line in lines)
 
 
-@pytest.mark.slow
-def test_a_dry_run_sends_nothing_and_bounds_the_requests(evaluation: Callable[..., Path]) -> None:
-    with serve(reply) as server:
-        file = evaluation(judge={"model": "m", "base_url": server.base_url}, verify={})
-        estimate = agenteval.run(file, dry_run=True).estimate
-        assert estimate is not None
-        assert server.count == 0
-        assert not Path("e.db").exists()
-        agenteval.run(file)
-        least, most = estimate.requests
-        assert least <= server.count <= most
-
-
 def test_the_exit_code_is_that_of_a_missed_gate(
     evaluation: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

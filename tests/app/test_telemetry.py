@@ -229,24 +229,6 @@ def test_an_endpoint_that_refuses_says_how_much_it_took(
     assert refused.value.exit_code == 3
 
 
-@pytest.mark.parametrize(
-    ("first", "waited"),
-    [
-        ((503, "", {}), [0.5]),
-        ((429, "", {"Retry-After": "7"}), [7.0]),
-        ((502, "", {}), [0.5]),
-    ],
-)
-def test_what_may_heal_is_tried_again(
-    first: Answer, waited: list[float], pauses: list[float]
-) -> None:
-    stored(["a", "b"])
-    with collecting([first]) as collector:
-        agenteval.export(collector.url, otlp=True)
-    assert len(collector.events) == 2
-    assert pauses == waited
-
-
 def test_an_endpoint_that_is_away(pauses: list[float]) -> None:
     stored(["a"])
     with collecting() as collector:
@@ -277,13 +259,3 @@ def test_an_address_has_no_key_in_it() -> None:
         with pytest.raises(InputError, match="set keys in OTEL_EXPORTER_OTLP_HEADERS") as error:
             agenteval.export(url, otlp=True)
         assert "pass-word" not in str(error.value)
-
-
-def test_results_are_chosen_as_in_other_exports() -> None:
-    stored(["a", "b"])
-    other = stored(["x"], lambda run, criterion: "poor")
-    agenteval.export("one.jsonl", otlp=True, source=other.source.sha256[:12])
-    agenteval.export("all.jsonl", otlp=True)
-    (one,) = in_file(Path("one.jsonl"))
-    assert one["attributes"][f"{SCORE}.label"] == "poor"
-    assert len(in_file(Path("all.jsonl"))) == 3

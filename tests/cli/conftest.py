@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +47,10 @@ Cli = Callable[..., Result]
 def cli(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Cli]:
-    """Call `cli("quantify", ...)`; works in tmp_path, without any AGENTEVAL variable set."""
+    """Call `cli("quantify runs.jsonl", ...)`; works in tmp_path, without any AGENTEVAL variable set.
+
+    The first argument may be several words; the others are one word each.
+    """
     monkeypatch.chdir(tmp_path)
     for name in ENVIRONMENT:
         monkeypatch.setenv(name, "")  # so that what a command sets is undone as well
@@ -54,8 +58,10 @@ def cli(
 
     def run(*arguments: object) -> Result:
         Verbosity.level = 0
+        first = shlex.split(str(arguments[0])) if arguments else []
+        words = [*first, *(str(a) for a in arguments[1:])]
         with pytest.raises(SystemExit) as ended:
-            main([str(a) for a in arguments])
+            main(words)
         captured = capsys.readouterr()
         code = ended.value.code
         return Result(code if isinstance(code, int) else 0, captured.out, captured.err)

@@ -235,18 +235,8 @@ def failed(cli: Cli, folder: Path, server: Server) -> None:
     """Two planning cases that the agent has failed."""
     suite(cli, folder, server)
     done = cli(
-        "plan",
-        "test",
-        "suite.jsonl",
-        "--agent",
-        "openai",
-        "--model",
-        "agent",
-        "--base-url",
-        server.base_url,
-        "--turns",
-        2,
-        "-q",
+        "plan test suite.jsonl --agent openai --model agent --base-url "
+        f"{server.base_url} --turns 2 -q",
     )
     assert done.code == 0, done.err
 

@@ -86,20 +86,6 @@ def test_a_version_that_is_worse_fails_the_step(stores: Path) -> None:
     assert Et.parse(stores / "gates.xml").getroot().attrib["failures"] == "1"
 
 
-@pytest.mark.slow
-def test_the_same_version_passes_and_gates_are_what_is_asked_for(stores: Path) -> None:
-    same = BOTH.replace("new.db", "main.db")
-    same = "--store\nmain.db\n--with\ncopy.db\n"
-    shutil.copy(stores / "main.db", stores / "copy.db")
-    code, said, left = act(stores, arguments=same)
-    assert (code, left["GITHUB_OUTPUT"]) == (0, "exit-code=0\n"), said
-    code, said, _ = act(
-        stores, **{"arguments": BOTH, "fail-if": "", "fail-under": "accuracy=0.7\n"}
-    )
-    assert code == 1
-    assert "gate fail-under 0.7 of accuracy: missed" in said
-
-
 def test_an_evaluation_file_is_run_and_its_gates_decide(stores: Path) -> None:
     suite = ROOT / "tests/golden/data/suite.jsonl"
     gate = f"plan: {{suite: {suite}, agent: 'scripted:perfect', gate: 0.9}}\nstore: plans.db\n"

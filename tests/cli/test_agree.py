@@ -84,15 +84,6 @@ def test_audit_of_labels_in_the_runs_file(cli: Cli, project: Path) -> None:
     assert (nothing.code, "the audit is not possible" in nothing.out) == (0, True)
 
 
-def test_cases_come_from_the_runs_beside_the_labels(cli: Cli, project: Path) -> None:
-    runs = [f"{s}-{i}" for s in ("alpha", "beta") for i in (1, 2, 3)]
-    labels = lines(project / "l.jsonl", *(rating(r, "clarity", "clear") for r in runs))
-    scores = lines(project / "s.jsonl", *(rating(r, "clarity", "unclear") for r in runs))
-    result = cli("agree", "--labels", labels, "--task", "sums", "--scores", scores, "--json")
-    assert table(result, "coefficients")[0]["cases"] == 3
-    assert any("cases and success of the runs" in line for line in result.json["notes"])
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

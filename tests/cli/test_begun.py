@@ -106,43 +106,6 @@ def agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_sessions_of_formats_that_were_never_begun_are_missed(cli: Cli, agents: Path) -> None:
-    formats = ("--format", "text", "--format", "none")
-    command = (
-        "flow",
-        "session",
-        "desk",
-        "--agent",
-        "python:desk_agents:stops_at_third",
-        "--user",
-        "scripted",
-        "-j",
-        1,
-        *formats,
-    )
-    assert cli(*command).code == 130
-    done = cli("flow", "report", "-o", "page.html", "-q")
-    first, second = [x for x in done.out.splitlines() if x.startswith("not finished")]
-    far = sorted([first[:35], second[:35]])
-    assert far == ["not finished: 0 of 4 planned trials", "not finished: 2 of 4 planned trials"]
-    flat = " ".join(done.out.split())
-    assert "stops_at_third · text are done (4 cases × 1 trial)" in flat
-    page = Path("page.html").read_text(encoding="utf-8")
-    assert page.count('<p class="unfinished" role="note">not finished: ') == 2
-    plain = cli("flow", "report", "--json")
-    assert len(plain.json["trials"]) == 2
-    numbers = sorted((u["done"], u["planned"]) for u in plain.json["unfinished"])
-    assert numbers == [(0, 4), (2, 4)]
-    assert plain.err.count("not finished") == 2
-
-    Path("stops.txt").write_text("x" * 10)
-    assert cli(*command).code == 0
-    done = cli("flow", "report", "--json")
-    assert len(done.json["trials"]) == 8
-    assert done.json["unfinished"] == []
-    assert "not finished" not in done.err + cli("flow", "report").out
-
-
 def test_planning_trials_that_were_not_run_are_missed(cli: Cli, agents: Path) -> None:
     assert cli("plan", "synth", "--count", 6, "--seed", 1, "-o", "suite.jsonl").code == 0
     test = ("plan", "test", "suite.jsonl", "--agent", "scripted:perfect")

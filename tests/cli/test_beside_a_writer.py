@@ -20,13 +20,10 @@ import pytest
 from sqlalchemy import Engine, event
 
 from agenteval.testing import serve
-from tests.cli import traces
 from tests.cli.conftest import CRITERIA, Cli
 from tests.cli.test_quantify import answer
-from tests.cli.test_trace import judge
 from tests.store.making import TABLES
 
-DESK = Path(__file__).parents[1] / "workflows" / "library_desk"
 STORE = "s.db"
 
 
@@ -196,47 +193,8 @@ def test_planning_trials(desk: Desk) -> None:
     assert desk.cli(*test, "--store", STORE).code == 0
     old = desk.keep("old.db")
     for suite, *more in (("new.jsonl",), ("old.jsonl", "--turns", "7")):
-        done = desk.cli(
-            "plan", "test", suite, "--agent", "scripted:random", *more, "--store", STORE
-        )
+        done = desk.cli(f"plan test {suite} --agent scripted:random", *more, "--store", STORE)
         assert done.code == 0
     new = desk.keep("new.db")
     desk.check(("plan", "report", "--json"), old, new)
     desk.check(test, old, new, few=True)
-
-
-def test_workflow_trials(desk: Desk, tmp_path: Path) -> None:
-    shutil.copytree(DESK, tmp_path / "desk")
-    session = (
-        "flow",
-        "session",
-        "desk",
-        "--agent",
-        "recorded:perfect",
-        "--user",
-        "scripted",
-        "--limit",
-        "2",
-        "--json",
-    )
-    assert desk.cli(*session, "--store", STORE).code == 0
-    old = desk.keep("old.db")
-    for more in (("--limit", "4"), ("--turns", "1")):
-        assert desk.cli(*session, *more, "--max-unscored", "1", "--store", STORE).code == 0
-    new = desk.keep("new.db")
-    desk.check(("flow", "report", "--json"), old, new)
-    desk.check(session, old, new, few=True)
-
-
-def test_findings_in_traces(desk: Desk, tmp_path: Path) -> None:
-    traces.write(tmp_path / "traces", traces.weather())
-    locate = ("trace", "locate", "traces", "--detectors-only", "--json")
-    assert desk.cli(*locate, "--store", STORE).code == 0
-    old = desk.keep("old.db")
-    traces.write(tmp_path / "more", traces.limited())
-    with serve(judge) as server:
-        for who in (("--detectors-only",), ("--model", "m", "--base-url", server.base_url)):
-            done = desk.cli("trace", "locate", "more", "traces", *who, "--store", STORE)
-            assert done.code == 0
-    new = desk.keep("new.db")
-    desk.check(("trace", "report", "--json"), old, new)

@@ -99,12 +99,7 @@ def test_dry_run_run_resume_and_replay(
         assert one.label in ("clear", "correct")
     prefix = "decisions:" if model.startswith("decisions:") else ""
     again = cli(
-        "quantify",
-        "runs.jsonl",
-        "--task",
-        "sums",
-        "--model",
-        f"{prefix}replay:said.jsonl",
+        f"quantify runs.jsonl --task sums --model {prefix}replay:said.jsonl",
         *option,
         "--store",
         "replayed.db",
@@ -143,15 +138,8 @@ def test_an_endpoint_without_log_probabilities_scores_nothing(cli: Cli, project:
     }
     with serve(lambda body, n: said) as server:
         result = cli(
-            "quantify",
-            "runs.jsonl",
-            "--task",
-            "sums",
-            "--model",
-            "m",
-            "--probabilities",
-            "--base-url",
-            server.base_url,
+            "quantify runs.jsonl --task sums --model m --probabilities --base-url "
+            f"{server.base_url}",
         )
     assert result.code == 3
     assert "gives no log-probabilities" in result.out.replace("\n", " ")
@@ -161,22 +149,14 @@ def test_an_endpoint_without_log_probabilities_scores_nothing(cli: Cli, project:
 def test_verify_says_what_repeats_are_worth(cli: Cli, project: Path) -> None:
     with serve(answer) as server:
         asked = (
-            "verify",
-            "runs.jsonl",
-            "--task",
-            "sums",
-            "--model",
-            "decisions:x",
-            "--base-url",
-            server.base_url,
-            "--perturb",
-            "pad",
+            f"verify runs.jsonl --task sums --model decisions:x --base-url {server.base_url} "
+            "--perturb pad"
         )
-        twice = cli(*asked)
+        twice = cli(asked)
         assert twice.code == 0, twice.err
         assert "--deterministic --repeats 1 does without them" in twice.err
         count = server.count
-        once = cli(*asked, "--deterministic", "--repeats", "1", "--probes")
+        once = cli(asked, "--deterministic", "--repeats", "1", "--probes")
         assert once.code == 0, once.err
         assert "does without them" not in once.err
         assert server.count == count + 4  # an attack and a control in the two runs that failed
@@ -185,15 +165,8 @@ def test_verify_says_what_repeats_are_worth(cli: Cli, project: Path) -> None:
 def test_agree_gives_brier_and_calibration(cli: Cli, project: Path) -> None:
     with serve(answer) as server:
         cli(
-            "quantify",
-            "runs.jsonl",
-            "--task",
-            "sums",
-            "--model",
-            "m",
-            "--probabilities",
-            "--base-url",
-            server.base_url,
+            "quantify runs.jsonl --task sums --model m --probabilities --base-url "
+            f"{server.base_url}",
         )
     rows = [
         f"{s}-{i},clarity,{'clear' if i != 2 else 'unclear'}"

@@ -83,26 +83,6 @@ def test_the_page_names_what_an_event_says(export: Callable[..., Result], tmp_pa
     assert named - said == {"agenteval.way"}  # of judges asked in the plain way it says nothing
 
 
-def test_explanations_stay_here_if_asked_for(export: Callable[..., Result], tmp_path: Path) -> None:
-    export("--otlp", "with.jsonl")
-    export("--otlp", "without.jsonl", "--no-explanations")
-    assert "so it is" in (tmp_path / "with.jsonl").read_text()
-    assert "so it is" not in (tmp_path / "without.jsonl").read_text()
-    assert "explanation" not in (tmp_path / "without.jsonl").read_text()
-
-
-def test_an_endpoint_that_refuses_is_one_line_and_3(
-    export: Callable[..., Result], tmp_path: Path
-) -> None:
-    with collecting([(401, "\x1b[2Jno\nkey", {})]) as collector:
-        done = export("--otlp", collector.url)
-    assert (done.code, done.out) == (3, "")
-    assert done.err.endswith("agenteval export --otlp events.jsonl\n")
-    assert f"{collector.url}/v1/logs: HTTP 401 (\\x1b[2Jno key); 0 of 2 events" in done.err
-    assert export("--otlp", "events.jsonl").code == 0
-    assert (tmp_path / "events.jsonl").exists()
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

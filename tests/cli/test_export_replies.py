@@ -80,8 +80,3 @@ def test_options_that_do_not_go_together(
 ) -> None:
     done = cli("export", "x.jsonl", *options)
     assert (done.code, f"agenteval: {named}: " in done.err) == (2, True), done.err
-
-
-def test_record_says_what_to_use_instead(cli: Cli, project: Path) -> None:
-    done = cli(*JUDGED, "--model", "m", "--record", "r.jsonl")
-    assert (done.code, "agenteval export --replies FILE" in done.err) == (2, True)

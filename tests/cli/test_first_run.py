@@ -83,15 +83,7 @@ def test_a_new_role_is_sound(cli: Cli, tmp_path: Path, monkeypatch: pytest.Monke
     checked = cli("flow", "check", "returns", "--json")
     assert checked.code == 0, checked.err
     shown = cli(
-        "flow",
-        "session",
-        "returns",
-        "--agent",
-        "python:mute:serve",
-        "--user",
-        "scripted",
-        "--show",
-        "1",
+        "flow session returns --agent python:mute:serve --user scripted --show 1",
     )
     assert "  user      Hello, I want to give an order back." in shown.out, shown.err
     assert "I never look." in shown.out

@@ -60,9 +60,7 @@ def test_to_the_first_page(cli: Cli, table: Path) -> None:
 
     with serve(reply) as server:
         done = cli(
-            "init",
-            "shop",
-            table,
+            f"init shop {table}",
             *WHAT,
             "--model",
             "m",

@@ -42,20 +42,6 @@ def test_the_page(cli: Cli, tmp_path: Path) -> None:
     assert len((tmp_path / "copies.jsonl").read_text().splitlines()) > 900
 
 
-@pytest.mark.slow
-def test_other_answers_are_no_repeats(cli: Cli, tmp_path: Path) -> None:
-    samples = many(0)
-    said = "repeats disagree"
-    write_eval(tmp_path / "same.eval", samples)
-    assert said in cli("verify", "--scores", "same.eval").out
-    for sample in samples[: 3 * 200]:
-        sample["output"]["completion"] = f"Answer {sample['epoch']}."
-    write_eval(tmp_path / "other.eval", samples[: 3 * 200])
-    shown = " ".join(cli("verify", "--scores", "other.eval").out.split())
-    assert "200 of 200 samples were answered in several ways" in shown
-    assert said not in shown
-
-
 def test_a_log_that_cannot_be_used_ends_with_2(cli: Cli, tmp_path: Path) -> None:
     write_eval(tmp_path / "x.eval", many(1)[:3], version=1)
     result = cli("verify", "--scores", "x.eval")

@@ -61,11 +61,6 @@ def test_init_makes_a_folder_that_reads_back(cli: Cli, tmp_path: Path) -> None:
     assert "exists already" in again.err
 
 
-def test_unknown_option_is_wrong_use(cli: Cli) -> None:
-    assert cli("quantify", "--nonsense").code == 2
-    assert cli("nonsense").code == 2
-
-
 def test_control_characters_in_a_message_are_shown_and_not_obeyed(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "s.jsonl").write_text(
         '{"run": "a", "criterion": "x", "value": "\\u001b[31mred\\u0007"}\n'
@@ -94,23 +89,6 @@ def test_the_list_of_commands_says_what_their_own_help_says(cli: Cli) -> None:
     assert "Did you mean 'quantify'" in cli("quantfy").err
     told = cli("quantify", "report", "--dry-run", "--criteria", "show")
     assert (told.code, "No such command" in told.err) == (2, False)
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "flow session",
-        "flow turn",
-        "plan test",
-        "plan dissect",
-        "plan capability",
-        "trace locate",
-    ],
-)
-def test_the_embedded_model_is_offered_only_where_it_can_be_asked(cli: Cli, command: str) -> None:
-    told = " ".join(cli(*command.split(), "--help").out.split())
-    assert "PROVIDER:MODEL, replay:FILE or autogen:FILE. Default: AGENTEVAL_MODEL." in told
-    assert "embedded" not in told
 
 
 def test_an_unexpected_exception_has_its_own_code(

@@ -34,13 +34,7 @@ def folder(tmp_path: Path) -> Path:
 
 def quantify(cli: Cli, endpoint: Behaving, model: str, *more: object) -> Result:
     return cli(
-        "quantify",
-        "runs.jsonl",
-        "--criteria",
-        "criteria.json",
-        "--model",
-        model,
-        "--base-url",
+        f"quantify runs.jsonl --criteria criteria.json --model {model} --base-url "
         f"{endpoint.url}/v1",
         *more,
     )

@@ -97,9 +97,3 @@ def test_help_has_the_usual_options_first_and_all_fit_80_columns(
         command = command.commands[name]
     shown = set(re.findall(r"--[\w-]+", text))
     assert shown >= {name for p in command.params for name in p.opts if name.startswith("--")}
-
-
-def test_completion_is_installed_by_the_top_level_alone(cli: Cli) -> None:
-    assert "--install-completion" in cli("-h").out
-    for name in ("quantify", "flow", "agree"):
-        assert "--install-completion" not in cli(name, "-h").out

@@ -24,17 +24,8 @@ from tests.cli.test_quantify import answer
 def judged(cli: Cli, project: Path) -> Path:
     with serve(answer) as server:
         done = cli(
-            "quantify",
-            "runs.jsonl",
-            "--model",
-            "m",
-            "--base-url",
-            server.base_url,
-            "--repeats",
-            2,
-            "--store",
-            "a.db",
-            "-q",
+            f"quantify runs.jsonl --model m --base-url {server.base_url} --repeats 2 --store "
+            "a.db -q",
         )
     assert done.code == 0, done.err
     return project

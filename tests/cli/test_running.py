@@ -6,13 +6,11 @@ import asyncio
 import os
 import signal
 import threading
-from pathlib import Path
 
 import pytest
 
-from agenteval.cli.running import Interrupted, Stopped, Warned, Watch, opened, synchronous
+from agenteval.cli.running import Interrupted, Stopped, Warned, Watch, synchronous
 from agenteval.reporting.report import Report
-from agenteval.store import Store
 
 DONE = Report(title="half", tables=())
 
@@ -89,15 +87,3 @@ def test_what_matters_is_told_at_once_or_kept_for_the_report() -> None:
     assert [isinstance(line, Warned) for line in heard] == [False, *[True] * 5]
     assert loud.notes == []
     assert quiet.notes == ["3 runs name no system", "found: a; b; ... and 1 more"]
-
-
-def test_a_store_by_path_or_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with opened(tmp_path / "a.db") as store:
-        assert store.path == tmp_path / "a.db"
-        with opened(store) as same:
-            assert same is store
-        assert store.runs() == {}  # still open
-    monkeypatch.setenv("AGENTEVAL_STORE", str(tmp_path / "b.db"))
-    with opened() as store:
-        assert isinstance(store, Store)
-        assert store.path == tmp_path / "b.db"

@@ -22,19 +22,6 @@ def tried(cli: Cli, tmp_path: Path) -> Cli:
     return cli
 
 
-def test_show_lists_agents_and_makes_their_table(tried: Cli) -> None:
-    listed = tried("show", "--sources", "--json").json["tables"]["sources"]["rows"]
-    assert {(row["model"], row["evaluator"]) for row in listed} == {
-        ("scripted:perfect", "planning"),
-        ("scripted:random", "planning"),
-    }
-    (key,) = [row["source"] for row in listed if row["model"] == "scripted:perfect"]
-    shown = tried("show", "--source", key, "--json").json
-    (row,) = [r for r in shown["tables"]["scores"]["rows"] if r["criterion_id"] == "plan"]
-    assert (row["system"], row["mean"]["value"], row["mean"]["n"]) == ("scripted:perfect", 1.0, 3)
-    assert shown["notes"] == []
-
-
 def test_two_agents_are_compared_on_their_common_cases(tried: Cli) -> None:
     for how in (
         ("scripted:random", "scripted:perfect"),

@@ -151,26 +151,3 @@ def test_it_runs_offline_with_all_figures(name: str, tmp_path: Path) -> None:
     assert complaints(done) == []
     assert figures(done) == FIGURES[name]
     assert printed(done) == printed(read(FOLDER / f"{name}.ipynb"))  # what is stored is today's
-
-
-@needs_client
-def test_the_checks_notice(tmp_path: Path) -> None:
-    bad = nbformat.v4.new_notebook()
-    bad.cells = [
-        nbformat.v4.new_code_cell("import warnings\nwarnings.warn('odd')"),
-        nbformat.v4.new_code_cell(
-            "from types import SimpleNamespace as N\n"
-            "report = N(plot=N(radar=lambda: None))\nreport.plot.radar()"
-        ),
-    ]
-    found = complaints(execute(bad, tmp_path))
-    assert [line.split(":")[0] for line in found] == ["stderr", "no figure"]
-
-
-@needs_client
-def test_the_network_is_out_of_reach(tmp_path: Path) -> None:
-    far = nbformat.v4.new_notebook()
-    call = "import socket\nsocket.create_connection(('192.0.2.1', 80), timeout=1)"
-    far.cells = [nbformat.v4.new_code_cell(call)]
-    with pytest.raises(nbclient.exceptions.CellExecutionError, match=r"reached for 192\.0\.2\.1"):
-        execute(far, tmp_path)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.reporting.conftest import Page
-from tests.reporting.making import HOSTILE, Shape, refusing, saying
+from tests.reporting.making import HOSTILE, Shape, saying
 from tests.support.browser import Open
 
 # One worker: starting a browser costs more than these tests.
@@ -47,15 +47,6 @@ def test_nothing_sticks_out(open_page: Open, page_of: Page, width: int) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_the_style_sheet_counts(open_page: Open, page_of: Page) -> None:
-    """A wrong hash in the policy would leave the page without style or script."""
-    page = open_page(page_of()).page
-    assert page.locator("nav").evaluate("e => getComputedStyle(e).position") == "sticky"
-    widths = page.locator("#figures img").evaluate_all("es => es.map(e => e.naturalWidth)")
-    assert widths
-    assert min(widths) > 100  # every figure is an image that the policy lets the browser draw
-
-
 def test_tables_sort(open_page: Open, page_of: Page) -> None:
     page = open_page(page_of(Shape(runs=12))).page
     head = page.locator(f"{RUNS} thead th:nth-child(5)")
@@ -69,14 +60,6 @@ def test_tables_sort(open_page: Open, page_of: Page) -> None:
     page.locator(f"{RUNS} thead th:nth-child(1) button").click()
     names = column(page, 1)
     assert names == sorted(names)
-
-
-def test_missing_numbers_stay_at_the_end(open_page: Open, page_of: Page) -> None:
-    shape = Shape(script=lambda unit: refusing(unit) if unit.run.id == "run-3" else None)
-    page = open_page(page_of(shape)).page
-    for _ in range(2):
-        page.locator(f"{RUNS} thead th:nth-child(5) button").click()
-        assert column(page, 5)[-1] == "–"
 
 
 def test_runs_are_found(open_page: Open, page_of: Page) -> None:
@@ -104,28 +87,6 @@ def test_a_run_unfolds(open_page: Open, page_of: Page) -> None:
     assert watched.quiet, (watched.console, watched.requests)
 
 
-def test_both_sides_are_the_texts_that_were_judged(open_page: Open, page_of: Page) -> None:
-    page = open_page(page_of(Shape(words=("One 😀. Two é. Three \u4e09.",)))).page
-    run = opened(page, "run-0")
-    original = "One 😀. Two é. Three \u4e09. Number 0. The end of it."
-    copies = ["One 😀. Two é. Three \u4e09. ", original.replace(" ", "  ")]
-    for box, copy in zip(run.locator("pre:has(del)").all(), copies, strict=True):
-        for leave_out, text in (("ins", original), ("del", copy)):
-            seen = box.evaluate(
-                "(e, tag) => [...e.childNodes].filter(n => n.localName !== tag)"
-                ".map(n => n.textContent).join('')",
-                leave_out,
-            )
-            assert seen == text
-
-
-def test_a_failure_shows_what_came_back(open_page: Open, page_of: Page) -> None:
-    page = open_page(page_of(Shape(script=refusing))).page
-    text = opened(page, "run-0").inner_text()
-    assert "unscored:parse" in text
-    assert "no JSON <b>here</b>" in text
-
-
 def test_hostile_words_stay_words(open_page: Open, page_of: Page) -> None:
     shape = Shape(runs=len(HOSTILE), words=HOSTILE, script=saying(HOSTILE), criteria=len(HOSTILE))
     watched = open_page(page_of(shape, HOSTILE))
@@ -145,25 +106,9 @@ def test_hostile_words_stay_words(open_page: Open, page_of: Page) -> None:
     assert watched.quiet, (watched.console, watched.dialogs, watched.requests)
 
 
-def test_a_line_of_a_megabyte(open_page: Open, page_of: Page) -> None:
-    watched = open_page(page_of(Shape(words=("x" * 1_000_000,), runs=2)), width=390)
-    page = watched.page
-    page.evaluate("document.querySelector('#run-0').parentElement.open = true")
-    assert "cut: 60,000 of 1,000,0" in page.locator("#run-0 > pre").nth(1).inner_text()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    assert watched.quiet, watched.console
-
-
 def test_it_can_be_read_without_javascript(open_page: Open, page_of: Page) -> None:
     page = open_page(page_of(), javascript=False).page
     assert page.locator(f"{RUNS} tbody tr").count() == 6
     assert not page.locator(".filter").is_visible()
     page.locator(RUNS).get_by_role("link", name="run-3", exact=True).click()
     assert page.locator("#run-3 pre").first.is_visible()  # unfolded by the browser itself
-
-
-def test_a_link_from_outside_unfolds_its_place(open_page: Open, page_of: Page) -> None:
-    page = open_page(page_of()).page
-    page.evaluate("location.hash = '#c-1'")
-    page.wait_for_function("document.querySelector('#c-1').parentElement.open")
-    assert page.locator("#c-1 table").first.is_visible()

@@ -29,7 +29,6 @@ from tests.reporting.making import (
     empty_or_dead,
     fill,
     material_of,
-    refusing,
     rubric,
     saying,
 )
@@ -72,25 +71,6 @@ def test_the_policy_allows_this_style_and_this_script_and_nothing_else(page_of: 
 
 
 @pytest.mark.slow
-@SHARED
-def test_nothing_is_loaded(page_of: Page) -> None:
-    found = Seen(page_of(Shape(words=HOSTILE)))
-    loads = [
-        (t, k, v)
-        for t, k, v in found.attributes
-        if k in ("src", "href", "action", "data", "poster", "srcset", "style", "background")
-        or k.startswith("on")
-    ]
-    assert {k for _, k, _ in loads} == {"href", "src"}
-    assert all(
-        v.startswith("#" if k == "href" else "data:image/svg+xml;base64,") for _, k, v in loads
-    )
-    (style,) = [text for tag, _, text in found.inside if tag == "style"]
-    assert "url(" not in style
-    assert "@import" not in style
-
-
-@pytest.mark.slow
 def test_hostile_words_make_no_element(tmp_path: Path) -> None:
     """As many elements, attribute names and comments as the same page with harmless words."""
     plain = [f"harmless {i} word" for i in range(len(HOSTILE))]
@@ -124,15 +104,6 @@ def test_no_hidden_character_is_left(page_of: Page) -> None:
     assert "[U+202E]" in html
 
 
-@pytest.mark.slow
-def test_the_same_store_gives_the_same_bytes(tmp_path: Path) -> None:
-    with Store(tmp_path / "a.db") as store:
-        judge, _ = fill(store, Shape())
-        first = utility_page(material_of(store, judge))
-    with Store(tmp_path / "a.db") as store:
-        assert utility_page(material_of(store, judge)) == first
-
-
 def test_the_summary_comes_first_and_says_what_is_missing(page_of: Page) -> None:
     shape = Shape(systems=1, repeats=1, success=lambda _: None, copies=False)
     html = page_of(shape)
@@ -146,14 +117,6 @@ def test_the_summary_comes_first_and_says_what_is_missing(page_of: Page) -> None
 
 
 @SHARED
-def test_a_verified_store_says_what_holds(page_of: Page) -> None:
-    text = Seen(page_of()).words
-    assert "not enough data" in text  # six runs
-    assert "undecided" in text
-    assert "drop sentences 25%" in text
-
-
-@SHARED
 def test_empty_replies_alone_have_no_mean(tmp_path: Path) -> None:
     with Store(tmp_path / "s.db") as store:
         judge, _ = fill(store, Shape(copies=False, script=empty_or_dead))
@@ -163,27 +126,6 @@ def test_empty_replies_alone_have_no_mean(tmp_path: Path) -> None:
     reason = "only empty replies, which get the worst level by rule"
     assert means == [Estimate(None, n=0, reason=reason)] * 3
     assert "Quality 1: never rated (6 empty replies)" in text
-
-
-def test_all_unscored(page_of: Page) -> None:
-    text = Seen(page_of(Shape(script=refusing))).words
-    assert "108 of 108 judgements have no result: 108 unscored:parse" in text
-    assert "Quality 1: never rated" in text
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "shape",
-    [
-        Shape(runs=1),
-        Shape(criteria=1, systems=1),
-        Shape(success=lambda i: True if i == 0 else None),
-        Shape(systems=9, runs=9),
-        Shape(repeats=1, copies=False, script=lambda u: refusing(u) if u.repeat == 0 else None),
-    ],
-)
-def test_odd_stores_have_a_page(page_of: Page, shape: Shape) -> None:
-    assert page_of(shape).endswith("</html>")
 
 
 @pytest.mark.slow

@@ -107,29 +107,6 @@ def test_unknown_success_is_one_bar_or_counted_in_words(words):
     assert "a, failed: no cases" in words(ax)
 
 
-def test_counts_are_ranges_where_criteria_differ():
-    rows = [
-        {
-            "run": str(i),
-            "criterion": c,
-            "value": 0.5 if c == "c1" or i else None,
-            "system": "a",
-            "success": True,
-            "repeat": r,
-        }
-        for i in range(3)
-        for c in ("c1", "c2")
-        for r in range(2)
-    ]
-    (label,) = bars_of(success_bars(score_table(rows)))
-    assert label == "a, success (n = 2 to 3 cases, 4 to 6 ratings)"
-
-
-def test_perturbed_ratings_are_left_out():
-    rows = ratings(1.0, 1.0, success=True) + ratings(0.0, 0.0, success=True, variant="pad::1")
-    assert bars_of(success_bars(score_table(rows))) == {"a, success (n = 2 cases)": [1.0]}
-
-
 @pytest.mark.parametrize("without", [{"value": None}, {"value": 0.0, "status": "degenerate"}])
 def test_a_criterion_without_any_value_is_named(words, without):
     rows = ratings(0.5, 0.5, success=True)
@@ -153,16 +130,6 @@ def test_what_cannot_be_drawn_is_refused_in_one_line(rows, message):
     with pytest.raises(InputError, match=message) as caught:
         success_bars(score_table(rows))
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("draw", [success_bars, repeat_boxes, coverage_bars])
-def test_forty_names_are_apart_the_first_on_top(draw, forty, overlapping):
-    ax = draw(forty)
-    assert names_of(ax)[0] == "criterion-00"
-    assert "\n" in names_of(ax)[1]  # wrapped
-    assert ax.yaxis_inverted()
-    assert overlapping(ax.get_yticklabels()) == []
 
 
 def test_they_draw_into_the_axes_given(small):
@@ -197,29 +164,6 @@ def test_polygons_are_the_means_closed_and_opened_where_one_is_missing(small, wo
     se = np.sqrt((0.3**2 + 0.1**2) * 2 / 3 / 4)  # .2 .4 .6 .8 around .5
     assert ends[0] == pytest.approx((0.5 - T3 * se, 0.5 + T3 * se))
     assert ends[1:] == [(0, 1), pytest.approx((0.5, 0.5))]  # 0 0 1 1: clipped to the scale
-
-
-def test_spokes_run_clockwise_from_the_top_in_the_order_of_the_table(small):
-    ax = radar(small)
-    assert ax.get_ylim() == (0, 1)
-    assert list(ax.get_xticks()) == pytest.approx([0, 2 * np.pi / 3, 4 * np.pi / 3])
-    assert (ax.get_theta_direction(), ax.get_theta_offset()) == (-1, pytest.approx(np.pi / 2))
-    assert [t.get_text() for t in ax.texts] == ["c1", "c2", "c3"]
-
-
-@pytest.mark.parametrize("count", [3, 5, 9, 12])
-def test_names_around_a_radar_are_apart(count, overlapping):
-    table = score_table(
-        {
-            "run": f"r{k}",
-            "criterion": f"criterion {i} with a long name",
-            "value": 0.5,
-            "system": "s",
-        }
-        for i in range(count)
-        for k in range(2)
-    )
-    assert overlapping(radar(table).texts) == []
 
 
 def test_forty_names_follow_their_spokes_inside_the_figure(forty):
@@ -302,13 +246,6 @@ def test_constant_criteria_are_undefined_and_perfect_ones_one(words):
     ax = correlation_map(correlated(values))
     assert cells(ax) == {(0, 1): "-1.00", (0, 2): "–", (1, 2): "–"}
     assert any(text.startswith("–: undefined") for text in words(ax))
-
-
-def test_more_criteria_than_fit_in_print_are_apart(forty, overlapping):
-    ax = correlation_map(forty.where(forty.criterion.codes < 16))
-    assert ax.get_figure(root=True).get_figwidth() > 9
-    assert overlapping(ax.get_yticklabels()) == []
-    assert overlapping([t for t in ax.texts if t.get_position()[1] == 15]) == []
 
 
 # Repeats
@@ -441,19 +378,6 @@ def test_stacks_are_shares_by_status(words):
     assert whiskers_of(ax) == [[(0, 1), (0, 1)]]  # .75 and .25 +- .80
 
 
-def test_whiskers_are_intervals_of_the_share_rated(words):
-    rows = ratings(*[0.5] * 5, *[None] * 5)
-    rows = [r | {"status": "scored" if r["value"] else "not_applicable"} for r in rows]
-    half = T9 * math.sqrt(10 * 0.25 / 9) / math.sqrt(10)
-    assert whiskers_of(coverage_bars(score_table(rows))) == [
-        [pytest.approx((0.5 - half, 0.5 + half))]
-    ]
-    alone = coverage_bars(score_table(rows[:1]))
-    assert "without whisker: no interval (1 case)" in words(alone)
-    with pytest.raises(InputError, match="no ratings"):
-        coverage_bars(score_table([]))
-
-
 # Perturbed copies
 
 ORIGINAL = (1.0, 0.75, 0.5)
@@ -483,23 +407,6 @@ def panels_of(figure):
     return {ax.get_title(loc="left"): bars_of(ax) for ax in figure.axes}
 
 
-def test_originals_and_copies_are_of_the_same_runs():
-    """Every second run has a copy, and those are the bad ones: the effect is none."""
-    rows = [
-        row | {"run": f"r{k}", "case": f"k{k}"}
-        for k in range(8)
-        for row in ratings(0.25 if k % 2 else 1.0)
-        + ratings(0.25, variant="drop_sentences:0.25:7") * (k % 2)
-    ]
-    panels = panels_of(perturbation_bars(score_table(rows)))
-    assert panels == {
-        "Ratings of originals and of their perturbed copies: drop sentences 25%, 4 cases": {
-            "original": [pytest.approx(0.25)],
-            "copy": [pytest.approx(0.25)],
-        }
-    }
-
-
 def test_systems_with_fewer_repeats_are_not_part_of_the_line(words):
     """System b is rated twice, a better one, a, once: its rating is no step between repeats."""
     rows = [
@@ -521,26 +428,6 @@ def test_systems_with_fewer_repeats_are_not_part_of_the_line(words):
     assert "not shown: 3 runs not rated at every repeat" in words(figure)
 
 
-def test_a_system_has_one_colour_whatever_the_order_of_the_ratings():
-    rows = [
-        {"run": f"{s}{k}", "criterion": f"c{c}", "value": 0.5, "system": s}
-        for s in ("zeta", "alpha", "mid")
-        for k in range(3)
-        for c in range(3)
-    ]
-
-    def colours(order):
-        ax = radar(score_table(order))
-        lines = [line for line in ax.lines if " (" in str(line.get_label())]
-        return {line.get_label().partition(" ")[0]: line.get_color() for line in lines}
-
-    drawn = colours(rows)
-    assert colours(rows[::-1]) == drawn
-    assert colours([r for r in rows if r["system"] != "zeta"]) == {
-        name: drawn[name] for name in ("alpha", "mid")
-    }
-
-
 def test_dose_response_is_the_paired_change_with_intervals(words):
     figure = dose_lines(score_table(perturbed("c1") + perturbed("c2")))
     assert [a.get_title(loc="left") for a in figure.axes] == ["c1", "c2"]
@@ -553,16 +440,6 @@ def test_dose_response_is_the_paired_change_with_intervals(words):
         assert ends[2] == pytest.approx((-0.5, -0.5))  # the same change everywhere
         half = T2 * np.std([0, -0.25, 0], ddof=1) / math.sqrt(3)
         assert ends[0] == pytest.approx((-0.25 / 3 - half, -0.25 / 3 + half))
-
-
-def test_counts_of_a_dose_are_cases_and_runs(words):
-    copies = [("a", 0, 0.5), ("b", 0, 0.5), ("c", 1, 0.5)]
-    rows = [
-        {"run": run, "case": str(case), "criterion": "c", "value": value, "variant": variant}
-        for run, case, value in copies
-        for variant in ("original", "drop:0.5:1")
-    ]
-    assert words(dose_lines(score_table(rows))) == ["drop (n = 2 cases, 3 runs)"]
 
 
 def test_without_copies_nothing_is_drawn():
@@ -642,9 +519,3 @@ def test_effects_of_judges_side_by_side() -> None:
     points = judge_points(judges, {})
     assert len(points.axes) == 2
     assert "AUC" in points.axes[1].get_title(loc="left")
-
-
-def test_effects_need_copies_of_several_systems() -> None:
-    alone = verified(0.3).model_copy(update={"effects": ()})
-    with pytest.raises(InputError, match="several systems"):
-        effect_forest({"good": [alone]}, {})

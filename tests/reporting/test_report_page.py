@@ -8,7 +8,6 @@ import pytest
 
 from agenteval.errors import InputError
 from agenteval.records.table import Column, Estimate, Table
-from agenteval.reporting.page import bounded
 from agenteval.reporting.report import Report
 
 COLUMNS = (
@@ -71,11 +70,6 @@ def test_only_shares_are_drawn_and_verdicts_sort_by_gravity(tmp_path: Path) -> N
     assert report.to_json()["notes"] == ["n"]
     drop, keep = (html[: html.index(f'<span class="badge {v}">')] for v in ("drop", "keep"))
     assert drop.rsplit('data-k="', 1)[1][0] != keep.rsplit('data-k="', 1)[1][0]
-
-
-def test_long_lists_say_how_much_more_there_is() -> None:
-    assert bounded(["a", "b", "c"], 2) == ["a", "b", "… and 1 more"]
-    assert bounded(["a", "b"], 2) == ["a", "b"]
 
 
 def test_another_suffix_is_refused(tmp_path: Path) -> None:

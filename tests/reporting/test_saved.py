@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 
 import pytest
 
-from agenteval.errors import InputError
 from agenteval.records.table import Column, Estimate, Table
 from agenteval.reporting.report import Report
 
@@ -59,11 +57,6 @@ def test_csv_holds_no_formula(tmp_path: Path) -> None:
     assert (first["name"], first["mean_low"], second["mean"]) == ("'=1+1", "0.25", "")
 
 
-def test_json_lines(tmp_path: Path) -> None:
-    lines = REPORT.save(tmp_path / "a.jsonl").read_text().splitlines()
-    assert [json.loads(line) for line in lines] == ROWS
-
-
 def test_parquet_has_types(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     table = parquet.read_table(REPORT.save(tmp_path / "a.parquet"))
@@ -77,8 +70,3 @@ def test_parquet_has_types(tmp_path: Path) -> None:
         "bool",
     ]
     assert table.to_pylist()[0] == ROWS[0]
-
-
-def test_another_suffix(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="must end in"):
-        REPORT.save(tmp_path / "a.xlsx")

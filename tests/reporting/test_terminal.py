@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from rich.console import Console
 
 from agenteval.analysis.gates import least_gate, unscored_gate
@@ -61,17 +59,6 @@ def test_the_name_and_the_indent_of_a_group_leave_figures_whole(width: int) -> N
     assert any(cell.startswith("mymodel") for cell in cells)
     assert any(cell.endswith("[95% CI]") for cell in cells)
     assert any(cell.endswith("1.00 [0.59, 1.00]") for cell in cells)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.text("abcö漢語 /+_·-🙂[", min_size=1, max_size=150), st.sampled_from([60, 80, 120]))
-def test_a_long_name_goes_on_below_and_nothing_of_it_is_lost(name: str, width: int) -> None:
-    columns = (Column("name", "name"), Column("n", "n", "number"))
-    table = Table("t", "", columns, ({"name": name, "n": 7},))
-    lines = printed(Report(title="t", tables=(table,)), width)
-    rule = next(i for i, line in enumerate(lines) if line.startswith("─"))
-    body = "".join(lines[rule + 1 :]).replace("7.00", "")
-    assert "".join(body.split()) == "".join(name.split())
 
 
 @pytest.mark.parametrize("text", ["[bold]x[/bold]", "a\nb", "\x1b[31mred"])

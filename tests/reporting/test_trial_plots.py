@@ -20,10 +20,8 @@ from agenteval.workflows.results import (
     CaseInfo,
     SessionResult,
     SessionVerdict,
-    TurnResult,
 )
-from agenteval.workflows.scores import TurnVerdict
-from agenteval.workflows.session import Prediction, SessionLog
+from agenteval.workflows.session import SessionLog
 from agenteval.workflows.tallies import Tallies
 
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
@@ -123,16 +121,6 @@ def test_curves_show_rates_with_their_bands_and_the_bound_in_words(falling, word
     assert inside(ax) == []
 
 
-def test_guessing_is_a_curve_over_all_systems(falling, words):
-    uneven = [*falling[:5], tally("b", 4, 12, 120, guess=0.3)]
-    (ax,) = success_by_actions(uneven).axes
-    guess = next(x for x in ax.lines if x.get_marker() == ".")
-    assert list(guess.get_ydata()) == pytest.approx([0.5, 0.25, 0.2])
-    assert "random orders" in words(ax)
-    unknown = [tally("a", 2, 3, 4), tally("a", 3, 3, 4)]
-    assert "random orders" not in words(success_by_actions(unknown))
-
-
 def test_shares_fill_the_bar(words, overlapping):
     rows = {
         "a": {"timeout": 1, "act_error": 0, "order_error": 3},
@@ -150,22 +138,6 @@ def test_shares_fill_the_bar(words, overlapping):
     assert [t.get_text() for t in sliver.texts] == ["94%", "100"]
     full = share_bars({"a": dict.fromkeys("pqrst", 20)}, "t", "error")
     assert overlapping(list(full.texts)) == []
-
-
-def test_topics_are_sorted_and_apart_and_counted_beyond_sixty(overlapping, words):
-    topics = [f"Very Long Profession Name {i:02d}" for i in range(65)]
-    rows = [
-        tally(s, topic, (i * 7 + j) % 11, 10 + j, place=0.0)
-        for j, s in enumerate("ab")
-        for i, topic in enumerate(topics)
-    ]
-    (ax,) = success_by_topic(rows).axes
-    pooled = {g: sum(r.right for r in rows if r.group == g) for g in topics}
-    assert [pooled[n] for n in rows_of(ax)] == sorted(pooled.values())[:60]
-    assert ax.yaxis_inverted()  # the least successful on top
-    assert "not shown: 5 topics with higher success" in words(ax)
-    assert overlapping(list(ax.get_yticklabels())) == []
-    assert inside(ax) == []
 
 
 def test_what_cannot_be_drawn_is_refused():
@@ -201,15 +173,6 @@ def sessions(domain, passed, in_all, **more):
     return [session(domain, f"{domain}{i}", i < passed, **more) for i in range(in_all)]
 
 
-def turn(task, right):
-    verdict = TurnVerdict(
-        session=task, turn=1, form="call", gold_call=True, call="right" if right else "wrong"
-    )
-    case = CaseInfo(level="turn", id=f"{task}:1", task=task, role="r", domain="A", scenarios=("s",))
-    told = Prediction(form="call")
-    return TurnResult(case, "a · text", "a", "text", {}, 0, told, verdict)
-
-
 @pytest.fixture
 def two():
     """Success: A text 3/4, flowchart 4/4; B text 1/4, flowchart 2/4."""
@@ -242,13 +205,6 @@ def test_rates_by_domain_and_over_all_of_them_with_intervals_and_counts(two, wor
     assert any("sessions with a verdict" in text for text in words(ax))
 
 
-def test_of_single_turns_the_due_calls_that_are_right():
-    results = [turn(f"t{i}", i < 15) for i in range(20)]
-    (ax,) = format_points(Tallies(turns=results)).axes
-    assert marks(ax, BLUE) == [0.75]  # one domain: no row for all
-    assert ax.get_xlabel() == "share of correct due calls"
-
-
 def test_beyond_four_agents_those_with_fewer_formats_are_named(two, words):
     alone = [r for name in "zyxw" for r in sessions("A", 1, 2, agent=name)]
     figure = format_points(Tallies([*alone, *two]))
@@ -272,13 +228,6 @@ def test_agents_in_one_format_stand_side_by_side_in_one_panel(words):
     drawn = words(format_points(Tallies(many)).axes[0])
     assert drawn[:7] == [f"a{i}" for i in range(8, 1, -1)]
     assert "not shown: a1 and a0" in drawn
-
-
-def test_in_a_single_domain_agents_are_the_rows():
-    results = [r for i in range(9) for r in sessions("A", i, 9, agent=f"a{i}")]
-    (ax,) = format_points(Tallies([*results, session("C", "lost", None, agent="a1")])).axes
-    assert rows_of(ax) == [f"a{i}" for i in range(9)]
-    assert marks(ax, BLUE) == [i / 9 for i in range(9)]
 
 
 def pair(agent, names, difference, tasks=9):
