@@ -5,6 +5,7 @@ SQLite alone opens databases. `readers.strict_json` and `readers.strict_yaml` re
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import errno
 import os
@@ -24,8 +25,11 @@ if TYPE_CHECKING:
 
 _NO_SPACE = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 _OF_THE_DISK = {*_NO_SPACE, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+_DATABASE = b"SQLite format 3\0"
 _LONGEST = 200  # bytes of a name that gets a suffix or a token: systems allow 255
-_FORBIDDEN = re.compile(r'[/\\:*?"<>|\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]')
+_FORBIDDEN = re.compile(
+    r'[/\\:*?"<>|\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]'
+)
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -34,43 +38,25 @@ def write_atomically(path: Path, text: str) -> None:
     Raises InputError when the path cannot be written or the text is not Unicode, StoreError when
     the disk is full or fails. A reader finds the old or the new file, never a part of one.
     """
-    try:
-        data = text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise InputError(f"cannot write ({error.reason} in the text)", str(path)) from error
     with replacing(path) as temporary:
-        temporary.write_bytes(data)
-
-
-def _refuse_target(target: Path, path: Path) -> None:
-    """Raise InputError for what must not be replaced by a file."""
-    if target.exists() and not target.is_file() and not target.is_dir():
-        raise InputError("cannot write (this is a pipe or a device, not a file)", str(path))
-    if target.is_symlink():
-        raise InputError("cannot write (the links lead in a circle)", str(path))
-    if is_database(target):
-        raise InputError("cannot write over a database; name another file", str(path))
-
-
-def is_database(path: Path) -> bool:
-    """Return whether an existing file is an SQLite database, such as a store."""
-    if not path.is_file():
-        return False
-    with path.open("rb") as stream:
-        return stream.read(16) == b"SQLite format 3\0"
+        temporary.write_bytes(text.encode("utf-8"))
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary file beside `path`, which replaces it at the end of the block.
 
-    The mode of an existing file and a symbolic link at `path` are kept. When the block raises, the
-    old file stays as it is and the temporary one is removed. Raises as `write_atomically`.
+    The mode of an existing file and a symbolic link at `path` are kept; a database, a pipe or a
+    device is never replaced. When the block raises, the old file stays as it is and the temporary
+    one is removed. Raises as `write_atomically`.
     """
     temporary: Path | None = None
     try:
         target = Path(os.path.realpath(path))
-        _refuse_target(target, path)
+        if target.exists() and not target.is_file() and not target.is_dir():
+            raise InputError("cannot write (this is a pipe or a device, not a file)", str(path))
+        if target.is_file() and _first_bytes(target).startswith(_DATABASE):
+            raise InputError("cannot write over a database; name another file", str(path))
         target.parent.mkdir(parents=True, exist_ok=True)
         name = os.fsencode(target.name)[:_LONGEST].decode("utf-8", "ignore")
         temporary = target.with_name(f".{name}.{secrets.token_hex(6)}.partial")
@@ -87,14 +73,15 @@ def replacing(path: Path) -> Iterator[Path]:
         raise refused(error, path) from error
     except UnicodeEncodeError as error:
         raise InputError(f"cannot write ({error.reason} in the text)", str(path)) from error
-    except ValueError as error:
-        if "\0" not in str(path):
-            raise
-        raise InputError(f"cannot write ({error})", str(path)) from error
     finally:
         if temporary is not None:
             with contextlib.suppress(OSError):  # the first error is the one to report
                 temporary.unlink(missing_ok=True)
+
+
+def _first_bytes(path: Path) -> bytes:
+    with path.open("rb") as stream:
+        return stream.read(len(_DATABASE))
 
 
 def refused(error: OSError, path: Path) -> AgentevalError:
@@ -120,40 +107,32 @@ def _sync(path: Path, flags: int) -> None:
 # ---- ids as names of files: only harmless ones, and no two for one file --------------------------
 
 
-def file_in(folder: Path, id: str, suffix: str, taken: set[str]) -> Path:
-    """The file for `id` in `folder`, and nowhere else; `taken` is what this call adds names to.
+def file_in(folder: Path, id: str, suffix: str, used_names: set[str]) -> Path:
+    """Return the file for `id` in `folder`, and nowhere else; adds its name to `used_names`.
 
-    Raises InputError for an id with separators or control characters, one that begins with a dot
-    or ends with one or a space, above 200 bytes, for one that differs from an
-    earlier one only in case or in the composition of its characters (one file on many systems),
-    and where a link stands at the place.
+    Raises InputError for an id that is empty, above 200 bytes, has separators or control
+    characters, begins with a dot or ends with one or a space; for one that differs from an earlier
+    one only in case or in the composition of its characters (one file on many systems); and where a
+    link is at the place.
     """
-    why = _why_not(id)
-    if why:
+    harmless = id.strip() == id and id[:1] not in ("", ".") and id[-1] != "."
+    size = len(id.encode("utf-8", "surrogatepass"))
+    if not harmless or _FORBIDDEN.search(id) or size > _LONGEST:
         shown = ascii(id if len(id) <= 80 else id[:77] + "...")
-        raise InputError(f"the trace id {shown} cannot name a file: {why}", str(folder))
-    folded = unicodedata.normalize("NFC", unicodedata.normalize("NFKC", id).casefold())
-    if folded in taken:
         raise InputError(
-            f"the id {id!r} names the same file as another one on many systems", str(folder)
+            f"the trace id {shown} cannot name a file: it must have 1 to {_LONGEST} bytes, no "
+            "control or separating character, and no dot or space at its ends",
+            str(folder),
         )
-    taken.add(folded)
+    folded = unicodedata.normalize("NFC", unicodedata.normalize("NFKC", id).casefold())
+    if folded in used_names:
+        problem = f"the id {id!r} names the same file as another one on many systems"
+        raise InputError(problem, str(folder))
+    used_names.add(folded)
     path = folder / f"{id}{suffix}"
     if path.is_symlink():
         raise InputError("a link stands at this place", str(path))
     return path
-
-
-def _why_not(id: str) -> str:
-    if not id or id.startswith(".") or id != id.strip() or id.endswith("."):
-        return "it is empty, or begins or ends with a dot or a space"
-    if _FORBIDDEN.search(id):
-        return 'it holds one of / \\ : * ? " < > | or a control character'
-    try:
-        size = len(id.encode("utf-8"))
-    except UnicodeEncodeError:
-        return "it holds half a character"
-    return f"it has {size} bytes, more than {_LONGEST}" if size > _LONGEST else ""
 
 
 def same_file(a: Path, b: Path) -> bool:
@@ -206,19 +185,27 @@ LARGE = 64 * 2**20  # bytes: what programs write, held as a whole
 LINES = 512 * 2**20  # bytes: what is read line by line
 LINE = 16 * 2**20  # bytes of one line
 
-_BOM = b"\xef\xbb\xbf"
 # Beginnings of files that are not UTF-8 text, longest first: UTF-32-LE begins like UTF-16-LE.
 _MAGIC = (
-    (b"\xff\xfe\0\0", "this is UTF-32; save the file as UTF-8"),
-    (b"\0\0\xfe\xff", "this is UTF-32; save the file as UTF-8"),
-    (b"\xff\xfe", "this is UTF-16; save the file as UTF-8"),
-    (b"\xfe\xff", "this is UTF-16; save the file as UTF-8"),
-    (b"\x1f\x8b", "this is a gzip archive; archives are not read, unpack it first"),
-    (b"PK\x03\x04", "this is a zip archive; archives are not read, unpack it first"),
-    (b"BZh", "this is a bzip2 archive; archives are not read, unpack it first"),
-    (b"\xfd7zXZ", "this is an xz archive; archives are not read, unpack it first"),
-    (b"\x28\xb5\x2f\xfd", "this is a zstd archive; archives are not read, unpack it first"),
-    (b"SQLite format 3\0", "this is a database, not a text"),
+    *(
+        (mark, "this is UTF-32; save the file as UTF-8")
+        for mark in (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+    ),
+    *(
+        (mark, "this is UTF-16; save the file as UTF-8")
+        for mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    ),
+    *(
+        (start, f"this is {kind} archive; archives are not read, unpack it first")
+        for start, kind in (
+            (b"\x1f\x8b", "a gzip"),
+            (b"PK\x03\x04", "a zip"),
+            (b"BZh", "a bzip2"),
+            (b"\xfd7zXZ", "an xz"),
+            (b"\x28\xb5\x2f\xfd", "a zstd"),
+        )
+    ),
+    (_DATABASE, "this is a database, not a text"),
     (b"%PDF-", "this is a PDF, not a text"),
 )
 
@@ -274,8 +261,8 @@ def decoded(data: bytes, name: str, *, line: int = 1, offset: int = 0) -> str:
     """
     if offset == 0:
         refuse_other_kinds(data, name)
-        if data.startswith(_BOM):
-            data, offset = data[len(_BOM) :], len(_BOM)
+        if data.startswith(codecs.BOM_UTF8):
+            data, offset = data[len(codecs.BOM_UTF8) :], len(codecs.BOM_UTF8)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -332,6 +319,6 @@ def byte_lines(
             raise InputError(f"larger than {most:,} bytes", name)
         if offset == 0:
             refuse_other_kinds(data, name)
-            if data.startswith(_BOM):
-                data, offset = data[len(_BOM) :], len(_BOM)
+            if data.startswith(codecs.BOM_UTF8):
+                data, offset = data[len(codecs.BOM_UTF8) :], len(codecs.BOM_UTF8)
         yield number, offset, data

@@ -113,6 +113,7 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
     if not 0 <= settings.epsilon < 1:
         problem = f"epsilon {settings.epsilon} must be at least 0 and less than 1"
         raise InputError(problem, "--epsilon")
+    sample = stored.sample if stored else _sample(labels, settings.sample)
     judges = (settings.judges,) if isinstance(settings.judges, str) else tuple(settings.judges)
     criteria, notes = known_criteria(settings.criteria, settings.task)
     scores = settings.scores
@@ -146,7 +147,7 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
         rated.criteria,
         RaterComparisonOptions(
             AgreeOptions(few=settings.min_runs, cut=settings.cut, seed=settings.seed),
-            stored.sample if stored else _sample(labels, settings.sample),
+            sample,
             random=settings.random_labels,
             audit=settings.audit,
             epsilon=settings.epsilon if settings.alt_test else None,

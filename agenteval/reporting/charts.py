@@ -95,46 +95,42 @@ def _arrays(values: Sequence[Value]) -> Floats:
     return np.array(rows, dtype=np.float64).reshape(-1, 3).T
 
 
-def _whiskers(
-    ax: Axes, at: Floats, values: Sequence[Value], colour: str, cap: float, *, upright: bool = False
-) -> None:
-    complete = np.column_stack([at, *_arrays(values)])
-    at, mean, low, high = complete[~np.isnan(complete).any(axis=1)].T
-    ends = np.maximum([mean - low, high - mean], 0)
-    style: dict[str, Any] = {"fmt": "none", "ecolor": colour, "elinewidth": 0.9, "capsize": cap}
-    if upright:
-        ax.errorbar(at, mean, yerr=ends, **style)
-    else:
-        ax.errorbar(mean, at, xerr=ends, **style)
-
-
-def _marks(
-    ax: Axes, at: Floats, values: Sequence[Value], look: SeriesStyle, size: float = 4.5
-) -> None:
-    """Draw marks of rows, hollow ones for means without an interval."""
-    mean, low, _ = _arrays(values)
-    complete = ~np.isnan(low)
-    style: dict[str, Any] = {"linestyle": "none", "marker": look.marker, "color": look.colour}
-    ax.plot(mean[complete], at[complete], markersize=size, **style)
-    _hollow(ax, at, values, look, size)
-
-
-def _hollow(
+def _estimates(  # noqa: PLR0913  each is a part of the chart
     ax: Axes,
     at: Floats,
     values: Sequence[Value],
     look: SeriesStyle,
-    size: float = 4.5,
     *,
+    marks: float = 0.0,
+    cap: float | None = 1.8,
+    ink: str = "",
     upright: bool = False,
 ) -> None:
-    mean, low, _ = _arrays(values)
-    lone = np.isnan(low) & ~np.isnan(mean)
-    spots = (at[lone], mean[lone]) if upright else (mean[lone], at[lone])
-    style: dict[str, Any] = {"linestyle": "none", "marker": look.marker, "color": look.colour}
-    if lone.any():
-        more: dict[str, Any] = {"markerfacecolor": "white", "zorder": 3, "clip_on": False}
-        ax.plot(*spots, markersize=size, **style, **more)
+    """Draw means with whiskers at their places, hollow marks for means without an interval.
+
+    `marks` is the size of filled marks, 0 for none; `cap` that of the caps of whiskers, None for no
+    whiskers; `ink` their colour, if it is not that of the series.
+    """
+    mean, low, high = _arrays(values)
+    complete, lone = ~np.isnan(low), np.isnan(low) & ~np.isnan(mean)
+    colour = ink or look.colour
+
+    def draw(where: NDArray[np.bool_], size: float, **style: Any) -> None:
+        places = (at[where], mean[where]) if upright else (mean[where], at[where])
+        mark: dict[str, Any] = {"linestyle": "none", "marker": look.marker, "markersize": size}
+        ax.plot(*places, color=look.colour, **mark, **style)
+
+    if marks:
+        draw(complete, marks)
+    if cap is not None:
+        ends = np.maximum([mean - low, high - mean], 0)[:, complete]
+        style: dict[str, Any] = {"fmt": "none", "ecolor": colour, "elinewidth": 0.9, "capsize": cap}
+        if upright:
+            ax.errorbar(at[complete], mean[complete], yerr=ends, **style)
+        else:
+            ax.errorbar(mean[complete], at[complete], xerr=ends, **style)
+    if look.marker and lone.any():
+        draw(lone, marks or 4.5, markerfacecolor="white", zorder=3, clip_on=False)
 
 
 def _hollow_legend(series: Iterable[Series]) -> list[Artist]:
@@ -177,7 +173,7 @@ def radar(
             ends = ends[~np.isnan(ends).any(axis=1)]
             shift = (i - (len(series) - 1) / 2) * min(0.03, 0.5 / len(spokes))
             axes.vlines(ends[:, 0] + shift, ends[:, 1], ends[:, 2], color=look.colour, linewidth=1)
-            _hollow(axes, angles[:-1], entry.values, look, upright=True)
+            _estimates(axes, angles[:-1], entry.values, look, cap=None, upright=True)
         if ax is None:
             figure_of(axes).suptitle(title, x=0.01, ha="left", fontsize=9.5)
         else:
@@ -350,9 +346,8 @@ def _line(ax: Axes, entry: Series, look: SeriesStyle, shift: float, *, spread: b
     style: dict[str, Any] = {"linestyle": look.line, "marker": look.marker, "markersize": 4}
     ax.plot(at, mean, color=look.colour, markevery=max(1, len(at) // 12), **style)
     if not spread:
-        if len(at) <= 20:
-            _whiskers(ax, at, entry.values, look.colour, 2, upright=True)
-        _hollow(ax, at, entry.values, look, upright=True)
+        cap = 2.0 if len(at) <= 20 else None
+        _estimates(ax, at, entry.values, look, cap=cap, upright=True)
 
 
 def rows(  # noqa: PLR0913  each is a part of the chart
@@ -398,13 +393,15 @@ def rows(  # noqa: PLR0913  each is a part of the chart
                 elif kind == "boxes":
                     _boxes(axes, at, entry, look)
                 else:
-                    _marks(axes, at, entry.values, look, 4)
-                    _whiskers(axes, at, entry.values, look.colour, 1.8)
+                    _estimates(axes, at, entry.values, look, marks=4)
                 for y, number in zip(at, entry.counts, strict=False):
                     if number:
                         place = axes.get_yaxis_transform()
                         axes.text(1.01, y, f"{number:,}", transform=place, **_SMALL)
-            _row_axis(axes, labels)
+            for edge in range(1, len(labels)):
+                axes.axhline(edge - 0.5, color="#e3e3e3", linewidth=0.5, zorder=0)
+            axes.set_yticks(range(len(labels)), labels, fontsize=8 if len(labels) <= 25 else 7)
+            axes.set_ylim(len(labels) - 0.4, -0.6)  # the first one on top
             _value_axis(axes, [v for entry in some for v in entry.values], limits)
         finish_axes(*cells, grid="x")
         handles = _row_legend(style.values(), kind) if kind != "marks" or most > 1 else []
@@ -438,14 +435,6 @@ def _row_legend(style: Iterable[tuple[Series, SeriesStyle]], kind: str) -> list[
     return handles
 
 
-def _row_axis(ax: Axes, labels: Sequence[str]) -> None:
-    """The names, the first one on top, and faint lines between them."""
-    for edge in range(1, len(labels)):
-        ax.axhline(edge - 0.5, color="#e3e3e3", linewidth=0.5, zorder=0)
-    ax.set_yticks(range(len(labels)), labels, fontsize=8 if len(labels) <= 25 else 7)
-    ax.set_ylim(len(labels) - 0.4, -0.6)
-
-
 def _value_axis(ax: Axes, values: Sequence[Value], limits: tuple[float, float] | None) -> None:
     if limits is not None:
         room = 0.03 * (limits[1] - limits[0])
@@ -477,8 +466,7 @@ def _bars(ax: Axes, at: Floats, width: float, entry: Series, look: SeriesStyle) 
     complete = ~np.isnan(low)
     surface = _surface(look, pale=entry.pale) | {"hatch": look.hatch}
     ax.barh(at[complete], mean[complete], width * 0.94, label=entry.words, **surface)
-    _whiskers(ax, at, entry.values, INK, min(2.2, 9 * width))
-    _hollow(ax, at, entry.values, look)
+    _estimates(ax, at, entry.values, look, cap=min(2.2, 9 * width), ink=INK)
     for spot in at[np.isnan(mean)]:
         ax.text(0.008, spot, "none", **_SMALL)
 
@@ -492,7 +480,7 @@ def _boxes(ax: Axes, at: Floats, entry: Series, look: SeriesStyle) -> None:
             style: dict[str, Any] = {"marker": look.marker, "markersize": 4, "linestyle": "none"}
             ax.plot(values, places, color=look.colour, markerfacecolor=look.light(0.5), **style)
         else:
-            (box,) = ax.boxplot(
+            drawn = ax.boxplot(
                 [list(values)],
                 positions=[spot - 0.05],
                 widths=0.2,
@@ -504,10 +492,9 @@ def _boxes(ax: Axes, at: Floats, entry: Series, look: SeriesStyle) -> None:
                 boxprops={**_box_surface(look), "linewidth": 0.9},
                 whiskerprops={"color": look.colour},
                 capprops={"color": look.colour},
-            )["boxes"]
-            box.set(hatch=look.hatch)
-    _marks(ax, at + 0.12, entry.values, SeriesStyle(INK, "", "d", ""), 3)
-    _whiskers(ax, at + 0.12, entry.values, INK, 1.8)
+            )
+            drawn["boxes"][0].set(hatch=look.hatch)
+    _estimates(ax, at + 0.12, entry.values, SeriesStyle(INK, "", "d", ""), marks=3)
 
 
 def shares(  # noqa: PLR0913  each is a part of the chart
@@ -560,7 +547,9 @@ def shares(  # noqa: PLR0913  each is a part of the chart
                 left += share
             axes.text(1.01, y, f"{total:,}", va="center", fontsize=7.5)
         if rated is not None:
-            _whiskers(axes, np.arange(float(len(filled))), [rated[n] for n in filled], "black", 2.5)
+            values = [rated[name] for name in filled]
+            no_marks = SeriesStyle("black", "", "", "")
+            _estimates(axes, np.arange(float(len(filled))), values, no_marks, cap=2.5)
         axes.set_yticks(range(len(filled)), [wrapped(name, 24, lines=2) for name in filled])
         axes.set_ylim(len(filled) - 0.5, -0.5)
         axes.set_xlim(0, 1.08)

@@ -47,7 +47,7 @@ Cli = Callable[..., Result]
 def cli(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Cli]:
-    """Call `cli("quantify runs.jsonl", ...)`; works in tmp_path, without any AGENTEVAL variable set.
+    """Call `cli("quantify runs.jsonl", ...)` in tmp_path, without any AGENTEVAL variable set.
 
     The first argument may be several words; the others are one word each.
     """

@@ -27,8 +27,14 @@ def command(
     finish(Report(title=f"{limits.max_calls}", tables=(table,), exit_code=4), output)
 
 
+@app.command()
+def other() -> None:
+    """So that commands have names."""
+
+
 def test_options_of_groups_and_own_ones() -> None:
     result = CliRunner().invoke(app, ["command", "x", "--max-calls", "7", "--times", "3", "--json"])
     assert result.exit_code == 4
     assert '"title": "7"' in result.stdout
     assert result.stdout.count('"name": "x"') == 3
+    assert CliRunner().invoke(app, ["command", "x", "--concurrency", "0"]).exit_code == 2

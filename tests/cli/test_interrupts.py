@@ -130,19 +130,29 @@ def test_trials_under_way_come_to_their_end(cli: Cli, tmp_path: Path) -> None:
 def test_what_is_under_way_is_stored(cli: Cli, desk: Path, folder: Path, command: str) -> None:
     if command == "session":
         model = Interrupting(lambda *_: "Response: Goodbye!")
-        asked = "flow session desk --user scripted --limit 2 -j 1"
+        asked: tuple[object, ...] = (
+            "flow",
+            "session",
+            "desk",
+            "--user",
+            "scripted",
+            "--limit",
+            2,
+            "-j",
+            1,
+        )
         evaluator = "workflows.session"
     else:
         model = Interrupting(test_trace.judge)
         asked, evaluator = ("trace", "locate", "traces", "-j", 1), "traces"
     with serve(model) as server:
         where = ("--model", "m", "--base-url", server.base_url, "--max-unscored", 1)
-        stopped = cli(asked, *where)
+        stopped = cli(*asked, *where)
         assert stopped.code == 130, stopped.err
         assert " in progress" in stopped.err
         assert "run the same command to continue" in words(stopped.out)  # what is done is shown
         assert [t.status for t in kept(evaluator)] == ["done"]
-        done = cli(asked, *where)
+        done = cli(*asked, *where)
         assert done.code == 0, done.err
         assert "1 done before" in done.err
     assert len(set(model.bodies)) == len(model.bodies)
