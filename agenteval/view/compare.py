@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,10 +31,10 @@ from agenteval.reporting.page import (
 from agenteval.store import Store
 from agenteval.store.browse import OriginalRun
 from agenteval.utility.page_runs import copy_diff
-from agenteval.view.experiments import judge_choices, judge_name, judge_of
+from agenteval.view.experiments import chosen_judge, judge_choices, judge_name, judge_of
 from agenteval.view.grid import page_number, turn_links, waiting_page
 from agenteval.view.judge_index import JudgeIndex
-from agenteval.view.run import JudgedBy, levels_in_words, run_of
+from agenteval.view.run import levels_in_words, run_of
 from agenteval.view.server import Viewer, page_path, respond
 
 PER_PAGE = 50
@@ -44,9 +44,10 @@ _ROUND = 1e-9
 
 @dataclass(frozen=True)
 class Side:
-    """One of two sides: an index with the runs that take part, and the criteria (ids)."""
+    """One of two sides: a judge, its index with the runs that take part, and criteria (ids)."""
 
     name: str
+    judge: str
     index: JudgeIndex
     rows: Mapping[str, Sequence[int]]  # pair → positions of its runs
     criteria: Sequence[str]
@@ -79,47 +80,35 @@ class PairedRun:
     second: OriginalRun
     a: float
     b: float
-
-    @property
-    def difference(self) -> float:
-        """b - a."""
-        return self.b - self.a
+    difference: float
 
 
 def compare_page(viewer: Viewer, request: Request) -> Response:
     """Two systems under one judge (`a`, `b`), or two judges (`judge`, `other`) on the same runs."""
     store, query = viewer.store, request.query_params
-    judge = judge_of(store, query.get("judge"))
-    if judge is None:
-        raise InputError("no judge of this store has results yet", query.get("judge", "judge"))
-    key, source = judge
+    key, source = chosen_judge(store, query.get("judge"))
     index = viewer.indexes.get(key)
     if index is None:
         return waiting_page(request, judge_name(key, source))
     other = judge_of(store, query.get("other")) if query.get("other") else None
     criterion = query.get("criterion") or ""
-    sides: tuple[Side, Side] | None = None
+    sides: list[Side] = []
     if other is not None:
         second = viewer.indexes.get(other[0])
         if second is None:
             return waiting_page(request, judge_name(*other))
-        sides = (
-            _side(judge_name(key, source), index, criterion, None, _by_run),
-            _side(judge_name(*other), second, criterion, None, _by_run),
-        )
+        for judge, of_judge in (((key, source), index), (other, second)):
+            sides.append(_side(judge_name(*judge), judge[0], of_judge, criterion, None))
     elif len(index.systems) > 1:
         a = query.get("a") or index.systems[0]
         b = query.get("b") or next(s for s in index.systems if s != a)
-        sides = (
-            _side(a, index, criterion, a, _by_case),
-            _side(b, index, criterion, b, _by_case),
-        )
+        sides = [_side(system, key, index, criterion, system) for system in (a, b)]
     pairs = _pairs(*sides) if sides else []
-    differing = _differing(pairs)  # they come first
-    number = page_number(query, differing, PER_PAGE)
-    part = pairs[(number - 1) * PER_PAGE : min(number * PER_PAGE, differing)]
-    before, after = turn_links(request, number, differing, PER_PAGE)
-    page = Page("view", "Compare", "", _sections(store, key, other, sides, pairs, part))
+    differing = [p for p in pairs if abs(p.difference) > _ROUND]  # they come first
+    number = page_number(query, len(differing), PER_PAGE)
+    part = differing[(number - 1) * PER_PAGE : number * PER_PAGE]
+    before, after = turn_links(request, number, len(differing), PER_PAGE)
+    page = Page("view", "Compare", "", _sections(store, sides, pairs, part))
     return respond(
         request,
         "compare.html",
@@ -129,30 +118,19 @@ def compare_page(viewer: Viewer, request: Request) -> Response:
         other=other[0][:16] if other else "",
         judges=judge_choices(store),
         system_choices=[(name, name) for name in index.systems],
-        sides=[side.name for side in sides or ()],
+        sides=[side.name for side in sides],
         criteria=[(c.id, c.name) for c in index.criteria],
         before=before,
         after=after,
     )
 
 
-def _by_case(run: OriginalRun) -> str:
-    return run.case
+def _side(name: str, judge: str, index: JudgeIndex, criterion: str, system: str | None) -> Side:
+    """Return a side on a criterion (id; "": the mean of all). Runs of a system are paired by case,
+    without a system each run is paired with itself.
 
-
-def _by_run(run: OriginalRun) -> str:
-    return "\0".join((run.task, run.system, run.id))
-
-
-def _side(
-    name: str,
-    index: JudgeIndex,
-    criterion: str,
-    system: str | None,
-    pair_of: Callable[[OriginalRun], str],
-) -> Side:
-    """Return a side on a criterion (id; "": the mean of all). Raises InputError for an unknown
-    criterion or system."""
+    Raises InputError for an unknown criterion or system.
+    """
     if criterion and index.column(criterion) < 0:
         raise InputError(f"{name} has no results on {criterion!r}", "criterion")
     if system is not None and system not in index.systems:
@@ -161,9 +139,11 @@ def _side(
     criteria = [criterion] if criterion else [c.id for c in index.criteria]
     rows: dict[str, list[int]] = {}
     for i, run in enumerate(index.runs):
-        if system is None or run.system == system:
-            rows.setdefault(pair_of(run), []).append(i)
-    return Side(name, index, rows, criteria)
+        if system is None:
+            rows.setdefault("\0".join((run.task, run.system, run.id)), []).append(i)
+        elif run.system == system:
+            rows.setdefault(run.case, []).append(i)
+    return Side(name, judge, index, rows, criteria)
 
 
 def _pairs(first: Side, second: Side) -> list[PairedRun]:
@@ -178,67 +158,56 @@ def _pairs(first: Side, second: Side) -> list[PairedRun]:
     both = ~(np.isnan(a) | np.isnan(b))
     count = both.sum(axis=1)
     of_a, of_b = (np.where(both, side, 0.0).sum(axis=1) for side in (a, b))
-    pairs = [
-        PairedRun(first.run(pair), second.run(pair), of_a[i] / count[i], of_b[i] / count[i])
-        for i, pair in enumerate(common)
-        if count[i]
-    ]
+    pairs = []
+    for i, pair in enumerate(common):
+        if count[i]:
+            mean_a, mean_b = of_a[i] / count[i], of_b[i] / count[i]
+            runs = first.run(pair), second.run(pair)
+            pairs.append(PairedRun(*runs, mean_a, mean_b, mean_b - mean_a))
     return sorted(pairs, key=lambda p: (-round(abs(p.difference), 9), p.first.id))
-
-
-def _differing(pairs: Sequence[PairedRun]) -> int:
-    return sum(abs(p.difference) > _ROUND for p in pairs)
 
 
 # ---- what is shown -------------------------------------------------------------------------------
 
 
 def _sections(
-    store: Store,
-    key: str,
-    other: tuple[str, object] | None,
-    sides: tuple[Side, Side] | None,
-    pairs: Sequence[PairedRun],
-    part: Sequence[PairedRun],
+    store: Store, sides: Sequence[Side], pairs: Sequence[PairedRun], part: Sequence[PairedRun]
 ) -> list[PageSection]:
-    if sides is None:
+    if not sides:
         text = "There is one system and one judge: choose another judge to compare with."
         return [PageSection("summary", "", [Text(text)])]
-    names = sides[0].name, sides[1].name
-    worse = [p for p in part if p.difference < -_ROUND]
-    better = [p for p in part if p.difference > _ROUND]
+    a, b = sides
+    words = ("Got worse", "Got better") if a.judge == b.judge else ("Lower", "Higher")
+    lower = sum(p.difference < -_ROUND for p in pairs)
+    higher = sum(p.difference > _ROUND for p in pairs)
     counts = (
         (len(pairs), "common cases with values"),
-        (sum(p in sides[1].rows for p in sides[0].rows) - len(pairs), "without a common value"),
-        (sum(p.difference < -_ROUND for p in pairs), "got worse" if other is None else "lower"),
-        (sum(p.difference > _ROUND for p in pairs), "got better" if other is None else "higher"),
-        (len(pairs) - _differing(pairs), "equal"),
+        (sum(p in b.rows for p in a.rows) - len(pairs), "without a common value"),
+        (lower, words[0].lower()),
+        (higher, words[1].lower()),
+        (len(pairs) - lower - higher, "equal"),
     )
-    words = ("Got worse", "Got better") if other is None else ("Lower", "Higher")
     halves = Columns(
-        [_cases(words[0], "worse", worse, key, other)],
-        [_cases(words[1], "better", better, key, other)],
+        [_cases(words[0], "worse", [p for p in part if p.difference < 0], sides)],
+        [_cases(words[1], "better", [p for p in part if p.difference > 0], sides)],
     )
     return [
-        PageSection("counts", f"B = {names[1]} against A = {names[0]}", [Tiles(counts)]),
-        PageSection("gate", "Verdict and gate", _gate(store, key, other, sides)),
+        PageSection("counts", f"B = {b.name} against A = {a.name}", [Tiles(counts)]),
+        PageSection("gate", "Verdict and gate", _gate(store, sides)),
         PageSection("cases", "Cases, largest difference first", [halves] if part else []),
     ]
 
 
-def _cases(
-    title: str,
-    name: str,
-    pairs: Sequence[PairedRun],
-    key: str,
-    other: tuple[str, object] | None,
-) -> Block:
+def _cases(title: str, name: str, pairs: Sequence[PairedRun], sides: Sequence[Side]) -> Block:
+    if not pairs:
+        return Text("none on this page", "quiet", title)
     columns = (
         Column("run", "run"),
         Column("a", "A", "number"),
         Column("b", "B", "number"),
         Column("difference", "B − A", "signed"),
     )
+    a, b = (side.judge[:16] for side in sides)
     rows: list[dict[str, Cell]] = []
     links = {}
     for pair in pairs:
@@ -247,26 +216,19 @@ def _cases(
             "/compare/case",
             a=pair.first.key,
             b=pair.second.key,
-            judge=key[:16],
-            other=other[0][:16] if other else None,
+            judge=a,
+            other=None if a == b else b,
         )
-    if not rows:
-        return Text("none on this page", "quiet", title)
     return Listing(Table(name, title, columns, tuple(rows)), links)
 
 
-def _gate(
-    store: Store, key: str, other: tuple[str, object] | None, sides: tuple[Side, Side]
-) -> list[Block]:
+def _gate(store: Store, sides: Sequence[Side]) -> list[Block]:
     """Return the verdict on every criterion and the gate of `agenteval compare --fail-if`."""
-    names = sides[0].name, sides[1].name
-    judges = (key,) if other is None else (key, other[0])
-    command = f"agenteval compare {names[0]!r} {names[1]!r} --source {key[:12]}"
-    if other is not None:
-        command = f"agenteval compare --source {key[:12]} --source {other[0][:12]}"
-    if sum(side.index.cells for side in {side.index.calls: side for side in sides}.values()) > (
-        MOST_TESTED
-    ):
+    names, judges = [side.name for side in sides], list(dict.fromkeys(s.judge for s in sides))
+    command = f"agenteval compare {names[0]!r} {names[1]!r} --source {judges[0][:12]}"
+    if len(judges) == 2:
+        command = " ".join(["agenteval compare", *(f"--source {key[:12]}" for key in judges)])
+    if sum({side.index.calls: side.index.cells for side in sides}.values()) > MOST_TESTED:
         return [
             Text(
                 [
@@ -277,8 +239,8 @@ def _gate(
             )
         ]
     query = RatingQuery(
-        systems=names if other is None else (),
-        judges=judges,
+        systems=tuple(names) if len(judges) == 1 else (),
+        judges=tuple(judges),
         task=None,
         two_places=False,
         place_names=(store.shown, store.shown),
@@ -291,9 +253,8 @@ def _gate(
     except InputError as error:  # for example runs of several tasks
         return [Text(["Not tested: ", str(error), ". Run ", Fragment(command, "code")])]
     gates = gate_lines(regression_gates(comparison, "surely-worse"))
-    verdicts = comparison_tables(pair, comparison)[0]
     return [
-        Listing(verdicts, titled=False),
+        Listing(comparison_tables(pair, comparison)[0], titled=False),
         Lines(gates, "Gate: B must not surely be worse than A", empty="No row has a mean."),
         *(Text(line, "warning") for line in comparison_warnings(pair, comparison)),
         Text(["The same with options: ", Fragment(command, "code")], "note"),
@@ -305,37 +266,27 @@ def case_page(viewer: Viewer, request: Request) -> Page:
     query = request.query_params
     compared = [run_of(viewer.store, query.get(side, "")) for side in ("a", "b")]
     judges = [query.get("judge") or "", query.get("other") or query.get("judge") or ""]
-    chosen: list[JudgedBy | None] = [
-        next((j for j in run.judges if j.key.startswith(judge)), None)
-        for run, judge in zip(compared, judges, strict=True)
-    ]
+    columns, heads = [Column("criterion", "criterion")], list[str | Fragment]()
     names = {c.id: c.name for run in compared for c in run.criteria.values()}
-    rows: list[dict[str, Cell]] = []
-    for criterion, name in names.items():
-        row: dict[str, Cell] = {"criterion": name}
-        for side, judge in zip("ab", chosen, strict=True):
+    rows: list[dict[str, Cell]] = [{"criterion": name} for name in names.values()]
+    for side, run, key in zip("ab", compared, judges, strict=True):
+        judge = next((j for j in run.judges if j.key.startswith(key)), None)
+        letter, system = side.upper(), run.run.system
+        head = f"{letter}: {system or run.run.id}" + (f", {judge.name}" if judge else "")
+        columns.append(Column(side, head))
+        link = page_path("/run", item=run.run.key, judge=key or None)
+        heads += [Fragment(f"{letter}: {run.run.id} ({system})", link=link), "  "]
+        for row, criterion in zip(rows, names, strict=True):
             results = [r for r in judge.results if r.criterion_id == criterion] if judge else []
             row[side] = levels_in_words(results) if results else None
-        rows.append(row)
-    heads = [
-        f"{side}: {run.run.system or run.run.id}" + (f", {judge.name}" if judge else "")
-        for side, run, judge in zip("AB", compared, chosen, strict=True)
-    ]
-    columns = Column("criterion", "criterion"), Column("a", heads[0]), Column("b", heads[1])
-    bodies = [str(run.body["trajectory"]) for run in compared]
-    links: list[str | Fragment] = []
-    for side, run, source in zip("AB", compared, judges, strict=True):
-        link = page_path("/run", item=run.run.key, judge=source or None)
-        links += [Fragment(f"{side}: {run.run.id} ({run.run.system})", link=link), "  "]
-    same = bodies[0] == bodies[1]
-    difference = (
-        Text("Both sides are about the same text.", "quiet")
-        if same
-        else Text(copy_diff(bodies[0], bodies[1]), "pre", "From A to B: deletions and insertions")
-    )
+    first, second = (str(run.body["trajectory"]) for run in compared)
+    difference = Text("Both sides are about the same text.", "quiet")
+    if first != second:
+        diff = copy_diff(first, second)
+        difference = Text(diff, "pre", "From A to B: deletions and insertions")
     sections = [
-        PageSection("runs", "", [Text(links)]),
-        PageSection("levels", "Levels", [Table("levels", "", columns, tuple(rows))]),
+        PageSection("runs", "", [Text(heads)]),
+        PageSection("levels", "Levels", [Table("levels", "", tuple(columns), tuple(rows))]),
         PageSection("request", "Request", [Text(str(compared[0].body["problem"]) or "–", "pre")]),
         PageSection("texts", "Work of the systems", [difference]),
     ]

@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from agenteval.errors import InputError
 from agenteval.records import Source
 from agenteval.records.table import Estimate, column, table_of
 from agenteval.reporting.page import Listing, Page, PageSection, Text
@@ -218,6 +219,14 @@ def judge_of(store: Store, wanted: str | None) -> tuple[str, Source] | None:
     judges = store.sources()
     chosen = [judge for judge in judges if wanted is None or judge[0].startswith(wanted)]
     return chosen[-1] if chosen else None
+
+
+def chosen_judge(store: Store, wanted: str | None) -> tuple[str, Source]:
+    """Return the judge as `judge_of`. Raises InputError without any."""
+    judge = judge_of(store, wanted)
+    if judge is None:
+        raise InputError("no judge of this store has results yet", wanted or "judge")
+    return judge
 
 
 def judge_choices(store: Store) -> list[tuple[str, str]]:

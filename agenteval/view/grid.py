@@ -13,12 +13,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agenteval.errors import InputError
-from agenteval.records import RUBRIC, Criterion
+from agenteval.records import RUBRIC
 from agenteval.reporting.page import Page, PageSection, Text
 from agenteval.stats.scores import ORIGINAL
 from agenteval.store import Store
 from agenteval.store.browse import OriginalRun, calls_of, runs_with_text
-from agenteval.view.experiments import judge_choices, judge_name, judge_of
+from agenteval.view.experiments import chosen_judge, judge_choices, judge_name
 from agenteval.view.judge_index import JudgeIndex
 from agenteval.view.server import Viewer, page_path, page_url, respond
 
@@ -62,8 +62,8 @@ class GridRow:
     about: str
     link: str
     success: bool | None
-    cells: tuple[GridCell | None, ...]
-    links: tuple[str, ...] = ()
+    cells: Sequence[GridCell | None]
+    links: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class GridHead:
 
 @dataclass(frozen=True)
 class GridView:
-    """One page of the grid."""
+    """One page of the grid; `first` is the number of its first row of `total`."""
 
     heads: Sequence[GridHead]
     rows: Sequence[GridRow]
@@ -99,24 +99,18 @@ def waiting_page(request: Request, name: str) -> Response:
 def grid_page(viewer: Viewer, request: Request) -> Response:
     """Runs by criteria of one judge, or cases by systems on one criterion."""
     store, query = viewer.store, request.query_params
-    judge = judge_of(store, query.get("judge"))
-    if judge is None:
-        raise InputError("no judge of this store has results yet", query.get("judge", "judge"))
-    key, source = judge
+    key, source = chosen_judge(store, query.get("judge"))
     index = viewer.indexes.get(key)
     name = judge_name(key, source)
     if index is None:
         return waiting_page(request, name)
     chosen = np.flatnonzero(_filter(store, index, query))
-    if criterion := query.get("by"):
-        view = _by_system(request, store, key, index, chosen, criterion)
-    else:
-        view = _by_criterion(request, store, key, index, chosen)
+    make = _by_system if query.get("by") else _by_criterion
     return respond(
         request,
         "grid.html",
         page=Page("view", f"Runs judged by {name}", "", ()),
-        view=view,
+        view=make(request, store, key, index, chosen),
         index=index,
         query=query,
         filter=str(query),
@@ -141,14 +135,12 @@ def filtered_runs(viewer: Viewer, query: QueryParams) -> tuple[str, list[str]]:
 
     Raises InputError as the grid, and while the judge is still being read.
     """
-    judge = judge_of(viewer.store, query.get("judge"))
-    if judge is None:
-        raise InputError("no judge of this store has results yet", "judge")
-    index = ready_index(viewer, judge[0])
+    key, _ = chosen_judge(viewer.store, query.get("judge"))
+    index = ready_index(viewer, key)
     chosen = np.flatnonzero(_filter(viewer.store, index, query))
     falling = query.get("order") == "desc"
     ordered = _order(index, chosen, query.get("sort") or "id", falling=falling)
-    return judge[0], [index.runs[i].key for i in ordered]
+    return key, [index.runs[i].key for i in ordered]
 
 
 def _choices(index: JudgeIndex) -> dict[str, list[tuple[str, str]]]:
@@ -182,8 +174,12 @@ def _filter(store: Store, index: JudgeIndex, query: QueryParams) -> NDArray[np.b
         keep &= np.array([run.success is _SUCCESS[success] for run in index.runs], dtype=np.bool_)
     if status := query.get("status"):
         keep &= _with_status(index, status)
-    if level := query.get("level"):
-        keep &= _with_level(index, query.get("criterion"), level)
+    if level := query.get("level"):  # of any repeat, on the criterion or on any
+        having = np.zeros(len(index.runs), dtype=np.bool_)
+        for i, c in enumerate(index.criteria):
+            if query.get("criterion") in (None, "", c.id) and level in c.accepted_values[:32]:
+                having |= (index.levels[:, i] >> c.accepted_values.index(level)) & 1 == 1
+        keep &= having
     if text := query.get("text"):
         matching = runs_with_text(store, text)
         keep &= np.array([run.key in matching for run in index.runs], dtype=np.bool_)
@@ -191,21 +187,13 @@ def _filter(store: Store, index: JudgeIndex, query: QueryParams) -> NDArray[np.b
 
 
 def _with_status(index: JudgeIndex, status: str) -> NDArray[np.bool_]:
-    counts = index.failed
+    if status == "rated":
+        return np.equal(index.failed, 0)
+    if status == "failure":
+        return np.greater(index.failed, 0)
     if status in index.statuses:
-        counts = index.failures[:, index.statuses.index(status)]
-    elif status not in ("rated", "failure"):
-        counts = np.zeros(len(index.runs), dtype=np.int32)
-    return np.equal(counts, 0) if status == "rated" else np.greater(counts, 0)
-
-
-def _with_level(index: JudgeIndex, criterion: str | None, level: str) -> NDArray[np.bool_]:
-    """Return runs of which a repeat has the level, on the criterion or on any."""
-    keep = np.zeros(len(index.runs), dtype=np.bool_)
-    for i, c in enumerate(index.criteria):
-        if criterion in (None, "", c.id) and level in c.accepted_values[:32]:
-            keep |= (index.levels[:, i] >> c.accepted_values.index(level)) & 1 == 1
-    return keep
+        return np.greater(index.failures[:, index.statuses.index(status)], 0)
+    return np.zeros(len(index.runs), dtype=np.bool_)
 
 
 def _order(
@@ -269,74 +257,53 @@ def _by_criterion(
     sort, falling = query.get("sort") or "id", query.get("order") == "desc"
     ordered = _order(index, chosen, sort, falling=falling)
     number = page_number(query, len(ordered), PER_PAGE)
-    part = [index.runs[i] for i in ordered[(number - 1) * PER_PAGE : number * PER_PAGE]]
-    columns = range(min(len(index.criteria), MOST_CRITERIA))
+    first = (number - 1) * PER_PAGE
+    part = [index.runs[i] for i in ordered[first : first + PER_PAGE]]
+    shown = range(min(len(index.criteria), MOST_CRITERIA))
     cells = _cells(store, key, index, part)
-    rows = [
-        GridRow(
-            run.id,
-            run.system,
-            page_path("/run", item=run.key, judge=key[:16]),
-            run.success,
-            tuple(cells.get((run.key, index.keys[i])) for i in columns),
-        )
-        for run in part
-    ]
-    heads = [_head(request, index.criteria[i], sort, falling=falling) for i in columns]
-    first = (number - 1) * PER_PAGE + 1
-    return GridView(
-        heads, rows, len(ordered), first, *turn_links(request, number, len(ordered), PER_PAGE)
-    )
+    rows = []
+    for run in part:
+        of_run = [cells.get((run.key, index.keys[i])) for i in shown]
+        rows.append(GridRow(run.id, run.system, _run_link(run, key), run.success, of_run))
+    heads = []
+    for c in index.criteria[: len(shown)]:
+        order = "desc" if sort == c.id and not falling else None
+        aria = ("descending" if falling else "ascending") if sort == c.id else "none"
+        heads.append(GridHead(c.name, page_url(request, sort=c.id, order=order, page=None), aria))
+    turns = turn_links(request, number, len(ordered), PER_PAGE)
+    return GridView(heads, rows, len(ordered), first + 1, *turns)
 
 
-def _head(request: Request, c: Criterion, sort: str, *, falling: bool) -> GridHead:
-    order = "desc" if sort == c.id and not falling else None
-    aria = ("descending" if falling else "ascending") if sort == c.id else "none"
-    return GridHead(c.name, page_url(request, sort=c.id, order=order, page=None), aria)
+def _run_link(run: OriginalRun, key: str) -> str:
+    return page_path("/run", item=run.key, judge=key[:16])
 
 
 def _by_system(
-    request: Request,
-    store: Store,
-    key: str,
-    index: JudgeIndex,
-    chosen: NDArray[np.int64],
-    criterion: str,
+    request: Request, store: Store, key: str, index: JudgeIndex, chosen: NDArray[np.int64]
 ) -> GridView:
     """Return cases by systems on one criterion. Raises InputError for an unknown criterion."""
+    criterion = request.query_params["by"]
     column = index.column(criterion)
     if column < 0:
         raise InputError(f"the judge has not rated {criterion!r}", "by")
     by_case: dict[str, dict[str, OriginalRun]] = {}
-    for i in chosen:
-        run = index.runs[i]
+    for run in (index.runs[i] for i in chosen):
         by_case.setdefault(run.case, {}).setdefault(run.system, run)
-    systems = index.systems
     cases = sorted(by_case.values(), key=lambda runs: min(run.id for run in runs.values()))
     number = page_number(request.query_params, len(cases), PER_PAGE)
-    part = cases[(number - 1) * PER_PAGE : number * PER_PAGE]
+    first = (number - 1) * PER_PAGE
+    part = cases[first : first + PER_PAGE]
     cells = _cells(store, key, index, [run for runs in part for run in runs.values()])
     rows = []
     for runs in part:
-        first = next(iter(runs.values()))
-        places = [runs.get(system) for system in systems]
-        rows.append(
-            GridRow(
-                min(run.id for run in runs.values()),
-                "",
-                page_path("/run", item=first.key, judge=key[:16]),
-                None,
-                tuple(cells.get((run.key, index.keys[column])) if run else None for run in places),
-                tuple(
-                    page_path("/run", item=run.key, judge=key[:16]) if run else "" for run in places
-                ),
-            )
-        )
-    heads = [GridHead(system) for system in systems]
-    start = (number - 1) * PER_PAGE + 1
-    return GridView(
-        heads, rows, len(cases), start, *turn_links(request, number, len(cases), PER_PAGE)
-    )
+        name, link = min(run.id for run in runs.values()), _run_link(next(iter(runs.values())), key)
+        places = [runs.get(system) for system in index.systems]
+        of_case = [cells.get((run.key, index.keys[column])) if run else None for run in places]
+        links = [_run_link(run, key) if run else "" for run in places]
+        rows.append(GridRow(name, "", link, None, of_case, links))
+    heads = [GridHead(system) for system in index.systems]
+    turns = turn_links(request, number, len(cases), PER_PAGE)
+    return GridView(heads, rows, len(cases), first + 1, *turns)
 
 
 def _cells(

@@ -35,7 +35,7 @@ from agenteval.reporting.style import svg
 from agenteval.stats.proportion import proportion_interval
 from agenteval.utility.page_tables import trust_table
 from agenteval.utility.tables import effects_table, evidence_by_system, evidence_table
-from agenteval.view.experiments import judge_choices, judge_name, judge_of, minute
+from agenteval.view.experiments import chosen_judge, judge_choices, judge_name, judge_of, minute
 from agenteval.view.judge_index import JudgeIndex
 from agenteval.view.server import Viewer, page_path
 
@@ -72,10 +72,7 @@ def trust_page(viewer: Viewer, request: Request) -> Page | Response:
     """Return the page with the verdict of `verify` on a judge, or a note that it was not
     verified."""
     store = viewer.store
-    judge = judge_of(store, request.query_params.get("judge"))
-    if judge is None:
-        raise InputError("no judge of this store has results yet", "judge")
-    key, source = judge
+    key, source = chosen_judge(store, request.query_params.get("judge"))
     title = f"Can {judge_name(key, source)} be trusted?"
     others: list[str | Fragment] = []
     for other, name in judge_choices(store):
