@@ -234,7 +234,7 @@ def read_evaluation(path: str | Path, overrides: Iterable[str] = ()) -> Evaluati
 
 
 class _Problem(Exception):
-    """What is wrong with a key of the file."""
+    """A problem with a key of the file."""
 
     def __init__(self, pathway: Pathway, problem: str) -> None:
         super().__init__(problem)

@@ -18,7 +18,7 @@ from agenteval.store import Store
 from agenteval.store.labels import LabelQueue, Labels
 from agenteval.text import plural
 from agenteval.traces.annotations import write_folder
-from agenteval.view.label_items import findings_of_raters
+from agenteval.view.labelling import findings_of_raters
 from agenteval.view.offline import label_page, label_rows
 
 

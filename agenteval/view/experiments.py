@@ -42,18 +42,25 @@ _GATES = {0: "passed", 4: "undecided", 5: "failed"}
 @dataclass(frozen=True)
 class _ExperimentRow:
     name: str = column("judge, agent or finder")
-    task: str | None = column("task")
-    begun: str | None = column("begun")
-    runs: int | None = column("runs or cases", "count")
-    planned: int | None = column("results planned", "count")
-    state: str = column("state")
-    verdict: str | None = column("verdict")
-    gate: str | None = column("gate", hint="passes where the judge is trustworthy, as in `verify`")
-    cost: float | None = column("cost of all calls", "money")
-    passed: Estimate | None = column(
-        "pass rate", "share", "95% (Wilson) over runs or trials, taken as independent"
+    task: str | None = column("task", default=None)
+    begun: str | None = column("begun", default=None)
+    runs: int | None = column("runs or cases", "count", default=None)
+    planned: int | None = column("results planned", "count", default=None)
+    state: str = column("state", default="unknown")
+    verdict: str | None = column("verdict", default=None)
+    gate: str | None = column(
+        "gate", hint="passes where the judge is trustworthy, as in `verify`", default=None
     )
-    decided: int | None = column("of", "count", "runs or trials whose success is known")
+    cost: float | None = column("cost of all calls", "money", default=None)
+    passed: Estimate | None = column(
+        "pass rate",
+        "share",
+        "95% (Wilson) over runs or trials, taken as independent",
+        default=None,
+    )
+    decided: int | None = column(
+        "of", "count", "runs or trials whose success is known", default=None
+    )
 
 
 @dataclass(frozen=True)
@@ -73,20 +80,21 @@ def experiments_page(viewer: Viewer, request: Request) -> Response:
     sources = dict(store.sources(trials=True))
     judges = dict(store.sources())
     experiments = begun_experiments(store)
+    begun = {experiment.source_key for experiment in experiments}
     labels = {short([k])[0]: label for k, label in labelled_successes(store).items()}
     rows, links = [], {}
     for experiment in experiments:
         key = experiment.source_key
         name = f"{experiment.name} {key[:8]}"
         links[name] = source_link(key, experiment.evaluator, judge=key in judges)
-        rate = _pass_rate(store, experiment, labels)
-        rows.append(_row(store, name, key, experiment, rate))
-    source_keys = {experiment.source_key for experiment in experiments}
+        rows.append(_row(store, name, experiment, labels))
     for key, source in reversed(sources.items()):
-        if key not in source_keys:  # stored before experiments were
+        if key not in begun:  # stored before experiments were
             name = f"{source.model} {key[:8]}"
             links[name] = source_link(key, source.evaluator, judge=key in judges)
-            rows.append(_row(store, name, key, None, None))
+            verdict, gate = _verdict(store, key)
+            cost = store.usage(key).cost
+            rows.append(_ExperimentRow(name=name, verdict=verdict, gate=gate, cost=cost))
     empty = ["task", "verdict", "gate", "cost", "passed", "decided"]
     table = table_of(_ExperimentRow, "experiments", "Experiments", rows, drop_empty=empty)
     nothing = Text(
@@ -149,27 +157,39 @@ async def progress(request: Request) -> Response:
 
 
 def _row(
-    store: Store, name: str, key: str, experiment: BegunExperiment | None, rate: _PassRate | None
+    store: Store,
+    name: str,
+    experiment: BegunExperiment,
+    labels: Mapping[str, tuple[str, bool | None]],
 ) -> _ExperimentRow:
-    """Return the row of an experiment, or of results that were stored before experiments were."""
+    """Return the row of an experiment. Trials that failed, or whose verdict is undecided, are not
+    in its pass rate."""
+    key, task = experiment.source_key, None
+    judged = [labels[row] for row in experiment.rows if row in labels]
+    if judged:
+        known = [success for _, success in judged if success is not None]
+        task = Counter(task for task, _ in judged).most_common(1)[0][0]
+        passed, decided = sum(known), len(known)
+    else:
+        success, failure = _DECIDED.get(experiment.evaluator.partition(".")[0], ("", ""))
+        outcomes = outcomes_of(store, key)
+        passed = outcomes.get(success, 0)
+        decided = passed + outcomes.get(failure or "", 0)
+        if failure is None:
+            decided = sum(outcomes.values())
     verdict, gate = _verdict(store, key)
-    state = "unknown"
-    if experiment is not None:
-        state = "not finished" if experiment.finished is None else "finished"
     return _ExperimentRow(
         name=name,
-        task=rate.task if rate else None,
-        begun=minute(experiment.begun) if experiment else None,
-        runs=len(experiment.rows) if experiment else None,
-        planned=experiment.planned if experiment else None,
-        state=state,
+        task=task,
+        begun=minute(experiment.begun),
+        runs=len(experiment.rows),
+        planned=experiment.planned,
+        state="not finished" if experiment.finished is None else "finished",
         verdict=verdict,
         gate=gate,
         cost=store.usage(key).cost,
-        passed=Estimate.of(proportion_interval(rate.passed, rate.decided))
-        if rate and rate.decided
-        else None,
-        decided=rate.decided if rate else None,
+        passed=Estimate.of(proportion_interval(passed, decided)) if decided else None,
+        decided=decided,
     )
 
 
@@ -184,34 +204,6 @@ def _verdict(store: Store, key: str) -> tuple[str | None, str | None]:
 def minute(seconds: float) -> str:
     """Return a time (seconds since 1970) as local date and minute."""
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
-
-
-@dataclass(frozen=True)
-class _PassRate:
-    """Successes of an experiment among the runs or trials whose success is known."""
-
-    task: str | None
-    passed: int
-    decided: int
-
-
-def _pass_rate(
-    store: Store,
-    experiment: BegunExperiment,
-    labels: Mapping[str, tuple[str, bool | None]],
-) -> _PassRate:
-    """Count successes. Trials that failed, or whose verdict is undecided, are not counted."""
-    judged = [labels[row] for row in experiment.rows if row in labels]
-    if judged:
-        known = [success for _, success in judged if success is not None]
-        task = Counter(task for task, _ in judged).most_common(1)[0][0]
-        return _PassRate(task, sum(known), len(known))
-    passed, failed = _DECIDED.get(experiment.evaluator.partition(".")[0], ("", ""))
-    outcomes = outcomes_of(store, experiment.source_key)
-    decided = outcomes.get(passed, 0) + outcomes.get(failed or "", 0)
-    return _PassRate(
-        None, outcomes.get(passed, 0), sum(outcomes.values()) if failed is None else decided
-    )
 
 
 def judge_of(store: Store, wanted: str | None) -> tuple[str, Source] | None:

@@ -1,10 +1,10 @@
-"""Actions of a rater in the viewer: take the next item, save it, undo it, and see the results."""
+"""Labelling without the web: a queue's items and criteria, and what a rater does with them."""
 
 from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,17 +12,58 @@ from agenteval.analysis.human_labels import ADJUDICATED, labelled_queue
 from agenteval.analysis.rater_comparison import RaterComparisonOptions, compare_raters
 from agenteval.analysis.scores import run_names
 from agenteval.errors import InputError
-from agenteval.records import Criterion, Failure
+from agenteval.readers.view import ViewTurn, split_trajectory
+from agenteval.records import Criterion, Failure, Finding, Findings
 from agenteval.records.table import Table
 from agenteval.stats.scores import ORIGINAL
 from agenteval.store import Store
-from agenteval.store.browse import calls_of
+from agenteval.store.browse import calls_of, criteria_by_key
 from agenteval.store.labels import HumanLabel, LabelQueue, Labels
-from agenteval.view.label_items import LabelItem, label_criteria, label_items
+from agenteval.traces.evaluator import load_outlines
 
 _ACTIONS = {"skip": "skipped", "decline": "declined"}
+_LEVELS = ("scored", "not_applicable")  # statuses of labels that say a level
 _MOST_EVIDENCE = 10_000  # characters
 MANY_CALLS = 5_000  # of a judge, above which a page does not read all its results
+
+
+@dataclass(frozen=True)
+class LabelItem:
+    """A run as raters see it: neither its system nor any score is shown."""
+
+    key: str
+    problem: str
+    turns: tuple[ViewTurn, ...]
+
+
+def label_items(store: Store, queue: LabelQueue, keys: Sequence[str]) -> list[LabelItem]:
+    """Return items of a queue with their texts, in the order of `keys`.
+
+    Raises InputError for one that is no longer in the store.
+    """
+    items = store.items(keys=keys)
+    if missing := [key for key in keys if key not in items]:
+        raise InputError(f"a run of this queue is not in the store: {missing[0][:12]}", queue.name)
+    return [
+        LabelItem(
+            key,
+            str(body.get("problem", "")),
+            tuple(split_trajectory(str(body.get("trajectory", "")))),
+        )
+        for key, body in store.bodies(keys)
+    ]
+
+
+def label_criteria(store: Store, queue: LabelQueue) -> dict[str, Criterion]:
+    """Return the criteria of a queue that people can label, by content hash: those with levels.
+
+    Raises InputError when there is none.
+    """
+    by_key = criteria_by_key(store, queue.criteria)
+    criteria = {k: by_key[k] for k in queue.criteria if k in by_key and by_key[k].accepted_values}
+    if not criteria:
+        raise InputError("no criterion of this queue has levels to choose from", queue.name)
+    return criteria
 
 
 @dataclass(frozen=True)
@@ -37,16 +78,6 @@ class LabelScreen:
     total: int
 
 
-@dataclass(frozen=True)
-class Revealed:
-    """Labels of the rater and the judge for an item on one criterion, shown after saving."""
-
-    criterion: str
-    label: str
-    judge: str
-    equal: bool
-
-
 def screen(
     store: Store, queue: LabelQueue, rater: str, key: str, form: Mapping[str, str] | None = None
 ) -> LabelScreen:
@@ -55,15 +86,12 @@ def screen(
     if key not in queue.items:
         raise InputError("is not in this queue", key[:12])
     (item,) = label_items(store, queue, [key])
-    labels = Labels(store)
-    criteria = label_criteria(store, queue)
-    levels = {
-        label.criterion_key: label
-        for label in labels.history(key)  # what was undone is still chosen
-        if label.rater == rater and label.status in ("scored", "not_applicable")
-    }
-    if form is not None:
-        levels = {
+    labels, criteria = Labels(store), label_criteria(store, queue)
+    if form is None:  # what was undone is still chosen
+        history = [x for x in labels.history(key) if x.rater == rater and x.status in _LEVELS]
+        given = {label.criterion_key: label for label in history}
+    else:
+        given = {
             criterion: HumanLabel(
                 rater=rater,
                 item_key=key,
@@ -73,7 +101,7 @@ def screen(
             for criterion in criteria
         }
     done = sum(states.get(rater) == "done" for states in labels.progress(queue).values())
-    return LabelScreen(item, criteria, levels, done, len(queue.items))
+    return LabelScreen(item, criteria, given, done, len(queue.items))
 
 
 def save_form(
@@ -87,19 +115,17 @@ def save_form(
     """
     if key not in queue.items:
         raise InputError("is not in this queue", key[:12])
-    action = form.get("action", "save")
-    seconds = _seconds(form.get("seconds", ""))
+    action, seconds = form.get("action", "save"), _seconds(form.get("seconds", ""))
     labels = []
     for criterion_key, shown in label_criteria(store, queue).items():
-        evidence = form.get(f"evidence.{criterion_key}", "")[:_MOST_EVIDENCE]
         make = partial(
             HumanLabel, rater=rater, item_key=key, criterion_key=criterion_key, seconds=seconds
         )
+        level = form.get(f"level.{criterion_key}")
+        evidence = form.get(f"evidence.{criterion_key}", "")[:_MOST_EVIDENCE]
         if action in _ACTIONS:
             labels.append(make(status=_ACTIONS[action]))
-            continue
-        level = form.get(f"level.{criterion_key}")
-        if level == "" and shown.allow_na:
+        elif level == "" and shown.allow_na:
             labels.append(make(status="not_applicable", evidence=evidence))
         elif level is None or level not in shown.accepted_values:
             problem = "choose a level" if not level else f"there is no level {level!r}"
@@ -108,6 +134,14 @@ def save_form(
         else:
             labels.append(make(label=level, value=shown.value_of(level), evidence=evidence))
     Labels(store).add(labels)
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        seconds = float(text)
+    except ValueError:
+        return None
+    return seconds if 0 <= seconds < 1e6 else None
 
 
 def undo(store: Store, queue: LabelQueue, rater: str) -> str | None:
@@ -125,6 +159,16 @@ def undo(store: Store, queue: LabelQueue, rater: str) -> str | None:
     return key
 
 
+@dataclass(frozen=True)
+class Revealed:
+    """Labels of the rater and the judge for an item on one criterion, shown after saving."""
+
+    criterion: str
+    label: str
+    judge: str
+    equal: bool
+
+
 def revealed(store: Store, queue: LabelQueue, rater: str, key: str) -> list[Revealed]:
     """Return the rater's labels of an item beside the levels of the judge's repeats."""
     levels: dict[str, Counter[str]] = {}
@@ -134,16 +178,12 @@ def revealed(store: Store, queue: LabelQueue, rater: str, key: str) -> list[Reve
     names = {key: c.name for key, c in label_criteria(store, queue).items()}
     rows = []
     for label in Labels(store).newest(rater=rater, items=[key]):
-        if label.status not in ("scored", "not_applicable") or label.criterion_key not in names:
-            continue
-        level = label.label or "not applicable"
-        judged = levels.get(label.criterion_key, Counter())
-        words = ", ".join(w if n == 1 else f"{w} ({n} times)" for w, n in judged.most_common())
-        rows.append(
-            Revealed(
-                names[label.criterion_key], level, words or "not judged", set(judged) == {level}
-            )
-        )
+        if label.status in _LEVELS and label.criterion_key in names:
+            level = label.label or "not applicable"
+            judged = levels.get(label.criterion_key, Counter())
+            words = ", ".join(w if n == 1 else f"{w} ({n} times)" for w, n in judged.most_common())
+            name, equal = names[label.criterion_key], set(judged) == {level}
+            rows.append(Revealed(name, level, words or "not judged", equal))
     return rows
 
 
@@ -162,16 +202,15 @@ def differences(store: Store, queue: LabelQueue) -> list[RaterDifference]:
     names = {key: c.name for key, c in label_criteria(store, queue).items()}
     given: dict[tuple[str, str], dict[str, str]] = {}
     for label in Labels(store).newest(items=queue.items):
-        if label.criterion_key in names and label.status in ("scored", "not_applicable"):
+        if label.criterion_key in names and label.status in _LEVELS:
             place = label.item_key, label.criterion_key
             given.setdefault(place, {})[label.rater] = label.label or "not applicable"
     runs = run_names(store.items(keys=queue.items), queue.items)
+    places = ((item, criterion) for item in queue.items for criterion in queue.criteria)
     return [
-        RaterDifference(item, runs.get(item, item[:12]), names[criterion], levels)
-        for item in queue.items
-        for criterion in queue.criteria
-        if len(set((levels := given.get((item, criterion), {})).values())) > 1
-        and ADJUDICATED not in levels
+        RaterDifference(place[0], runs.get(place[0], place[0][:12]), names[place[1]], given[place])
+        for place in places
+        if len(set(given.get(place, {}).values())) > 1 and ADJUDICATED not in given[place]
     ]
 
 
@@ -209,9 +248,26 @@ def agree_command(queue: LabelQueue) -> str:
     return f"agenteval agree --queue {shlex.quote(queue.name)}"
 
 
-def _seconds(text: str) -> float | None:
-    try:
-        seconds = float(text)
-    except ValueError:
-        return None
-    return seconds if 0 <= seconds < 1e6 else None
+# ---- errors in traces ----------------------------------------------------------------------------
+
+
+def trace_findings(store: Store) -> dict[str, dict[str, HumanLabel]]:
+    """Return the label that counts of every trace (key) and rater; its findings are in order."""
+    by_item: dict[str, dict[str, HumanLabel]] = {}
+    for label in Labels(store).newest():
+        if not label.criterion_key:
+            by_item.setdefault(label.item_key, {})[label.rater] = label
+    return by_item
+
+
+def findings_of_raters(store: Store) -> dict[str, list[Findings]]:
+    """Return the findings of every rater by name, a `Findings` for each trace that they
+    examined."""
+    names = {key: shown.trace for key, shown in load_outlines(store).items()}
+    by_rater: dict[str, list[Findings]] = {}
+    for key, raters in trace_findings(store).items():
+        for rater, label in raters.items():
+            findings = (Finding.model_validate({**f, "source": rater}) for f in label.findings)
+            examined = Findings(trace=names[key], findings=tuple(findings))
+            by_rater.setdefault(rater, []).append(examined)
+    return by_rater

@@ -25,7 +25,7 @@ from agenteval.analysis.sampling import By, Sample, draw_among
 from agenteval.analysis.scores import run_names
 from agenteval.errors import InputError
 from agenteval.records.table import column, table_of
-from agenteval.reporting.page import Listing, Page, PageSection, Text
+from agenteval.reporting.page import Block, Listing, Page, PageSection, Text
 from agenteval.store.labels import LabelQueue, Labels
 from agenteval.view.experiments import judge_choices
 from agenteval.view.grid import across, filtered_runs, ready_index
@@ -95,10 +95,8 @@ def item_page(viewer: Viewer, request: Request) -> Page | Response:
     if not viewer.labelling:
         raise InputError("this viewer only reads; start it with --label", "label")
     queue, rater = _queue(viewer, request.query_params), rater_in(request.query_params)
-    key = request.query_params.get("item")
-    if key is None:
-        after = request.query_params.get("after")
-        key = Labels(viewer.store).next_item(queue, rater, after)
+    after = request.query_params.get("after")
+    key = request.query_params.get("item") or Labels(viewer.store).next_item(queue, rater, after)
     if key is None:
         where = page_path("/label/results", queue=queue.name, rater=rater)
         return RedirectResponse(where, 303)
@@ -115,6 +113,7 @@ def _item(
 ) -> Response:
     """Return the page of an item, with a form that was refused and why."""
     store, after = viewer.store, request.query_params.get("after")
+    differing = differences(store, queue) if rater == ADJUDICATED else []
     return respond(
         request,
         "label.html",
@@ -123,9 +122,7 @@ def _item(
         rater=rater,
         screen=screen(store, queue, rater, key, refused[1] if refused else None),
         before=revealed(store, queue, rater, after) if after else [],
-        others=[d for d in differences(store, queue) if d.item_key == key]
-        if rater == ADJUDICATED
-        else [],
+        others=[d for d in differing if d.item_key == key],
         problem=str(refused[0]) if refused else "",
         results=page_path("/label/results", queue=queue.name, rater=rater),
     )
@@ -137,30 +134,21 @@ def results_page(viewer: Viewer, request: Request) -> Page:
     tables, notes = label_results(viewer.store, queue)
     first = [table for table in tables if not table.detail or table.key == "raters"]
     details = [table for table in tables if table not in first and (table.rows or table.notes)]
-    differing = differences(viewer.store, queue)
-    rows = [
-        _DifferenceRow(
-            d.run, d.criterion, "; ".join(f"{name}: {level}" for name, level in d.levels.items())
-        )
-        for d in differing
-    ]
-    links = {
-        d.run: page_path("/label/item", queue=queue.name, rater=ADJUDICATED, item=d.item_key)
-        for d in differing
-    }
+    rows, links = [], {}
+    for d in differences(viewer.store, queue):
+        levels = "; ".join(f"{name}: {level}" for name, level in d.levels.items())
+        rows.append(_DifferenceRow(d.run, d.criterion, levels))
+        links[d.run] = _item_path(queue, ADJUDICATED, item=d.item_key)
     table = table_of(_DifferenceRow, "differences", "Differences", rows)
     shown = Listing(table, links if viewer.labelling else {}, titled=False)
     nothing = [] if tables else [Text("No run of this queue has a label yet.")]
+    summary: list[Block] = [*nothing, *(Text(n, "warning") for n in notes), *first]
     return Page(
         "view",
         f"Labels of {queue.name}",
         "Agreement of the judge with every rater, and its means corrected by the labels.",
         [
-            PageSection(
-                "summary",
-                "Agreement and means",
-                [*nothing, *(Text(n, "warning") for n in notes), *first],
-            ),
+            PageSection("summary", "Agreement and means", summary),
             PageSection(
                 "differences",
                 "Raters differ",
@@ -173,6 +161,10 @@ def results_page(viewer: Viewer, request: Request) -> Page:
     )
 
 
+def _item_path(queue: LabelQueue, rater: str, **more: str | None) -> str:
+    return page_path("/label/item", queue=queue.name, rater=rater, **more)
+
+
 def save(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
     """Save the labels of an item, and go on to the next."""
     queue, rater, key = _queue(viewer, form), rater_in(form), form.get("item", "")
@@ -182,16 +174,14 @@ def save(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
         if key not in queue.items:
             raise
         return _item(viewer, request, queue, rater, key, (error, form))
-    where = page_path("/label/item", queue=queue.name, rater=rater, after=key)
-    return RedirectResponse(where, 303)
+    return RedirectResponse(_item_path(queue, rater, after=key), 303)
 
 
 def take_back(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
     """Undo what the rater saved last, and show the item again."""
     queue, rater = _queue(viewer, form), rater_in(form)
     key = undo(viewer.store, queue, rater)
-    item = {} if key is None else {"item": key}
-    return RedirectResponse(page_path("/label/item", queue=queue.name, rater=rater, **item), 303)
+    return RedirectResponse(_item_path(queue, rater, item=key), 303)
 
 
 def make_queue(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:

@@ -11,7 +11,7 @@ from agenteval.errors import InputError
 from agenteval.reporting.page import asset, environment, markup, policy
 from agenteval.stats.scores import CodedColumn
 from agenteval.store import Store
-from agenteval.view.label_items import label_criteria, label_items
+from agenteval.view.labelling import label_criteria, label_items
 
 
 def label_page(store: Store, labelled: LabelledQueue) -> str:

@@ -92,24 +92,23 @@ class RunOnPage:
 
 def run_page(viewer: Viewer, request: Request) -> Page:
     """One run. `judge` in the address comes first among the judges, and its calls are shown."""
-    found = run_of(viewer.store, request.query_params.get("item", ""))
-    wanted = request.query_params.get("judge")
-    judges = sorted(found.judges, key=lambda j: not (wanted and j.key.startswith(wanted)))
-    chosen = judges[0] if judges else None
-    lead = f"{found.run.system or 'no system'} · task {found.run.task or 'unnamed'}"
+    shown = run_of(viewer.store, request.query_params.get("item", ""))
+    first = request.query_params.get("judge")
+    judges = sorted(shown.judges, key=lambda j: not (first and j.key.startswith(first)))
+    lead = f"{shown.run.system or 'no system'} · task {shown.run.task or 'unnamed'}"
     sections = [
-        PageSection("summary", "", list(_summary(found, judges))),
-        PageSection("conversation", "Conversation", list(_conversation(found))),
-        PageSection("judges", "Judges", _judges(found, judges)),
-        PageSection("copies", "Perturbed copies", _copies(found, chosen) if chosen else []),
-        PageSection(
-            "calls",
-            f"Calls of {chosen.name}" if chosen else "",
-            [Items(list(_calls(found, chosen)))] if chosen else [],
-            "What was sent and what came back, call by call.",
-        ),
+        PageSection("summary", "", list(_summary(shown, judges))),
+        PageSection("conversation", "Conversation", list(_conversation(shown))),
+        PageSection("judges", "Judges", _judges(shown, judges)),
     ]
-    return Page("view", found.run.id, lead, sections)
+    if judges:
+        calls = [Items(list(_calls(shown, judges[0])))]
+        lead_of_calls = "What was sent and what came back, call by call."
+        sections += [
+            PageSection("copies", "Perturbed copies", _copies(shown, judges[0])),
+            PageSection("calls", f"Calls of {judges[0].name}", calls, lead_of_calls),
+        ]
+    return Page("view", shown.run.id, lead, sections)
 
 
 def run_of(store: Store, key: str) -> RunOnPage:
@@ -175,18 +174,13 @@ def _conversation(found: RunOnPage) -> Iterator[Block]:
         yield Text(turns[0].text if turns else "(empty)", "pre", "Work of the system")
         return
     shown = turns[:_MOST_TURNS]
-    steps = [Fragment(turn.heading or "text", link=f"turn-{i}") for i, turn in enumerate(shown, 1)]
-    yield Text(_joined(steps), "quiet", f"Timeline: {plural(len(turns), 'step')}")
+    steps: list[str | Fragment] = []
+    for i, turn in enumerate(shown, 1):
+        steps += [" → "] * (i > 1) + [Fragment(turn.heading or "text", link=f"turn-{i}")]
+    yield Text(steps, "quiet", f"Timeline: {plural(len(turns), 'step')}")
     yield Cards([_turn(i, turn) for i, turn in enumerate(shown, 1)], "Work of the system", "chat")
     if len(turns) > len(shown):
         yield Text(f"… and {len(turns) - len(shown):,} more steps", "note")
-
-
-def _joined(steps: Sequence[Fragment]) -> list[str | Fragment]:
-    words: list[str | Fragment] = []
-    for i, step in enumerate(steps):
-        words += [" → ", step] if i else [step]
-    return words
 
 
 def _turn(number: int, turn: ViewTurn) -> Card:
@@ -307,24 +301,23 @@ class _EffectOfCopyRow:
 def _copies(found: RunOnPage, judge: JudgedBy) -> list[Block]:
     """Return the copies that a judge judged: what was changed, and what it did to the scores."""
     bodies = dict(found.store.bodies(key for key, _ in judge.copies.values()))
+    by_id = {c.id: c.name for c in reversed(found.criteria.values())}
     items = []
     for variant, (key, results) in judge.copies.items():
-        names = dict.fromkeys(r.criterion_id for r in results)
         rows = []
-        for criterion in names:
+        for criterion in dict.fromkeys(r.criterion_id for r in results):
             before = _mean(r for r in judge.results if r.criterion_id == criterion)
             after = _mean(r for r in results if r.criterion_id == criterion)
             change = None if before is None or after is None else before - after
-            rows.append(_EffectOfCopyRow(_name(found, criterion), before, after, change))
-        blocks: list[Block] = [table_of(_EffectOfCopyRow, "effects", "", rows)]
+            name = by_id.get(criterion, criterion)
+            rows.append(_EffectOfCopyRow(name, before, after, change))
         diff = copy_diff(str(found.body["trajectory"]), str(bodies[key]["trajectory"]))
-        blocks.append(Text(diff, "pre", "The copy, and what it changes"))
+        blocks: list[Block] = [
+            table_of(_EffectOfCopyRow, "effects", "", rows),
+            Text(diff, "pre", "The copy, and what it changes"),
+        ]
         items.append(Foldout("", variant_label(variant, judge.copies), blocks))
     return [Items(items)] if items else []
-
-
-def _name(found: RunOnPage, criterion: str) -> str:
-    return next((c.name for c in found.criteria.values() if c.id == criterion), criterion)
 
 
 def _mean(results: Iterator[Result]) -> float | None:

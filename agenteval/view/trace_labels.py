@@ -18,7 +18,7 @@ from agenteval.traces.annotations import IMPACTS
 from agenteval.traces.evaluator import load_outlines
 from agenteval.traces.outline import Outline, OutlineSpan, outline
 from agenteval.traces.taxonomy import built_in
-from agenteval.view.label_items import trace_findings
+from agenteval.view.labelling import trace_findings
 from agenteval.view.labels import rater_in
 from agenteval.view.server import FormFunction, PageFunction, Viewer, page_path, respond
 

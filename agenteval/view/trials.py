@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import TypedDict
+from dataclasses import dataclass, replace
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -50,13 +50,12 @@ class _TrialRow:
 def trials_page(viewer: Viewer, request: Request) -> Response:
     """All trials, the latest first, filtered by kind, outcome and source."""
     query, store = request.query_params, viewer.store
-    chosen = {name: query.get(name) or None for name in ("evaluator", "outcome", "system")}
     number = page_number(query, 10**9, PER_PAGE)
     lines, total = trial_lines(
         store,
-        evaluator=chosen["evaluator"],
-        outcome=chosen["outcome"],
-        source=chosen["system"],
+        evaluator=query.get("evaluator") or None,
+        outcome=query.get("outcome") or None,
+        source=query.get("system") or None,
         start=(number - 1) * PER_PAGE,
         most=PER_PAGE,
     )
@@ -64,15 +63,8 @@ def trials_page(viewer: Viewer, request: Request) -> Response:
     for line in lines:
         name = f"{line.case}, trial {line.trial} ({line.call_id[:6]})"
         links[name] = page_path("/trial", call=line.call_id)
-        rows.append(
-            _TrialRow(
-                name,
-                line.system,
-                line.outcome or line.status,
-                line.evaluator,
-                None if line.started is None else minute(line.started),
-            )
-        )
+        outcome, started = line.outcome or line.status, line.started and minute(line.started)
+        rows.append(_TrialRow(name, line.system, outcome, line.evaluator, started or None))
     table = table_of(_TrialRow, "trials", "Trials", rows)
     nothing = Text("No trial fits. `agenteval plan`, `trace locate` and `flow` store trials.")
     listing: list[Block] = [Listing(table, links, find=True, titled=False)] if rows else [nothing]
@@ -105,35 +97,24 @@ def trial_page(viewer: Viewer, request: Request) -> Page:
     return Page("view", line.case, lead, [PageSection("trial", "Trial", blocks)])
 
 
-class _Place(TypedDict):
-    cases: list[str]
-    systems: list[str]
-
-
 def _item(store: Store, line: TrialLine) -> Foldout | None:
     """Return the trial as the page of its room shows it; None where it has no verdict."""
+    if line.evaluator == TRACES:
+        return replace(_trace(store, line), id="", open=True)
     if line.status != "done":
-        return None if line.evaluator != TRACES else _trace(store, line)
-    place = _Place(cases=[line.case_key], systems=[line.system_key])
+        return None
+    place: Any = {"cases": [line.case_key], "systems": [line.system_key]}
     item: Foldout | None = None
     if line.evaluator == PLANNING:
-        attempts = [a for a in load_attempts(store, **place) if a.trial == line.trial]
-        item = plan_item(attempts[0]) if attempts[0].verdict else None
+        attempt = next(a for a in load_attempts(store, **place) if a.trial == line.trial)
+        item = plan_item(attempt) if attempt.verdict else None
     elif line.evaluator == WORKFLOWS["session"]:
-        sessions = [s for s in load_sessions(store, **place) if s.trial == line.trial]
-        item = session_items(sessions)[0] if sessions[0].verdict else None
+        session = next(s for s in load_sessions(store, **place) if s.trial == line.trial)
+        item = session_items([session])[0] if session.verdict else None
     elif line.evaluator == WORKFLOWS["turn"]:
-        turns = [t for t in load_turns(store, **place) if t.trial == line.trial]
-        item = turn_item(turns[0], Counter()) if turns[0].verdict else None
-    elif line.evaluator == TRACES:
-        item = _trace(store, line)
-    return None if item is None else _opened(item)
-
-
-def _opened(item: Foldout) -> Foldout:
-    return Foldout(
-        "", item.title, item.blocks, item.badges, item.about, True, item.kind, item.signs
-    )
+        turn = next(t for t in load_turns(store, **place) if t.trial == line.trial)
+        item = turn_item(turn, Counter()) if turn.verdict else None
+    return item and replace(item, id="", open=True)
 
 
 def _trace(store: Store, line: TrialLine) -> Foldout:
