@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from agenteval.analysis.flagged import stored_flags
 from agenteval.analysis.means import Rating, load_ratings
@@ -20,8 +19,8 @@ from agenteval.errors import InputError
 from agenteval.files import write_atomically
 from agenteval.readers import make_view, read_runs
 from agenteval.readers.scores import read_scores
-from agenteval.records import RUBRIC, Criterion, Source
-from agenteval.records.table import Table, column, table_of
+from agenteval.records import RUBRIC, Source
+from agenteval.records.table import column, table_of
 from agenteval.reporting.report import Report
 from agenteval.store import Store, default_path
 from agenteval.store.experiments import unfinished_of
@@ -164,15 +163,15 @@ def sources(store: str | Path | Store | None = None) -> Report:
             for key, source in everyone
         ]
         unfinished = [
-            (source, key, open_)
+            (f"{source.model} ({key[:12]}): {open_.line}", open_.json())
             for key, source in everyone
             for open_ in unfinished_of(opened_store, [key])
         ]
     return Report(
         title="",
         tables=(table_of(_SourceRow, "sources", "", rows),),
-        unfinished=tuple(f"{s.model} ({key[:12]}): {open_.line}" for s, key, open_ in unfinished),
-        data={"unfinished": [open_.json() for _, _, open_ in unfinished]},
+        unfinished=tuple(line for line, _ in unfinished),
+        data={"unfinished": [values for _, values in unfinished]},
     )
 
 
@@ -206,14 +205,7 @@ def results(
         every = [r for r in load_ratings(opened_store, key) if system in (None, r.system)]
         ratings = [r for r in every if run in (r.run_id, r.run_id.removeprefix(f"{r.system}/"))]
         if not ratings:
-            by = f" of {system!r}" if system else ""
-            names = sorted({r.run_id for r in every})
-            compared = sorted({r.run_id.removeprefix(f"{r.system}/") for r in every})
-            compared = [name for name in compared if run in name.split(SEPARATOR)]
-            hint = did_you_mean(run, names) or f"there are: {', '.join(names[:10])}"
-            if compared:
-                hint = f"it was compared in {', '.join(map(repr, compared[:10]))}"
-            raise InputError(f"no scores of run {run!r}{by} by this judge; {hint}", "--run")
+            raise _no_scores(run, system, every)
         order = {run_key: number for number, run_key in enumerate(opened_store.runs())}
         newest = max(ratings, key=lambda r: order[r.run_key])
         systems = sorted({r.system or "unnamed" for r in ratings})
@@ -225,15 +217,17 @@ def results(
         }
         flags = stored_flags(opened_store, {newest.run_id}, key)
         unfinished = [open_.line for open_ in unfinished_of(opened_store, [key])]
-        bodies = [body for _, body in opened_store.bodies({newest.run_key})]
-        items = _items(ratings, opened_store.criteria_of(key))
+        ((_, body),) = opened_store.bodies([newest.run_key])
+        criteria = opened_store.criteria_of(key)
     notes = [f"its text seems to address the judge: {', '.join(f.signs)}" for f in flags.found]
     if len(systems) > 1:
-        notes.append(
-            f"run {run!r} of {len(systems)} systems, {', '.join(systems)}: --system chooses"
-        )
-    run = newest.run_id
-    ended = {True: "success", False: "failed", None: "success unknown"}[ratings[0].success]
+        several = f"{len(systems)} systems, {', '.join(systems)}"
+        notes.append(f"run {newest.run_id!r} of {several}: --system chooses")
+    texts = [
+        _TextRow(name, text if len(text) <= _SHOWN else text[:_SHOWN] + " …")
+        for name, text in (("input", body.get("problem")), ("done", body.get("trajectory")))
+        if text
+    ]
     rows = [
         _ResultRow(
             criterion_id=r.criterion_id,
@@ -248,44 +242,40 @@ def results(
         )
         for r in sorted(ratings, key=lambda r: (r.criterion_id, r.repeat))
     ]
-    table = table_of(_ResultRow, "results", "", rows)
-    return Report(
-        title=f"{run}  system {ratings[0].system}  {ended}",
-        tables=(_texts(bodies), table, *items),
-        notes=tuple(notes),
-        unfinished=tuple(unfinished),
-        data={"run": run, "system": ratings[0].system, "success": ratings[0].success},
-    )
-
-
-def _items(ratings: Sequence[Rating], criteria: Mapping[str, Criterion]) -> tuple[Table, ...]:
-    """Return the answers to the items of the run's rubric; no table without a rubric."""
-    rows = [
+    answers = [
         _RubricAnswerRow(
-            item=item.id,
+            item=rated.item.id,
             repeat=r.repeat,
-            weight=1.0 if item.weight is None else item.weight,
+            weight=1.0 if rated.item.weight is None else rated.item.weight,
             answer=rated.label or rated.status,
-            statement=item.description,
+            statement=rated.item.description,
         )
         for r in ratings
         if r.criterion_id == RUBRIC
         for rated in items_of(criteria[r.criterion_key], r.status, r.value, r.evidence)
-        for item in (rated.item,)
     ]
-    title = "items of the run's rubric"
-    return (table_of(_RubricAnswerRow, "rubric_items", title, rows),) if rows else ()
+    tables = [table_of(_TextRow, "texts", "", texts), table_of(_ResultRow, "results", "", rows)]
+    if answers:
+        title = "items of the run's rubric"
+        tables.append(table_of(_RubricAnswerRow, "rubric_items", title, answers))
+    ended = {True: "success", False: "failed", None: "success unknown"}[newest.success]
+    return Report(
+        title=f"{newest.run_id}  system {newest.system}  {ended}",
+        tables=tuple(tables),
+        notes=tuple(notes),
+        unfinished=tuple(unfinished),
+        data={"run": newest.run_id, "system": newest.system, "success": newest.success},
+    )
 
 
-def _texts(bodies: Sequence[Mapping[str, Any]]) -> Table:
-    """Return the input and the work of the system, as far as stored."""
-    rows = [
-        _TextRow(name, text if len(text) <= _SHOWN else text[:_SHOWN] + " …")
-        for body in bodies
-        for name, text in (("input", body.get("problem")), ("done", body.get("trajectory")))
-        if text
-    ]
-    return table_of(_TextRow, "texts", "", rows)
+def _no_scores(run: str, system: str | None, ratings: Sequence[Rating]) -> InputError:
+    names = sorted({r.run_id for r in ratings})
+    plain_names = sorted({r.run_id.removeprefix(f"{r.system}/") for r in ratings})
+    hint = did_you_mean(run, names) or f"there are: {', '.join(names[:10])}"
+    if compared := [name for name in plain_names if run in name.split(SEPARATOR)]:
+        hint = f"it was compared in {', '.join(map(repr, compared[:10]))}"
+    by = f" of {system!r}" if system else ""
+    return InputError(f"no scores of run {run!r}{by} by this judge; {hint}", "--run")
 
 
 def view_command(store: str | Path | None) -> str:
@@ -419,36 +409,36 @@ def page(
         material = from_ratings(path, table, criteria_list, name, thresholds)
         return _written(output, utility_page(material, most_runs=most), notes)
     of_judges = {"RUNS": runs, "--task": task, "--criteria": criteria, "--most-runs": most_runs}
-    chosen = [option for option, value in of_judges.items() if value is not None]
+    chosen = next((option for option, value in of_judges.items() if value is not None), None)
     file = Path(criteria).name if criteria is not None else ""
     with opened(store, create=False) as opened_store:
         views = None if runs is None else _views(runs, opened_store, notes)
         scope = ReportScope(task, criteria_list if criteria is not None else None, file, views)
         notes += [changed.line for changed in opened_store.relabel(criteria_list)]
         with opened_store.snapshot():
-            key, record = latest_source(
-                opened_store, source, trials=source is not None or not chosen
-            )
+            trials = source is not None or chosen is None
+            key, record = latest_source(opened_store, source, trials=trials)
             judges = {judge for judge, _ in opened_store.sources()}
             if record.evaluator == PAIRWISE:
                 if chosen:
-                    what = f"selects ratings of runs, and {record.model} compared pairs"
-                    raise InputError(what, chosen[0])
-                compared = preferences(opened_store, source=key)
-                return _written(output, compared.page(), compared.notes, compared.unfinished)
-            if key not in judges:
-                if chosen:
-                    raise InputError(
-                        f"selects runs rated by a judge, not trials of {record.model}",
-                        chosen[0],
-                    )
-                if source is None:
-                    notes += _other_experiments(opened_store, record, judges)
-                trials = _trials(opened_store, record.evaluator.partition(".")[0])
-                return _written(output, trials.page(), [*notes, *trials.notes], trials.unfinished)
-            material = from_store(opened_store, key, record, scope, thresholds)
-            html = utility_page(material, most_runs=most)  # reads the texts of runs
-    return _written(output, html, notes, material.unfinished)
+                    problem = f"selects ratings of runs, and {record.model} compared pairs"
+                    raise InputError(problem, chosen)
+                return _page_of(output, preferences(opened_store, source=key))
+            if key in judges:
+                material = from_store(opened_store, key, record, scope, thresholds)
+                html = utility_page(material, most_runs=most)  # reads the texts of runs
+                return _written(output, html, notes, material.unfinished)
+            if chosen:
+                problem = f"selects runs rated by a judge, not trials of {record.model}"
+                raise InputError(problem, chosen)
+            if source is None:
+                notes += _other_experiments(opened_store, record, judges)
+            report = _trials(opened_store, record.evaluator.partition(".")[0])
+            return _page_of(output, report, notes)
+
+
+def _page_of(output: str | Path, report: Report, notes: Sequence[str] = ()) -> Report:
+    return _written(output, report.page(), [*notes, *report.notes], report.unfinished)
 
 
 def _written(
@@ -471,8 +461,7 @@ def trials_page(
     """Write the page of all stored trials of a step: plan, trace or flow. Raises StoreError."""
     family = {"plan": "planning", "trace": "traces", "flow": "workflows"}[step]
     with opened(store, create=False) as opened_store, opened_store.snapshot():
-        trials = _trials(opened_store, family)
-        return _written(output, trials.page(), trials.notes, trials.unfinished)
+        return _page_of(output, _trials(opened_store, family))
 
 
 def _trials(store: Store, family: str) -> Report:
@@ -496,18 +485,18 @@ def _trials(store: Store, family: str) -> Report:
 def _other_experiments(store: Store, shown: Source, judges: Collection[str]) -> list[str]:
     """Return a line on other experiments in the store: one source per judge, and the latest of each
     other evaluator."""
-    family = shown.evaluator.partition(".")[0]
+
+    def family(source: Source) -> str:
+        return source.evaluator.partition(".")[0]
+
     experiments = {
-        key if key in judges else source.evaluator.partition(".")[0]: (key, source)
+        key if key in judges else family(source): f"{key[:12]} ({source.evaluator}, {source.model})"
         for key, source in store.sources(trials=True)
-        if key in judges or source.evaluator.partition(".")[0] != family
+        if key in judges or family(source) != family(shown)
     }
-    listed = ", ".join(f"{key[:12]} ({s.evaluator}, {s.model})" for key, s in experiments.values())
-    return (
-        [f"the page is about {family}; choose others with --source: {listed}"]
-        if experiments
-        else []
-    )
+    listed = ", ".join(experiments.values())
+    line = f"the page is about {family(shown)}; choose others with --source: {listed}"
+    return [line] if experiments else []
 
 
 def _views(runs: str, store: Store, notes: list[str]) -> frozenset[str]:
@@ -515,14 +504,9 @@ def _views(runs: str, store: Store, notes: list[str]) -> frozenset[str]:
     read = read_runs(runs, task="")
     notes += [f"skipped {skipped.path}: {skipped.reason}" for skipped in read.skipped]
     notes += [f"while reading: {line}" for line in read.warnings]
-    views = [
-        (run, make_view(run, with_reference=shown)) for run in read.runs for shown in (False, True)
-    ]
-    views += [
-        (run, view.model_copy(update={"failed_as": "worst"}))
-        for run, view in views
-        if view.failed_as
-    ]
+    views = [(r, make_view(r, with_reference=shown)) for r in read.runs for shown in (False, True)]
+    worst = {"failed_as": "worst"}
+    views += [(run, v.model_copy(update=worst)) for run, v in views if v.failed_as]
     owned = {
         view.model_copy(update={"owner": (task, run.system)}).sha256
         for task in {row["task"] for row in store.runs().values()}

@@ -172,6 +172,8 @@ async def acheck_anchor(
     look = looks.pop()
     part = [item for item in items if files.run_key(item) in look.runs]
     report = await _asked(judging, part, replace(how, seed=look.seed, repeats=1))
+    if report.estimate is not None:
+        report = replace(report, estimate=replace(report.estimate, command="anchor check"))
     if report.estimate is not None or report.unfinished:  # nothing to compare
         return AnchorReport(**{f.name: getattr(report, f.name) for f in fields(Report)})
     scores, statuses = _scores(report, part)
