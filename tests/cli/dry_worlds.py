@@ -231,16 +231,6 @@ def suite(cli: Cli, folder: Path, server: Server) -> None:
     assert done.code == 0, done.err
 
 
-def failed(cli: Cli, folder: Path, server: Server) -> None:
-    """Two planning cases that the agent has failed."""
-    suite(cli, folder, server)
-    done = cli(
-        "plan test suite.jsonl --agent openai --model agent --base-url "
-        f"{server.base_url} --turns 2 -q",
-    )
-    assert done.code == 0, done.err
-
-
 def two_traces(cli: Cli, folder: Path, server: Server) -> None:
     for made in (traces.weather(), traces.limited()):
         traces.write(folder / "traces", made)
@@ -249,9 +239,3 @@ def two_traces(cli: Cli, folder: Path, server: Server) -> None:
 def desk(cli: Cli, folder: Path, server: Server) -> None:
     """A role with a backend."""
     shutil.copytree(DESK, folder / "desk")
-
-
-def bare_desk(cli: Cli, folder: Path, server: Server) -> None:
-    """A role whose tools a model has to play."""
-    desk(cli, folder, server)
-    (folder / "desk" / "backend.py").unlink()

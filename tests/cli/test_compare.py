@@ -272,50 +272,6 @@ def test_hostile_names_stay_text(cli: Cli, tmp_path: Path) -> None:
 # ---- bad input -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "two judges (--source twice)"),
-        (["style-0"], "two judges (--source twice)"),
-        (["style-0", "style-0"], "'style-0' is compared with itself"),
-        (["style-0", "style-9"], "no system 'style-9'; there are: style-0, style-1, style-2"),
-        (["--source", "m", "--source", "m"], "both name the same judge"),
-        (["style-0", "style-1", "--source", "x"], "no judge is called 'x'; there are: "),
-        (["style-0", "style-1", "--source", "m", "--source", "m"], "two systems and two judges"),
-        (["--source", "m", "--source", "m", "--source", "m"], "at most two judges"),
-        (["--with", "agenteval.db"], "agenteval.db is compared with itself"),
-        (["--with", "nowhere.db"], "there is no store here yet"),
-        (["style-0", "style-1", "--criterion", "depth"], "'depth' is not rated here"),
-        (
-            ["style-0", "style-1", "--fail-under", "quality-0"],
-            "'quality-0' is not of the form CRITERION=VALUE",
-        ),
-        (["style-0", "style-1", "--fail-under", "quality-0=2"], "a value from 0 to 1"),
-        (["style-0", "style-1", "--fail-under", "quality-0=nan"], "a value from 0 to 1"),
-        (["style-0", "style-1", "--fail-under", "depth=.5"], "'depth' is not compared"),
-        (["style-0", "style-1", "--junit", "j.xml"], "add --fail-if or --fail-under"),
-        (["style-0", "style-1", "--on-undecided", "pass"], "add --fail-if or --fail-under"),
-        (["style-0", "style-1", "--task", "other"], "no runs of 'other'; tasks: sums"),
-        (["--scores", "s.jsonl", "--with", "s.jsonl"], "s.jsonl is compared with itself"),
-        (["a", "b", "--scores", "s.jsonl", "--store", "agenteval.db"], "not both"),
-        (["a", "b", "--scores", "s.jsonl"], "no system 'a'; there are: none named"),
-        (["--scores", "s.jsonl", "--with", "t.jsonl"], "no case in common"),
-    ],
-)
-def test_bad_input_is_one_line(
-    cli: Cli, tmp_path: Path, arguments: list[str], message: str
-) -> None:
-    fill(tmp_path / "agenteval.db", ScriptedJudge(model="m"), items(6))
-    write_scores(tmp_path / "s.jsonl", [0.5] * 3)
-    others = (tmp_path / "s.jsonl").read_text().replace('"case": "c', '"case": "d')
-    (tmp_path / "t.jsonl").write_text(others)
-    result = cli("compare", *arguments)
-    assert result.code == 2, result.out
-    assert message in result.err
-    assert result.err.count("\n") == 1
-    assert result.out == ""
-
-
 def test_the_cases_behind_a_difference(cli: Cli, tmp_path: Path) -> None:
     """24 of 40 cases fall by .25, r7 by .75; r39 rises."""
     fell = [0.75 - 0.25 * (i < 24) - 0.5 * (i == 7) + 0.25 * (i == 39) for i in range(40)]

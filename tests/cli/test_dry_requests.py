@@ -14,42 +14,21 @@ from agenteval.models.wire import Request
 from agenteval.testing import serve
 from tests.cli import dry_worlds as worlds
 from tests.cli.conftest import Cli
-from tests.cli.dry_worlds import Way, bare_desk, busy, desk, failed, few, runs, suite, two_traces
+from tests.cli.dry_worlds import Way, busy, desk, few, runs, suite, two_traces
 
 CHAT = ("--model", "m")
 JUDGED = ("verify", "runs.jsonl", *CHAT, "--perturb", "pad", "--repeats", 1)
 CRITICS = ("criteria", "--task", "sums", "--seeds", 2, *CHAT)
 AGENT = ("--model", "agent", "--agent")
 SESSION = ("flow", "session", "desk", "--turns", 2, "--calls", 3, "--limit", 1, "-j", 1, *AGENT)
-SIMULATED = ("--simulator", "user")
-JUDGE = ("--judge", "judge")
 URL, USER_URL, JUDGE_URL = "--base-url", "--simulator-url", "--judge-url"
 WAYS = {
     "quantify": Way(
         ("quantify", "runs.jsonl", *CHAT), few, (URL,), bad=(worlds.empty, worlds.every_second)
     ),
-    "quantify, one each": Way(
-        ("quantify", "runs.jsonl", *CHAT, "--one-per-call", "--repeats", 2), few, (URL,), bad=()
-    ),
     "verify": Way(JUDGED, few, (URL,), bad=(worlds.long_nonsense,)),
     "verify, probes": Way((*JUDGED, "--probes"), few, (URL,)),
     "criteria": Way((*CRITICS, "--tau", 1), few, (URL,)),
-    "criteria, divided": Way(
-        (*CRITICS, "--tau", 1, "--sub-criteria"), few, (URL,), tokens=False, exact=False
-    ),
-    "criteria, embedded": Way(
-        (*CRITICS, "--embedder", "endpoint:e", "--no-consolidate"),
-        few,
-        (URL,),
-        tokens=False,
-        bad=(worlds.inventive,),
-    ),
-    "criteria, bank": Way(
-        (*CRITICS, "--embedder", "endpoint:e", "--bank", "--no-consolidate"),
-        few,
-        (URL,),
-        tokens=False,
-    ),
     "criteria, consolidated": Way(
         (*CRITICS, "--embedder", "endpoint:e"),
         few,
@@ -58,38 +37,13 @@ WAYS = {
         exact=False,
         bad=(worlds.every_second, worlds.inventive, worlds.nonsense),
     ),
-    **{
-        f"plan test, {agent}": Way(
-            ("plan", "test", "suite.jsonl", "--turns", 3, *AGENT, agent),
-            suite,
-            (URL,),
-            bad=(busy,),
-        )
-        for agent in ("openai", "react")
-    },
+    "plan test, openai": Way(
+        ("plan", "test", "suite.jsonl", "--turns", 3, *AGENT, "openai"), suite, (URL,), bad=(busy,)
+    ),
     "plan capability": Way(
         ("plan", "capability", "--n", "2-3", "--cases", 1, "--turns", 2, *AGENT, "openai"),
         suite,
         (URL,),
-        bad=(busy,),
-    ),
-    "plan dissect, as printed": Way(
-        (
-            "plan",
-            "dissect",
-            "suite.jsonl",
-            "--turns",
-            2,
-            "--paper-literal",
-            "-k",
-            1,
-            *AGENT,
-            "openai",
-        ),
-        failed,
-        (URL,),
-        tokens=False,
-        exact=False,
         bad=(busy,),
     ),
     "trace locate, areas": Way(
@@ -98,50 +52,16 @@ WAYS = {
         (URL,),
         tokens=False,
     ),
-    "trace locate, rules": Way(("trace", "locate", "traces", "--detectors-only"), two_traces),
     "flow turn": Way(
         ("flow", "turn", "desk", "--limit", 4, *AGENT, "template"), desk, (URL,), bad=(busy,)
     ),
-    "flow session": Way(
-        (*SESSION, "template", "--user", "scripted"),
-        desk,
-        (URL,),
-        tokens=False,
-        bad=(worlds.every_second,),
-    ),
     "flow session, played and judged": Way(
-        (*SESSION, "template", *SIMULATED, *JUDGE),
+        (*SESSION, "template", "--simulator", "user", "--judge", "judge"),
         desk,
         (URL, USER_URL, JUDGE_URL),
         tokens=False,
         exact=False,
         bad=(worlds.talkative, worlds.every_second),
-    ),
-    "flow session, published": Way(
-        ("flow", "session", "desk", "--flowbench", "--limit", 1, *AGENT, "openai", *SIMULATED),
-        bare_desk,
-        (URL, USER_URL),
-        tokens=False,
-        bad=(busy, worlds.every_second),
-    ),
-    "flow session, tools played": Way(
-        (
-            *SESSION,
-            "openai",
-            *SIMULATED,
-            "--tools",
-            "model",
-            "--format",
-            "text",
-            "--format",
-            "none",
-            *JUDGE,
-        ),
-        bare_desk,
-        (URL, USER_URL, JUDGE_URL),
-        tokens=False,
-        exact=False,
-        bad=(busy,),
     ),
 }
 
@@ -236,13 +156,11 @@ def test_a_bound_is_reached(cli: Cli, tmp_path: Path) -> None:
             assert server.count - before == said["requests"]["most"] - orders > 0
     with serve(busy) as server:
         suite(cli, tmp_path, server)
-        for agent in ("openai",):
-            before = server.count
-            way = WAYS[f"plan test, {agent}"]
-            said = told(cli, way, server.base_url)
-            cli(*way.line(server.base_url), "-q")
-            # three turns with calls, and the request whose call is one too many
-            assert server.count - before == said["requests"]["most"] == 2 * (3 + 1)
+        way = WAYS["plan test, openai"]
+        said = told(cli, way, server.base_url)
+        cli(*way.line(server.base_url), "-q")
+        # three turns with calls, and the request whose call is one too many
+        assert server.count == said["requests"]["most"] == 2 * (3 + 1)
 
 
 @pytest.mark.parametrize("stored", [0, 8], ids=["fresh", "resumed"])

@@ -81,29 +81,3 @@ def test_the_page_names_what_an_event_says(export: Callable[..., Result], tmp_pa
         named |= {first, *(stem + name for name in more)}
     assert said <= named
     assert named - said == {"agenteval.way"}  # of judges asked in the plain way it says nothing
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["http://127.0.0.1:1"], "write to a file ending in .jsonl, .csv or .parquet"),
-        (["a.csv", "--traces", "traces"], "--traces, --no-explanations: needs --otlp"),
-        (["a.csv", "--no-explanations"], "--traces, --no-explanations: needs --otlp"),
-        (
-            ["--otlp", "traces/one.json", "--traces", "traces/one.json"],
-            "another output file",
-        ),
-        (["--otlp", "agenteval.db"], "agenteval.db: this file is the store"),
-        (["--otlp", "e.jsonl", "--traces", "criteria.json"], "criteria.json"),
-        (["--otlp", "http://a:b@127.0.0.1:1"], "set keys in OTEL_EXPORTER_OTLP_HEADERS"),
-        (["--otlp", "https://"], "set keys in OTEL_EXPORTER_OTLP_HEADERS"),
-    ],
-)
-def test_what_cannot_be_done_is_one_line_and_2(
-    export: Callable[..., Result], tmp_path: Path, arguments: list[str], said: str
-) -> None:
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*.js*")}
-    done = export(*arguments)
-    assert (done.code, done.out) == (2, ""), done
-    assert said in done.err.splitlines()[-1]
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*.js*")} == before

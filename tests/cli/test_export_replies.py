@@ -69,14 +69,3 @@ def test_replies_of_an_earlier_version_do_not_name_their_request(
     with closing(sqlite3.connect("agenteval.db")) as db, db:
         db.execute(changed)
     assert cli("export", "--replies", "replies.jsonl").code == 2
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [(("--model", "m"), "--model"), (("--replies", "--otlp"), "--replies")],
-)
-def test_options_that_do_not_go_together(
-    cli: Cli, project: Path, options: tuple[str, ...], named: str
-) -> None:
-    done = cli("export", "x.jsonl", *options)
-    assert (done.code, f"agenteval: {named}: " in done.err) == (2, True), done.err

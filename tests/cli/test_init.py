@@ -98,33 +98,3 @@ def test_an_endpoint_that_is_gone(cli: Cli, table: Path) -> None:
     checked = cli("doctor", "--model", "m", "--base-url", url)
     assert "agenteval criteria --task tasks/mails" in checked.out
     assert (checked.code, "no criteria yet" in checked.out) == (3, True)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("shop", "mails.csv"), "--description: "),
-        (("shop", "odd.csv", *WHAT), "odd.csv: which column is what the system answered?"),
-        (("shop", "mails.csv", "--map", "output=Reply", *WHAT), "there is no column 'Reply'"),
-        (("old", "mails.csv", *WHAT), "this folder exists already"),
-        (("shop", "none.csv", *WHAT), "no such file"),
-        (("shop", "two.csv", *WHAT), "bot_reply or agent_reply: which is the output?"),
-        (("mails.csv", "--model", "openai:m", *WHAT), "openai needs a key in OPENAI_API_KEY"),
-        (("kept", "mails.csv", *WHAT), "these criteria exist already"),
-        (("shop", "mails.csv", "--yes"), "--yes"),
-    ],
-)
-def test_what_is_refused_writes_nothing(
-    cli: Cli, table: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], told: str
-) -> None:
-    Path("odd.csv").write_text("a,b\n1,2\n3,4\n")
-    Path("two.csv").write_text("bot_reply,agent_reply\na,b\nc,d\n")
-    Path("tasks/old").mkdir(parents=True)
-    Path("criteria").mkdir()
-    Path("criteria/kept.json").touch()
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    before = sorted(Path().rglob("*"))
-    done = cli("init", *arguments)
-    assert done.code == 2
-    assert told in done.err
-    assert sorted(Path().rglob("*")) == before

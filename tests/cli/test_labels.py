@@ -154,69 +154,6 @@ def test_a_sheet_that_nobody_has_filled_in(math: Cli, sheet: Path) -> None:
     assert "no row has a label yet" in result.err
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (
-            (
-                "agree",
-                "sample",
-                "--n",
-                3,
-                "--by",
-                "disagreement",
-                "--scores",
-                "judge.jsonl",
-                "--criteria",
-                "my.json",
-            ),
-            "every run was judged once",
-        ),
-        (
-            (
-                "agree",
-                "sample",
-                "--scores",
-                "judge.jsonl",
-                "--criteria",
-                "my.json",
-                "-o",
-                "judge.jsonl",
-            ),
-            "judge.jsonl",
-        ),
-        (
-            (
-                "agree",
-                "--labels",
-                "judge.jsonl",
-                "--scores",
-                "judge.jsonl",
-                "--sample",
-                "judge.jsonl",
-                "--criteria",
-                "my.json",
-            ),
-            "judge.jsonl: this file",
-        ),
-        (("agree", "--alt-test", "--audit"), "--alt-test"),
-        (("design", "--cases", "many"), "'many' is not a list"),
-        (("design", "--cases", "0"), "at least 1"),
-        (("design", "--width", "2"), "2.0 is not a width between 0 and 1"),
-        (("compare", "a", "b", "--sequential", 1), "--sequential"),
-        (("quantify", "judge.jsonl", "--until", "soon"), "'soon' is neither a width"),
-    ],
-)
-def test_one_line_for_what_cannot_be(
-    math: Cli, sheet: Path, words: tuple[object, ...], said: str
-) -> None:
-    result = math(*words)
-    assert result.code == 2
-    assert said in result.err
-    assert not Path("labels.csv").exists()
-    assert not Path("agenteval.db").exists()
-
-
 def test_three_people_and_a_judge(math: Cli, sheet: Path, project: Path) -> None:
     levels = ("unclear", "partly clear", "clear")
     rows = [

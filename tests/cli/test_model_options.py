@@ -74,24 +74,6 @@ def test_another_effort_is_another_judge(
     assert [body.get("reasoning_effort") for body in asked] == [None, "low"]
 
 
-@pytest.mark.parametrize(
-    ("options", "where"),
-    [
-        (("--max-tokens", "0"), "--max-tokens"),
-        (("--max-tokens", "many"), "--max-tokens"),
-        (("--param", "top_p"), "--param"),
-        (("--param", "=1"), "--param"),
-    ],
-)
-def test_what_cannot_be_read_is_one_line(
-    cli: Cli, folder: Path, endpoint: Behaving, options: tuple[str, ...], where: str
-) -> None:
-    result = quantify(cli, endpoint, "good@bad", *options)
-    assert result.code == 2
-    assert where in result.err
-    assert not endpoint.asked["good@bad"]
-
-
 def test_dry_run_and_doctor_show_where_requests_go(
     cli: Cli, folder: Path, endpoint: Behaving
 ) -> None:

@@ -59,27 +59,6 @@ def test_ratings_made_elsewhere(cli: Cli, tmp_path: Path) -> None:
     assert cli("report", "--scores", "two.jsonl", "--rater", "B").code == 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "word"),
-    [
-        (("--store", "none.db"), "no store"),
-        (("--store", "a.db", "--source", "zzz"), "--source"),
-        (("--store", "a.db", "--task", "other"), "--task"),
-        (("--store", "a.db", "--rater", "A"), "--rater"),
-        (("--scores", "runs.jsonl", "--source", "a"), "--scores"),
-        (("--store", "a.db", "--criteria", "none.json"), "none.json"),
-        (("strange.jsonl", "--store", "a.db"), "RUNS"),
-        (("--store", "a.db", "-o", "/dev/null/x.html"), "cannot write"),
-    ],
-)
-def test_bad_use_is_one_line(cli: Cli, judged: Path, arguments: tuple[str, ...], word: str) -> None:
-    (judged / "strange.jsonl").write_text('{"id": "q", "input": "a", "output": "b"}\n')
-    done = cli("report", *arguments)
-    assert done.code == 2
-    assert word in done.err
-    assert len(done.err.strip().splitlines()) == 1
-
-
 def write_runs(path: Path, system: str, numbers: range, empty: int | None = None) -> None:
     rows = [
         {
