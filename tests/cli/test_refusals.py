@@ -84,7 +84,7 @@ export --otlp c.db --store c.db | c.db: this file is the store
 export --otlp e.jsonl --traces criteria/sums.json --store c.db | criteria
 export --otlp http://a:b@127.0.0.1:1 --store c.db | set keys in OTEL_EXPORTER_OTLP_HEADERS
 export --otlp https:// --store c.db | set keys in OTEL_EXPORTER_OTLP_HEADERS
-init shop mails.csv | --description:
+init shop mails.csv --map output=Antwort,input=Anfrage | --description:
 init shop odd.csv --description D | odd.csv: which column is what the system answered?
 init shop mails.csv --map output=Reply --description D | there is no column 'Reply'
 init sums mails.csv --description D | this folder exists already
