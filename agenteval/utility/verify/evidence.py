@@ -137,7 +137,7 @@ def gather(
 
 @dataclass(frozen=True)
 class RunMeans:
-    """What all criteria say of every run: `means` (runs, criteria) over repeats, NaN for none.
+    """Ratings of every run on all criteria: `means` (runs, criteria) over repeats, NaN for none.
 
     `run` and `system` are codes, `success` is 1, 0, or -1 where it is unknown.
     """
