@@ -10,7 +10,7 @@ import pytest
 from agenteval.errors import InputError
 from agenteval.models.embeddings import make_embedder
 from agenteval.records import Task
-from agenteval.utility.bank import draw, load_bank, rank_bank, task_kinds
+from agenteval.utility.bank import draw, rank_bank, task_kinds
 
 CORE = {"completeness", "factual-accuracy", "instruction-following"}
 
@@ -48,16 +48,9 @@ def test_only_the_kinds_of_the_task_and_the_core() -> None:
 
 
 def test_examples_help_to_tell_the_kind() -> None:
-    task = Task.model_validate(
-        {
-            "name": "t",
-            "description": "It does what it is asked.",
-            "examples": {
-                "success": [{"input": "x", "output": "A timetable for the school."}],
-                "failed": [{"input": "x", "output": "No timetable."}],
-            },
-        }
-    )
+    examples = {"success": [{"input": "x", "output": "A timetable for the school."}]}
+    description = "It does what it is asked."
+    task = Task.model_validate({"name": "t", "description": description, "examples": examples})
     assert rank_bank(task, Words("timetable", "asked"), use_examples=True).kinds == ("planning",)
 
 
@@ -78,9 +71,7 @@ def test_a_draw_depends_on_its_seed_alone() -> None:
         ("code", "It repairs failing builds of a compiler."),
         ("dialogue", "It answers complaints of hotel guests in a chat."),
         ("planning", "It plans the tour of a band: towns, dates, lorries, money."),
-        ("writing", "It turns recipes in Italian into English ones."),
         ("data", "It computes monthly averages from tables of sensors and draws them."),
-        ("teaching", "It gives pupils hints when they are stuck with an exercise."),
         ("household", "It steers a robot through a simulated flat to fetch things."),
     ],
 )
@@ -88,7 +79,6 @@ def test_kinds_of_tasks_that_are_in_no_list(kind: str, description: str) -> None
     kinds = rank_bank(Task(name="t", description=description), make_embedder(None)).kinds
     assert kind in kinds
     assert set(kinds) < set(task_kinds())
-    assert len(load_bank()) == 120
 
 
 @pytest.mark.local

@@ -36,12 +36,7 @@ PACKAGED = Path(__file__).parents[2] / "criteria"
 
 @pytest.mark.parametrize(
     "levels",
-    [
-        ["10", "9", "8", "1"],
-        ["excellent", "good", "poor"],
-        ["A", "B", "C"],
-        ["fully correct", "partially correct", "incorrect"],
-    ],
+    [["10", "9", "8", "1"], ["excellent", "good", "poor"], ["A", "B", "C"]],
 )
 def test_a_stated_order_that_its_levels_contradict_is_unclear_until_it_is_mended(
     tmp_path: Path, levels: list[str]
@@ -63,7 +58,6 @@ def test_a_stated_order_that_its_levels_contradict_is_unclear_until_it_is_mended
     for change in (
         {"accepted_values": levels[::-1]},
         {"order_confirmed": True},
-        {"order": "unclear", "order_confirmed": True},
     ):
         mended = load_criteria(write(tmp_path, {"criteria": [{**entry, **change}]}))
         (criterion,) = mended.criteria.criteria
@@ -74,55 +68,46 @@ def test_a_stated_order_that_its_levels_contradict_is_unclear_until_it_is_mended
         assert load_criteria(tmp_path / "c.json").criteria == mended.criteria
 
 
+GOOD_FIRST, POOR_FIRST = ["good", "poor"], ["poor", "good"]
+SECONDS = ["<5 seconds", ">5 seconds"]
+
+
 @pytest.mark.parametrize(
-    ("entry", "values", "note"),
+    ("levels", "order", "values", "note"),
     [
+        (GOOD_FIRST, "best_to_worst", POOR_FIRST, "turned round: stated best first"),
         (
-            {
-                "accepted_values": ["poor", "good"],
-                "order": "best_to_worst",
-                "order_confirmed": True,
-            },
-            ("good", "poor"),
+            ["1 - good", "2 - poor"],
             None,
-        ),
-        (
-            {"accepted_values": ["good", "poor"], "order": "best_to_worst"},
-            ("poor", "good"),
-            "turned round: stated best first",
-        ),
-        (
-            {"accepted_values": ["1 - good", "2 - poor"]},
-            ("2 - poor", "1 - good"),
+            ["2 - poor", "1 - good"],
             "turned round: its values ran best first",
         ),
-        ({"accepted_values": ["Yes", "No"], "order": "worst_to_best"}, ("Yes", "No"), None),
-        (
-            {"accepted_values": ["<5 seconds", ">5 seconds"], "order": "worst_to_best"},
-            ("<5 seconds", ">5 seconds"),
-            None,
-        ),
+        (["Yes", "No"], "worst_to_best", ["Yes", "No"], None),
+        (SECONDS, "worst_to_best", SECONDS, None),
     ],
 )
 def test_the_values_stand_worst_first_whatever_the_file_states(
-    tmp_path: Path, entry: dict[str, Any], values: tuple[str, ...], note: str | None
+    tmp_path: Path, levels: list[str], order: str | None, values: list[str], note: str | None
 ) -> None:
-    for item in ({"name": "X", **entry}, {"name": "W", "sub_criteria": [{"name": "X", **entry}]}):
+    entry = {"name": "X", "accepted_values": levels} | ({"order": order} if order else {})
+    for item in (entry, {"name": "W", "sub_criteria": [entry]}):
         loaded = load_criteria(write(tmp_path, {"criteria": [item]}))
         (criterion,) = loaded.criteria.criteria
         leaf = (*criterion.sub_criteria, criterion)[0]
-        assert (leaf.accepted_values, leaf.order) == (values, "worst_to_best")
-        assert [n.startswith(f"X: {note}") for n in loaded.notes] == ([True] if note else [])
+        assert (list(leaf.accepted_values), leaf.order) == (values, "worst_to_best")
+        assert [n.startswith(f"X: {note}") for n in loaded.notes] == [True] * bool(note)
         save_criteria(tmp_path / "c.json", loaded.criteria)
-        again = load_criteria(tmp_path / "c.json")
-        assert (again.criteria, again.notes) == (loaded.criteria, ())
+        saved = load_criteria(tmp_path / "c.json")
+        assert (saved.criteria, saved.notes) == (loaded.criteria, ())
+    confirmed = {**entry, "order": "best_to_worst", "order_confirmed": True}
+    (criterion,) = load_criteria(write(tmp_path, [confirmed])).criteria.criteria
+    assert criterion.accepted_values == tuple(levels[::-1])
 
 
 def test_numeric_bounds_are_worst_and_best_as_they_stand(tmp_path: Path) -> None:
     entry = {"name": "Errors", "scale": "numeric", "numeric_range": [10, 0]}
-    for order, bounds in ((None, (10, 0)), ("worst_to_best", (10, 0)), ("best_to_worst", (0, 10))):
-        item = entry if order is None else {**entry, "order": order}
-        (criterion,) = load_criteria(write(tmp_path, {"criteria": [item]})).criteria.criteria
+    for order, bounds in (({}, (10, 0)), ({"order": "best_to_worst"}, (0, 10))):
+        (criterion,) = load_criteria(write(tmp_path, [entry | order])).criteria.criteria
         assert (criterion.numeric_range, criterion.order) == (bounds, "worst_to_best")
 
 

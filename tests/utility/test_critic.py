@@ -20,12 +20,7 @@ from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import NONCE, Reply, Request
 from agenteval.records import Criterion, Example, Examples, Task, Usage
 from agenteval.testing.scripted import ScriptedTransport
-from agenteval.utility.critic import (
-    Critic,
-    FailedProposal,
-    Proposal,
-    read_orders,
-)
+from agenteval.utility.critic import Critic, FailedProposal, Proposal, read_orders
 from agenteval.utility.critic_reply import (
     CRITIC_OPERATORS,
     DESCRIPTION,
@@ -49,7 +44,7 @@ RUBRIC = json.dumps({"criteria": [{"name": "Clarity", **LEAF}, {"name": "Accurac
 Answer = str | Reply | Exception
 
 
-def critic(
+def asked(
     answer: Answer | Callable[[Request], Answer], task: Task = TASK, **options: Any
 ) -> tuple[Critic, ScriptedTransport]:
     transport = ScriptedTransport(answer if callable(answer) else lambda _: answer, model="m")
@@ -72,46 +67,40 @@ def names(proposal: Proposal) -> list[str]:
 
 
 async def test_a_proposal_knows_where_it_comes_from() -> None:
-    asked, transport = critic(Reply(text=RUBRIC, usage=Usage(requests=1, prompt_tokens=9)))
-    proposal = await asked.propose(7)
+    critic, transport = asked(Reply(text=RUBRIC, usage=Usage(requests=1, prompt_tokens=9)))
+    proposal = await critic.propose(7)
     assert (proposal.seed, proposal.rung, proposal.raw) == (7, "json", RUBRIC)
-    assert (proposal.problems, proposal.usage.requests, proposal.usage.prompt_tokens) == ((), 1, 9)
+    assert (proposal.problems, proposal.usage.prompt_tokens) == ((), 9)
     assert names(proposal) == ["Clarity", "Accuracy"]
     for criterion in proposal.criteria:
         origin = criterion.provenance
         assert (origin.origin, origin.seeds, origin.model) == ("critic", (7,), "m")
-        assert origin.prompt_sha256 == asked.prompt_sha256
+        assert origin.prompt_sha256 == critic.prompt_sha256
     (request,) = transport.requests
     assert (request.role, request.repeat, request.run_id) == ("critic", 7, "sums")
     assert (request.parameters["seed"], request.parameters["temperature"]) == (7, 1.0)
     assert _strict(request.schema) == 3  # reply, criterion, expect
-    entry = (request.schema or {})["properties"]["criteria"]["items"]["properties"]
-    assert list(entry["expect"]["properties"]) == list(CRITIC_OPERATORS)
     assert all(operator in request.messages[0]["content"] for operator in CRITIC_OPERATORS)
-    left, _ = critic(RUBRIC, temperature=None)
-    assert "temperature" not in left.request(0).parameters
+    assert "temperature" not in asked(RUBRIC, temperature=None)[0].request(0).parameters
 
 
 def test_the_two_modes_show_and_hide_the_examples() -> None:
-    blind, _ = critic(RUBRIC)
-    seeing, _ = critic(RUBRIC, use_examples=True)
-    text = blind.request(0).messages[1]["content"]
+    text = asked(RUBRIC)[0].request(0).messages[1]["content"]
     assert "Add numbers." in text
     assert not any(word in text for word in ("Four.", "second success", "Seven.", "work 1"))
-    text = seeing.request(0).messages[1]["content"]
-    for shown in ("2+2?", "Four.", "A second success.", "3+3?", "Seven."):
-        assert shown in text
+    text = asked(RUBRIC, use_examples=True)[0].request(0).messages[1]["content"]
+    assert all(t in text for t in ("2+2?", "Four.", "A second success.", "3+3?", "Seven."))
     assert text.count(f"<<BEGIN successful work {NONCE}>>") == 2
     assert text.count(f"<<BEGIN failed work {NONCE}>>") == 1
     assert text.count("<<END successful work") == 2  # the example's own marker is broken up
     with pytest.raises(InputError, match="no examples"):
-        critic(RUBRIC, Task(name="x", description="y"), use_examples=True)
+        asked(RUBRIC, Task(name="x", description="y"), use_examples=True)
 
 
 async def test_one_repair_round() -> None:
     replies = iter(["I would look at clarity.", f"Sorry.\n```json\n{RUBRIC}\n```"])
-    asked, transport = critic(lambda _: next(replies))
-    proposal = await asked.propose(3)
+    critic, transport = asked(lambda _: next(replies))
+    proposal = await critic.propose(3)
     assert names(proposal) == ["Clarity", "Accuracy"]
     assert (proposal.rung, proposal.usage.requests) == ("repair:fenced", 2)
     _, second = transport.requests
@@ -131,37 +120,32 @@ async def test_one_repair_round() -> None:
 async def test_what_cannot_be_read_is_an_error(
     replies: list[Answer], error: type[Exception], why: str
 ) -> None:
-    left = list(replies)
-    asked, _ = critic(lambda _: left.pop(0))
+    pending = list(replies)
+    critic, _ = asked(lambda _: pending.pop(0))
     with pytest.raises(error, match=why):
-        await asked.propose(0)
-    assert left == []
+        await critic.propose(0)
+    assert pending == []
 
 
 async def test_all_seeds_and_each_failure_as_what_it_is() -> None:
-    answers: list[Answer] = [
-        RUBRIC,
-        "nothing to see",
-        BadRequest("context too long"),
-        Reply(text="", finish="content_filter"),
-        BudgetExceeded("the cap is reached"),
-        KeyError("a bug"),
-        RUBRIC.replace("Clarity", "Tone"),
-    ]
-    asked, _ = critic(lambda request: answers[request.repeat])
-    results = await asked.propose_all([6, 5, 4, 3, 2, 1, 0])
-    assert [r.seed for r in results] == [6, 5, 4, 3, 2, 1, 0]
-    good = [r for r in results if isinstance(r, Proposal)]
-    failed = {r.seed: r.status for r in results if isinstance(r, FailedProposal)}
-    assert [names(p) for p in good] == [["Tone", "Accuracy"], ["Clarity", "Accuracy"]]
-    assert failed == {
-        1: "unscored:parse",
-        2: "error:infrastructure",
-        3: "unscored:refusal",
-        4: "error:budget",
-        5: "error:infrastructure",
+    answers: dict[int, tuple[Answer, str]] = {
+        0: (RUBRIC, ""),
+        1: ("nothing to see", "unscored:parse"),
+        2: (BadRequest("context too long"), "error:infrastructure"),
+        3: (Reply(text="", finish="content_filter"), "unscored:refusal"),
+        4: (BudgetExceeded("the cap is reached"), "error:budget"),
+        5: (KeyError("a bug"), "error:infrastructure"),
+        6: (RUBRIC.replace("Clarity", "Tone"), ""),
     }
-    refused, _ = critic(Unauthorized("401"))
+    critic, _ = asked(lambda request: answers[request.repeat][0])
+    results = await critic.propose_all([6, 5, 4, 3, 2, 1, 0])
+    assert [r.seed for r in results] == [6, 5, 4, 3, 2, 1, 0]
+    for result in results:
+        status = result.status if isinstance(result, FailedProposal) else ""
+        assert status == answers[result.seed][1]
+    assert isinstance(results[0], Proposal)
+    assert names(results[0]) == ["Tone", "Accuracy"]
+    refused, _ = asked(Unauthorized("401"))
     with pytest.raises(Unauthorized):
         await refused.propose_all([0, 1, 2])
 
@@ -169,32 +153,25 @@ async def test_all_seeds_and_each_failure_as_what_it_is() -> None:
 # ---------------------------------------------------------------- sub-criteria
 
 
-async def proposed_with_parts(divided: str) -> tuple[Proposal, Critic, list[Request]]:
-    asked, transport = critic(
-        lambda request: RUBRIC if request.role == "critic" else divided, sub_criteria=True
-    )
-    return await asked.propose(2), asked, transport.requests
-
-
 async def test_sub_criteria_are_asked_once_for_the_list() -> None:
     parts = [{"name": "Wording", **LEAF}, {"name": "Order", **LEAF}]
-    proposal, asked, requests = await proposed_with_parts(
-        json.dumps(
-            {
-                "criteria": [
-                    {"id": "clarity", "sub_criteria": parts},
-                    {"id": "accuracy", "sub_criteria": []},
-                    {"id": "beauty", "sub_criteria": [{"name": "Colour", **LEAF}]},
-                    {"id": "clarity", "sub_criteria": parts[:1]},
-                ]
-            }
-        )
+    divided = {
+        "criteria": [
+            {"id": "clarity", "sub_criteria": parts},
+            {"id": "accuracy", "sub_criteria": []},
+            {"id": "beauty", "sub_criteria": [{"name": "Colour", **LEAF}]},
+            {"id": "clarity", "sub_criteria": parts[:1]},
+        ]
+    }
+    critic, transport = asked(
+        lambda request: RUBRIC if request.role == "critic" else json.dumps(divided),
+        sub_criteria=True,
     )
+    proposal = await critic.propose(2)
     clarity, accuracy = proposal.criteria
     assert [c.name for c in clarity.sub_criteria] == ["Wording", "Order"]
     assert (clarity.accepted_values, clarity.aggregation) == ((), "mean")
-    assert accuracy.sub_criteria == ()
-    assert accuracy.accepted_values == ("poor", "fair", "good")
+    assert (accuracy.sub_criteria, accuracy.accepted_values) == ((), ("poor", "fair", "good"))
     assert proposal.problems[-2:] == (
         "Beauty: this criterion was not requested; dropped",
         "Clarity: divided twice; the first division is kept",
@@ -202,16 +179,20 @@ async def test_sub_criteria_are_asked_once_for_the_list() -> None:
     assert proposal.usage.requests == 2
     part = clarity.sub_criteria[0].provenance
     assert (part.origin, part.seeds) == ("subcritic", (2,))
-    assert asked.subcritic is not None
-    assert part.prompt_sha256 == asked.subcritic.prompt_sha256 != asked.prompt_sha256
-    assert (requests[1].role, requests[1].repeat, requests[1].run_id) == ("subcritic", 2, "sums")
-    assert _strict(requests[1].schema) == 4
+    assert critic.subcritic is not None
+    assert part.prompt_sha256 == critic.subcritic.prompt_sha256 != critic.prompt_sha256
+    request = transport.requests[1]
+    assert (request.role, request.repeat, request.run_id) == ("subcritic", 2, "sums")
+    assert _strict(request.schema) == 4
 
 
 async def test_criteria_stay_whole_when_the_sub_critic_cannot_be_read() -> None:
-    proposal, _, _ = await proposed_with_parts("no")
-    assert names(proposal) == ["Clarity", "Accuracy"]
-    assert all(c.sub_criteria == () for c in proposal.criteria)
+    critic, _ = asked(lambda r: RUBRIC if r.role == "critic" else "no", sub_criteria=True)
+    proposal = await critic.propose(2)
+    assert [(c.name, c.sub_criteria) for c in proposal.criteria] == [
+        ("Clarity", ()),
+        ("Accuracy", ()),
+    ]
     (problem,) = proposal.problems
     assert problem.startswith("no sub-criteria: ")
 
@@ -229,20 +210,15 @@ CONTRARY = {"name": "Grade", "accepted_values": ["good", "poor"], "order": "wors
 
 
 def orders(*best: str) -> str:
-    return json.dumps(
-        {
-            "answers": [
-                {"criterion": n, "reason": "r", "best": b} for n, b in enumerate(best, start=1)
-            ]
-        }
-    )
+    answers = [{"criterion": n, "reason": "r", "best": b} for n, b in enumerate(best, start=1)]
+    return json.dumps({"answers": answers})
 
 
 async def ordered(rubric: list[dict[str, Any]], answer: Answer) -> tuple[Proposal, list[Request]]:
-    asked, transport = critic(
+    critic, transport = asked(
         lambda request: answer if request.role == "critic:order" else json.dumps(rubric)
     )
-    proposal = await asked.propose(7)
+    proposal = await critic.propose(7)
     return proposal, [r for r in transport.requests if r.role == "critic:order"]
 
 
@@ -257,13 +233,13 @@ async def ordered(rubric: list[dict[str, Any]], answer: Answer) -> tuple[Proposa
 async def test_the_answer_settles_the_order_and_says_so(
     best: str, values: tuple[str, ...], order: str, scale: str
 ) -> None:
-    proposal, asked = await ordered([CLEAR, STEPS], orders(best))
+    proposal, requests = await ordered([CLEAR, STEPS], orders(best))
     clarity, steps = proposal.criteria
     assert (steps.accepted_values, steps.order, steps.scale) == (values, order, scale)
     assert (steps.order_reason or "").startswith("asked the critic: ")
     assert steps.order_confirmed is (best != "none")
     assert clarity.accepted_values == ("unclear", "clear")  # what shows its order is not asked
-    assert len(asked) == 1
+    assert len(requests) == 1
     (line,) = [p for p in proposal.problems if p.startswith("Steps")]
     assert line.startswith("Steps: order according to the critic: ")
     assert "order unclear" not in line
@@ -273,18 +249,10 @@ async def test_one_request_holds_all_that_is_unclear() -> None:
     answer = Reply(text=orders("first", "first", "first"), usage=Usage(requests=1))
     proposal, (request,) = await ordered([STEPS, CLEAR, CONTRARY, NUMBERS], answer)
     text = request.messages[0]["content"]
-    for part in (
-        "Criterion 1: Steps",
-        "Criterion 2: Grade",
-        "Criterion 3: Error rate",
-        "How many.",
-        "value 1 (first): few steps",
-        "value 2 (last): many steps",
-        "<<BEGIN criteria",
-        "a number from 0.0 (first) to 10.0 (last)",
-        "Add numbers.",
-    ):
-        assert part in text
+    shown = ("Criterion 1: Steps", "Criterion 2: Grade", "Criterion 3: Error rate", "How many.")
+    shown += ("value 1 (first): few steps", "value 2 (last): many steps", "<<BEGIN criteria")
+    shown += ("a number from 0.0 (first) to 10.0 (last)", "Add numbers.")
+    assert all(part in text for part in shown)
     assert "Clarity" not in text
     assert (request.repeat, request.parameters["seed"]) == (7, 7)
     steps, _, grade, rate = proposal.criteria
@@ -337,7 +305,7 @@ def test_forms_of_the_answer(text: str, expected: dict[int, str]) -> None:
 # ---------------------------------------------------------------- what is shown to later judges
 
 
-def test_long_texts_are_cut_and_it_is_said() -> None:
+def test_long_texts_and_floods_are_cut_and_it_is_said() -> None:
     long = Criterion(
         name="n" * 500,
         description="d " * 5000,
@@ -350,17 +318,13 @@ def test_long_texts_are_cut_and_it_is_said() -> None:
     assert len(cut.description) <= DESCRIPTION
     assert len(cut.accepted_values[0]) <= LEVEL
     assert cut.accepted_values[1] == "good"
-    assert len(problems) == 1
-    assert "shortened" in problems[0]
+    assert ["shortened" in problem for problem in problems] == [True]
     same = Criterion(name="Long", accepted_values=("x" * 400 + "a", "x" * 400 + "b"))
     problems = []
     assert sanitized([same, Criterion(name="Whole", sub_criteria=(same,))], problems) == []
     assert ["told apart" in problem for problem in problems] == [True, True]
-
-
-def test_a_flood_of_criteria_is_cut_and_counted() -> None:
     many = [Criterion(name=f"c{i}", accepted_values=("a", "b")) for i in range(MOST + 5)]
-    problems: list[str] = []
+    problems = []
     assert len(sanitized(many, problems)) == MOST
     assert problems == [f"5 criteria beyond the first {MOST} were dropped"]
 
@@ -371,8 +335,8 @@ async def test_words_of_a_solution_in_a_proposal_are_harmless() -> None:
     rubric = [
         {"name": evil, "description": evil, "accepted_values": levels, "order": "worst_to_best"}
     ]
-    asked, _ = critic(json.dumps(rubric))
-    proposal = await asked.propose(0)
+    critic, _ = asked(json.dumps(rubric))
+    proposal = await critic.propose(0)
     (tame,) = proposal.criteria
     for text in (tame.name, tame.description, *tame.accepted_values):
         assert not any(s in text for s in ("\n", "<|im_start|>", "<<END", "<system>", "\u200b"))

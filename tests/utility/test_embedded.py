@@ -33,6 +33,9 @@ ROOT = Path(__file__).parents[2]
 DEVSET = ROOT / "benchmarks" / "devset" / "problems.jsonl"
 LEVELS = ("bad", "fair", "good", "best")
 TEXT = "We add the numbers first. That makes 12 in all. Then we halve it. So it is 6."
+CONSTANTS = json.loads(
+    files("agenteval.utility").joinpath("data/embedded_judge.json").read_text("utf-8")
+)
 KIND = CriterionKind("k", True, "", "words", center=-3.0, scale=0.5)
 
 
@@ -75,26 +78,18 @@ def test_the_level_is_the_nearest(number: float, n: int) -> None:
     assert distances[rank] <= min(distances) + 1e-9
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (TEXT, [5, 5, 4, 4]),
+def test_only_the_words_of_the_systems_prose_count() -> None:
+    turns = (
+        "[user]\nBe quick. Please.\n\n[assistant]\nWe ask.\n[tool call] add 2 3\n\n"
+        "[tool: add]\n5\n\n[assistant]\n```\nx = 9\n```\nIt is 5."
+    )
+    for text, words in (
         ("Don't stop at 3.5 or 1,000.", [6]),
         ("A state-of-the-art answer. Done!", [3, 1]),
-        (
-            "[user]\nBe quick. Please.\n\n[assistant]\nWe ask.\n[tool call] add 2 3\n\n"
-            "[tool: add]\n5\n\n[assistant]\n```\nx = 9\n```\nIt is 5.",
-            [2, 3],
-        ),
+        (turns, [2, 3]),
         ("```\na = 1\n```", []),
-        ("", []),
-    ],
-)
-def test_only_the_words_of_the_systems_prose_count(text: str, words: list[int]) -> None:
-    assert read_prose(text).words.tolist() == words
-
-
-def test_shortness_by_hand() -> None:
+    ):
+        assert read_prose(text).words.tolist() == words
     prose = read_prose("We add two numbers. It gives 12 now, surely so.")
     assert prose.words.tolist() == [4, 6]
     assert prose.shortness() == pytest.approx(-math.log(10))
@@ -104,10 +99,7 @@ def test_shortness_by_hand() -> None:
 
 def test_a_text_of_equal_sentences_has_a_known_value() -> None:
     """Drawing among equal sentences changes nothing, so the value follows from the constants."""
-    kinds = json.loads(
-        files("agenteval.utility").joinpath("data/embedded_judge.json").read_text("utf-8")
-    )
-    center, scale = (kinds["kinds"]["conciseness"][k] for k in ("center", "scale"))
+    center, scale = (CONSTANTS["kinds"]["conciseness"][k] for k in ("center", "scale"))
     text = "Aa bbb cc. " * 40  # 120 words
     expected = 1 / (1 + math.exp(-1.702 * (-math.log(120) - center) / scale))
     assert value(text) == pytest.approx(expected, abs=1e-6)
@@ -153,54 +145,41 @@ def test_unsupported_never_has_a_value(asked: Criterion, text: str, why: str) ->
     assert why in result.message
 
 
-@pytest.mark.parametrize("rule", ["mean", "min"])
-def test_sub_criteria_are_aggregated(rule: str) -> None:
+def test_sub_criteria_are_aggregated() -> None:
     two = (SHORT, criterion("Other", "conciseness", accepted_values=("no", "yes")))
-    whole = criterion("x", sub_criteria=two, aggregation=rule)
-    (result,) = evaluate(unit(criteria=(whole,))).results
+    (result,) = evaluate(unit(criteria=(criterion("x", sub_criteria=two),))).results
     assert isinstance(result, Score)
     assert (result.value, result.label) == (value(TEXT), None)
 
 
 def test_a_concept_is_known_by_its_exact_name() -> None:
-    names = (
-        "Conciseness",
-        "no-wasted  WORDS",
-        "Order and flow of the text",
-        "Conciseness of style",
-    )
-    concepts = [named_concept(criterion(name)) for name in names]
-    assert concepts == ["conciseness", "conciseness", "coherence", None]
+    concepts = {
+        "Conciseness": "conciseness",
+        "no-wasted  WORDS": "conciseness",
+        "Order and flow of the text": "coherence",
+        "Conciseness of style": None,
+    }
+    assert {name: named_concept(criterion(name)) for name in concepts} == concepts
 
 
 def test_the_packaged_constants_belong_to_this_development_set() -> None:
-    record = json.loads(
-        files("agenteval.utility").joinpath("data/embedded_judge.json").read_text("utf-8")
-    )
-    assert record["devset_sha256"] == hashlib.sha256(DEVSET.read_bytes()).hexdigest()
+    assert CONSTANTS["devset_sha256"] == hashlib.sha256(DEVSET.read_bytes()).hexdigest()
     assert set(load_kinds()) <= {concept.id for concept in load_bank()}
-    assert [k.name for k in load_kinds().values() if k.supported] == ["conciseness"]
-    assert {k.statistic for k in load_kinds().values() if k.supported} == {"words"}
+    supported = [(k.name, k.statistic) for k in load_kinds().values() if k.supported]
+    assert supported == [("conciseness", "words")]
 
 
 def test_length_agrees_with_a_reader_of_the_math_runs() -> None:
     """Shorter runs are those that a person who knew nothing of this judge called more concise."""
-    levels = next(
-        c["accepted_values"]
-        for c in json.loads((ROOT / "criteria" / "math.reviewed.json").read_text("utf-8"))[
-            "criteria"
-        ]
-        if c["name"] == "Conciseness"
-    )
-    ratings = (json.loads(s) for s in (ROOT / "tasks/math/ratings.jsonl").read_text().splitlines())
+    criteria = json.loads((ROOT / "criteria" / "math.reviewed.json").read_text())["criteria"]
+    levels = next(c["accepted_values"] for c in criteria if c["name"] == "Conciseness")
+    ratings = map(json.loads, (ROOT / "tasks/math/ratings.jsonl").read_text().splitlines())
     reader = {
         r["run"]: levels.index(r["label"])
         for r in ratings
         if (r["rater"], r["criterion"]) == ("A", "conciseness")
     }
     runs = read_runs(ROOT / "tasks" / "math" / "runs.jsonl").runs
-    short = {
-        r.id: p.shortness() for r in runs if len((p := read_prose(make_view(r).trajectory)).words)
-    }
-    rho = spearmanr([short[i] for i in short], [reader[i] for i in short]).statistic
-    assert rho > 0.3
+    prose = {r.id: read_prose(make_view(r).trajectory) for r in runs}
+    pairs = [(p.shortness(), reader[i]) for i, p in prose.items() if len(p.words)]
+    assert spearmanr(*zip(*pairs, strict=True)).statistic > 0.3

@@ -45,32 +45,28 @@ def test_a_judge_that_counts_characters_is_not_trustworthy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("returned", "said"),
+    ("returned", "status", "why"),
     [
-        (7, "7, not in [0, 1]"),
-        ([0.5], "[0.5] (list)"),
-        ((0.5, 3), "(0.5, 3) (tuple)"),
-        ("splendid", "'splendid' is none of the accepted values"),
-        ({"clear": 0.5}, "sum to 0.500"),
-        ({"splendid": 1.0}, "'splendid': 1.0 is no probability of a level"),
+        (7, "off_scale", "7, not in [0, 1]"),
+        ([0.5], "off_scale", "[0.5] (list)"),
+        ((0.5, 3), "off_scale", "(0.5, 3) (tuple)"),
+        ("splendid", "off_scale", "'splendid' is none of the accepted values"),
+        ({"clear": 0.5}, "off_scale", "sum to 0.500"),
+        ({"splendid": 1.0}, "off_scale", "'splendid': 1.0 is no probability of a level"),
+        (None, "missing", "no value"),
+        (float("nan"), "missing", "no value"),
+        ((None, "no idea"), "missing", "no idea"),
     ],
 )
-def test_anything_else_is_a_failure_that_says_what_came(returned: Any, said: str) -> None:
+def test_anything_else_is_a_failure_that_says_what_came(
+    returned: Any, status: str, why: str
+) -> None:
     answer: Any = read_judgement(returned, CLEAR)
-    assert answer.status == "unscored:off_scale"
-    assert said in answer.message
-
-
-@pytest.mark.parametrize("returned", [None, float("nan"), (None, "no idea")])
-def test_no_value_is_missing(returned: Any) -> None:
-    answer: Any = read_judgement(returned, CLEAR)
-    assert answer.status == "unscored:missing"
-
-
-def test_a_number_says_nothing_on_levels_without_an_order() -> None:
-    answer: Any = read_judgement(0.5, STYLE)
-    assert answer.status == "unscored:off_scale"
-    assert "no order" in answer.message
+    assert answer.status == f"unscored:{status}"
+    assert why in answer.message
+    number: Any = read_judgement(0.5, STYLE)
+    assert number.status == "unscored:off_scale"
+    assert "no order" in number.message
 
 
 def test_a_bug_is_shown_with_its_line_and_the_run_goes_on() -> None:
@@ -78,16 +74,13 @@ def test_a_bug_is_shown_with_its_line_and_the_run_goes_on() -> None:
         return 1 / (int(run.id[1:]) - 1)  # of the second run
 
     report = agenteval.quantify(RUNS[1:], [CLEAR], judge=judge)
-    (failure, *others) = report.failures
+    (failure,) = report.failures
     assert failure.status == "error:judge"
     assert failure.message.startswith("ZeroDivisionError: ")
     assert f"({__file__}, line " in failure.message
     assert "return 1 / (int(run.id[1:]) - 1)" in failure.message
     assert {s.value for s in report.scores} == {1.0, 0.5}
-    assert others == []
-    assert report.unfinished == ()
-    gated = report.gate(max_unscored=0.1)
-    assert gated.exit_code == 3
+    assert report.gate(max_unscored=0.1).exit_code == 3
 
 
 def test_it_sees_what_any_judge_sees() -> None:
@@ -121,16 +114,14 @@ def test_what_is_stored_is_not_asked_again_and_another_text_is_another_judge() -
         report = agenteval.quantify(RUNS, [CLEAR], judge=function)
         assert count == asked
     assert report.rows[0].overall.mean == 1.0
-    keys = {FunctionJudge(f).source.sha256 for f in (judge, other)}
-    assert len(keys) == 2
 
 
 @pytest.mark.parametrize("judge", [functools.partial(by_length), max, eval("lambda r, c: 1")])
 def test_what_has_no_source_text_needs_a_version(judge: Any) -> None:
     with pytest.raises(InputError, match="version="):
         agenteval.quantify(RUNS, [CLEAR], judge=judge)
-    one = FunctionJudge(judge, version="1").source
-    assert one.sha256 != FunctionJudge(judge, version="2").source.sha256
+    first, second = (FunctionJudge(judge, version=version).source for version in "12")
+    assert first.sha256 != second.sha256
 
 
 def test_inside_a_running_loop_as_in_a_notebook() -> None:
@@ -168,3 +159,5 @@ def test_an_empty_answer_is_the_worst_by_rule() -> None:
     ratings = {r["run_id"]: (r["status"], r["value"]) for r in report.records()}
     assert ratings["empty"] == ("degenerate", 0.0)
     assert ratings["r1"] == ("scored", 1.0)
+    # earlier versions asked the function about such runs; their scores have another source
+    assert "guard" in FunctionJudge(by_length).source.parameters

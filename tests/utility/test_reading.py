@@ -17,68 +17,41 @@ ACCURACY = Criterion(name="Accuracy", accepted_values=("wrong", "right"), allow_
 BOTH = (CLARITY, ACCURACY)
 
 
-def failed(text: str, finish: str = "stop") -> tuple[str, str]:
+@pytest.mark.parametrize(
+    ("text", "finish", "status", "why"),
+    [
+        ("", "stop", "parse", "the reply is empty"),
+        ("I cannot help with that.", "stop", "refusal", "the reply declines to answer"),
+        ('{"clarity": {"explanation": "It', "length", "parse", "(cut off by the length limit)"),
+        ("I cannot help with", "length", "parse", "(cut off by the length limit)"),
+        ("<think>Is it clear?", "length", "parse", "thinking"),
+        # lines that may be a quotation, a draft or part of something else
+        ("Clarity: fair\nAccuracy: right\nThat is what the text claims.", "stop", "parse", ""),
+        ('{"clarity": "unclear" "a": oops}\nClarity: fair\nAccuracy: right', "stop", "parse", ""),
+        ("so\n" * 3000 + "Clarity: fair\nAccuracy: right", "stop", "parse", ""),
+    ],
+)
+def test_why_nothing_could_be_read(text: str, finish: str, status: str, why: str) -> None:
     answers, rung = read_text(text, BOTH, finish)
-    first, second = answers.by_path.values()
-    assert isinstance(first, NoAnswer)
+    for answer in answers.by_path.values():
+        assert isinstance(answer, NoAnswer)
+        assert (answer.status, why in answer.message) == (f"unscored:{status}", True)
     assert rung is None
-    assert first == second
-    return first.status, first.message
-
-
-def test_why_nothing_could_be_read() -> None:
-    assert failed("") == ("unscored:parse", "the reply is empty")
-    assert failed("I cannot help with that.") == (
-        "unscored:refusal",
-        "the reply declines to answer",
-    )
-    status, message = failed('{"clarity": {"explanation": "It', "length")
-    assert status == "unscored:parse"
-    assert message.endswith("(cut off by the length limit)")
-    assert failed("I cannot help with", "length")[0] == "unscored:parse"
-    assert "thinking" in failed("<think>Is it clear?", "length")[1]
 
 
 @pytest.mark.parametrize(
-    ("text", "finish"),
+    ("text", "finish", "accuracy"),
     [
-        ("Clarity: fair\nAccuracy: right", "stop"),
-        ("Clarity: fair\nAccuracy: right\n", "length"),
-        ("So:\n- **Clarity:** Fair.\n- `Accuracy` = right", "stop"),
+        ("Clarity: fair\nAccuracy: right\n", "length", "right"),
+        ("So:\n- **Clarity:** Fair.\n- `Accuracy` = right", "stop", "right"),
+        # a line that cannot be read costs only its own criterion
+        ("Clarity: fair", "stop", "unscored:missing"),
+        ("Clarity: fair\nAccuracy: mostly right", "stop", "unscored:off_scale"),
+        ("Clarity: fair\nAccuracy: right\nAccuracy: wrong", "stop", "unscored:parse"),
     ],
 )
-def test_lines_are_read_where_the_form_is_plain(text: str, finish: str) -> None:
-    answers, rung = read_text(text, BOTH, finish)
-    labels = [a.label for a in answers.by_path.values() if isinstance(a, LevelAnswer)]
-    assert (labels, rung) == (["fair", "right"], "labelled")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Clarity: fair\nAccuracy: right\nThat is what the text claims.",  # it was a quotation
-        '{"clarity": "unclear" "accuracy": oops}\nClarity: fair\nAccuracy: right',
-        "so\n" * 3000 + "Clarity: fair\nAccuracy: right",
-    ],
-)
-def test_lines_in_doubt_are_not_read(text: str) -> None:
-    assert failed(text)[0] == "unscored:parse"
-
-
-@pytest.mark.parametrize(
-    ("text", "accuracy"),
-    [
-        ("Clarity: fair", "unscored:missing"),
-        ("Clarity: fair\nAccuracy: mostly right", "unscored:off_scale"),
-        ("Clarity: fair\nAccuracy: right\nAccuracy: wrong", "unscored:parse"),
-    ],
-)
-def test_a_line_that_cannot_be_read_costs_only_its_own_criterion(text: str, accuracy: str) -> None:
-    answers, rung = read_text(text, BOTH)
-    first, second = answers.by_path.values()
-    assert isinstance(first, LevelAnswer)
-    assert isinstance(second, NoAnswer)
-    assert (first.label, second.status, rung) == ("fair", accuracy, "labelled")
+def test_lines_are_read_where_the_form_is_plain(text: str, finish: str, accuracy: str) -> None:
+    assert read(text, BOTH, finish) == ({"clarity": "fair", "accuracy": accuracy}, "labelled")
 
 
 def test_a_line_that_may_be_cut_is_not_read() -> None:
@@ -101,5 +74,6 @@ def test_every_reply_of_the_corpus_gives_what_was_decided() -> None:
 def test_any_text_gives_an_accepted_value_or_a_status(text: str, finish: str) -> None:
     answers, _ = read_text(text, BOTH, finish)
     assert list(answers.by_path) == ["clarity", "accuracy"]
-    for criterion, one in zip(BOTH, answers.by_path.values(), strict=True):
-        assert isinstance(one, NoAnswer) or one.label in (*criterion.accepted_values, None)
+    for criterion, answer in zip(BOTH, answers.by_path.values(), strict=True):
+        assert isinstance(answer, NoAnswer) or answer.label in (*criterion.accepted_values, None)
+        assert isinstance(answer, LevelAnswer | NoAnswer)

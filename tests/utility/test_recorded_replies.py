@@ -44,15 +44,15 @@ def literal_levels(text: str) -> dict[str, str]:
     """Criterion to level, where the value is a level or an object with one."""
     value = literal(text)
     levels = {}
-    for name, said in (value if isinstance(value, dict) else {}).items():
-        if isinstance(said, dict):
-            said = said.get("label", said.get("accepted_values"))
-        if isinstance(said, str):
-            levels[name] = said
+    for name, level in (value if isinstance(value, dict) else {}).items():
+        if isinstance(level, dict):
+            level = level.get("label", level.get("accepted_values"))
+        if isinstance(level, str):
+            levels[name] = level
     return levels
 
 
-def bare(text: str) -> str:
+def folded(text: str) -> str:
     return re.sub(r"[\W_]+", " ", text).strip().lower()
 
 
@@ -105,9 +105,9 @@ def test_every_level_stands_in_the_reply_and_none_in_plain_sight_is_lost(
                 assert "not applicable" in raw or "N/A" in raw
                 counts["read"] += 1
             elif isinstance(answer, LevelAnswer):
-                assert literally is None or bare(answer.label or "") == bare(literally)
+                assert literally is None or folded(answer.label or "") == folded(literally)
                 assert answer.label in criterion.accepted_values
-                assert bare(answer.label or "") in bare(raw)
+                assert folded(answer.label or "") in folded(raw)
                 counts["read"] += 1
             else:
                 assert literally not in criterion.accepted_values
@@ -126,12 +126,12 @@ def test_feedback_that_ends_without_a_score_gives_none_and_with_one_that_one() -
             items = json.load(file)
         for item in items:
             for feedback, score in zip(item["gpt4_feedback"], item["gpt4_score"], strict=True):
-                said, _ = read_text(feedback, [quality])
-                answer = said.by_path["quality"]
+                answers, _ = read_text(feedback, [quality])
+                answer = answers.by_path["quality"]
                 assert not isinstance(answer, LevelAnswer) or answer.label == str(score)
                 for tail in (f" [RESULT] {score}", f"\n\nScore: {score}/5"):
-                    said, rung = read_text(feedback + tail, [quality])
-                    answer = said.by_path["quality"]
+                    answers, rung = read_text(feedback + tail, [quality])
+                    answer = answers.by_path["quality"]
                     assert not isinstance(answer, LevelAnswer) or answer.label == str(score)
                     read[rung is not None] += 1
     assert read[True] >= 0.99 * read.total()

