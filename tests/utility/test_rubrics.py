@@ -157,33 +157,25 @@ def test_rubrics_of_a_file(tmp_path: Path) -> None:
             agenteval.quantify(plain, judge=judge, task=TASK, rubrics=path)
 
 
-def _simulated(cases: int, seed: int) -> list[Run]:
+def _simulated(cases: int) -> list[Run]:
     """Runs of a good and a poor system that name facts of their rubric, or lack them."""
-    rng, runs = random.Random(seed), list[Run]()
+    rng, runs = random.Random(1), list[Run]()
     for case in range(cases):
-        facts = rng.sample(range(100, 999), 6)
+        *facts, false = rng.sample(range(100, 999), 6)
         rubric = [
-            {"requirement": f"States {f} here.", "weight": w}
-            for f, w in zip(facts[:5], "54322", strict=True)
+            {"requirement": f"States {fact} here.", "weight": weight}
+            for fact, weight in zip(facts, "54322", strict=True)
         ]
-        rubric.append({"requirement": f"Claims {facts[5]} falsely.", "weight": "-4"})
+        rubric.append({"requirement": f"Claims {false} falsely.", "weight": "-4"})
         for system, share in (("good", 0.95), ("poor", 0.4)):
-            has = [fact for fact in facts[:5] if rng.random() < share]
-            said = [f"Here the number {fact} is stated and explained." for fact in has]
-            said += ["The weather is mild.", "More of it is found elsewhere.", "So much for this."]
-            said += [f"Clearly {facts[5]} is true."] if rng.random() > share else []
-            rng.shuffle(said)
-            runs.append(
-                Run(
-                    id=f"{system}{case}",
-                    task="sums",
-                    system=system,
-                    input=f"case {case}",
-                    output=" ".join(said),
-                    success=len(has) >= 4,
-                    rubric=read_rubric(rubric, "here"),
-                )
-            )
+            has = [fact for fact in facts if rng.random() < share]
+            lines = [f"Here the number {fact} is stated and explained." for fact in has]
+            lines += ["The weather is mild.", "More of it is found elsewhere.", "So much for this."]
+            lines += [f"Clearly {false} is true."] if rng.random() > share else []
+            rng.shuffle(lines)
+            case_run = run(f"{system}{case}", " ".join(lines), rubric, system=system)
+            changes = {"input": f"case {case}", "success": len(has) >= 4}
+            runs.append(case_run.model_copy(update=changes))
     return runs
 
 
@@ -199,12 +191,11 @@ def upside_down(run: Run, item: Criterion) -> str:
     ("function", "verdict"),
     [(judge, "trustworthy"), (always_yes, "not trustworthy"), (upside_down, "not trustworthy")],
 )
-@pytest.mark.parametrize("seed", [1, 2])
 def test_verdicts_on_simulated_judges(
-    function: Any, verdict: str, seed: int, monkeypatch: pytest.MonkeyPatch
+    function: Any, verdict: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agenteval.utility.perturbed_runs.make_embedder", _no_embedder)
-    report = agenteval.verify(_simulated(30, seed), judge=function, task=TASK)
+    report = agenteval.verify(_simulated(30), judge=function, task=TASK)
     assert report.judge.verdict == verdict
     effects = {
         (v.criterion_id, e.operator): e.outcome for v in report.criteria.values() for e in v.effects
