@@ -11,21 +11,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from agenteval.analysis.ratings import (
     Cases,
     Floats,
-    Levels,
     Measure,
     RatedCriterion,
     RunRatings,
     clusters_of,
-    listed,
     rated_criteria,
 )
+from agenteval.analysis.rubrics import ITEMS
 from agenteval.errors import InputError
 from agenteval.records import Criterion
 from agenteval.stats.agreement import krippendorff_alpha
@@ -127,120 +125,103 @@ def agree(
     """
     options = options or AgreeOptions()
     judge, labels = judge.of(variant=ORIGINAL), labels.of(variant=ORIGINAL)
-    if not set(judge.present("criterion")) & set(labels.present("criterion")):
-        raise InputError(
-            f"no criterion is rated by both: the judge rated {listed(judge, 'criterion')}; "
-            f"the labels are for {listed(labels, 'criterion')}"
-        )
-    if not set(judge.present("run")) & set(labels.present("run")):
-        raise InputError(
-            f"no run is rated by both: the judge rated {listed(judge, 'run')}; "
-            f"the labels are of {listed(labels, 'run')}"
-        )
+    for column, verb in (("criterion", "for"), ("run", "of")):
+        judged, labelled = judge.present(column), labels.present(column)
+        if not set(judged) & set(labelled):
+            some, others = (
+                ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
+                for names in (judged, labelled)
+            )
+            raise InputError(
+                f"no {column} is rated by both: the judge rated {some}; "
+                f"the labels are {verb} {others}"
+            )
     return [_agreement(rated, options) for rated in rated_criteria(criteria, [judge, labels])]
 
 
 def _agreement(rated: RatedCriterion, options: AgreeOptions) -> Agreement:
     judge, label = rated.raters
+    levels = judge.levels
     runs = [r for r in judge.position if r in label.position]
-    both = [
-        r
-        for r in runs
-        if not judge.reason[judge.position[r]] and not label.reason[label.position[r]]
-    ]
+    both = [r for r in runs if not judge.reason_of(r) and not label.reason_of(r)]
     of_judge, of_label = (
         np.array([rater.position[run] for run in both], dtype=np.intp) for rater in (judge, label)
     )
     clusters = clusters_of(both, rated.raters)
     pair = np.column_stack([label.level[of_label], judge.level[of_judge]])
     means = np.column_stack([label.mean[of_label], judge.mean[of_judge]])
-    nominal = judge.levels.measure == "nominal"
-    unaveraged = "nominal: counted, not averaged" if nominal else ""
-    failures: Counter[str] = Counter()
-    for run in runs:
-        failures.update(judge.failures.get(run, Counter()))
+
+    confusion = np.zeros((len(levels.names),) * 2, dtype=np.int64)
+    exact = kappa = weighted = Interval.missing("a number without levels")
+    if levels.names:
+        placed = pair[~np.isnan(pair).any(axis=1)].astype(np.intp)
+        np.add.at(confusion, (placed[:, 0], placed[:, 1]), 1)
+        places = range(len(levels.names))
+        plain = cohen_kappa(
+            pair, categories=places, clusters=clusters, bootstrap=options.bootstrap()
+        )
+        exact, kappa = plain.agreement, plain.coefficient
+        weighted = Interval.missing("levels without an order have no weights")
+        if levels.measure != "nominal":
+            weighted = cohen_kappa(
+                pair,
+                weights="quadratic",
+                categories=places,
+                clusters=clusters,
+                bootstrap=options.bootstrap(),
+            ).coefficient
+    alpha = krippendorff_alpha(
+        means if levels.measure == "interval" else pair,
+        levels.measure,
+        clusters=clusters,
+        bootstrap=options.bootstrap(),
+    )
+
+    valued = ~np.isnan(means).any(axis=1)
+    label_means, judge_means = means[valued].T
+    case = None if clusters is None else clusters[valued]
+    nominal = levels.measure == "nominal"
+    averaged = not nominal and bool(valued.any())
+    bias = rank = Interval.missing("nominal: counted, not averaged" if nominal else "no values")
+    if averaged:
+        bias = mean_over_cases(judge_means - label_means, case, (-1, 1))
+    if valued.any():
+        rank = _rank_correlation(label_means, judge_means, case, options)
     result = Agreement(
         criterion_id=rated.id,
-        measure=judge.levels.measure,
+        measure=levels.measure,
         n=len(both),
         cases=len(both) if clusters is None else len(set(clusters)),
-        **_on_levels(pair, means, clusters, judge.levels, options),
-        **_on_means(means, clusters, unaveraged, options),
-        levels=judge.levels.names,
-        confusion=_confusion(pair, len(judge.levels.names)),
+        exact=unless_collapsed(exact),
+        kappa=unless_collapsed(kappa),
+        weighted=unless_collapsed(weighted),
+        alpha=unless_collapsed(alpha),
+        spearman=rank,
+        judge_mean=float(judge_means.mean()) if averaged else None,
+        label_mean=float(label_means.mean()) if averaged else None,
+        bias=bias,
+        levels=levels.names,
+        confusion=tuple(tuple(row) for row in confusion.tolist()),
         tied=int(judge.tied[of_judge].sum()),
         left_out=_left_out(judge, label),
-        failures=dict(failures),
+        failures=dict(sum((judge.failures.get(run, Counter()) for run in runs), Counter[str]())),
         corrected=_corrected(judge, label, both, options),
         warnings=(),
     )
     return replace(result, warnings=tuple(_warnings(result, options)))
 
 
-def _confusion(pair: Floats, size: int) -> tuple[tuple[int, ...], ...]:
-    """Runs by the label's level and the judge's."""
-    counts = np.zeros((size, size), dtype=np.int64)
-    if size:
-        complete = pair[~np.isnan(pair).any(axis=1)].astype(np.intp)
-        np.add.at(counts, (complete[:, 0], complete[:, 1]), 1)
-    return tuple(tuple(int(c) for c in row) for row in counts)
-
-
-def _on_levels(
-    pair: Floats, means: Floats, clusters: Cases | None, levels: Levels, options: AgreeOptions
-) -> dict[str, Any]:
-    """Exact agreement, kappas and alpha of (runs, 2) levels; alpha of the means without levels."""
-    draw = options.bootstrap
-    compared = means if levels.measure == "interval" else pair
-    alpha = krippendorff_alpha(compared, levels.measure, clusters=clusters, bootstrap=draw())
-    if not levels.names:
-        nothing = dict.fromkeys(
-            ("exact", "kappa", "weighted"), _undefined("a number without levels")
-        )
-        return {**nothing, "alpha": unless_collapsed(alpha)}
-    places = list(range(len(levels.names)))
-    plain = cohen_kappa(pair, categories=places, clusters=clusters, bootstrap=draw())
-    weighted = _undefined("levels without an order have no weights")
-    if levels.measure != "nominal":
-        weighted = cohen_kappa(
-            pair, weights="quadratic", categories=places, clusters=clusters, bootstrap=draw()
-        ).coefficient
-    figures = {
-        "exact": plain.agreement,
-        "kappa": plain.coefficient,
-        "weighted": weighted,
-        "alpha": alpha,
-    }
-    return {name: unless_collapsed(figure) for name, figure in figures.items()}
-
-
-def _on_means(
-    means: Floats, clusters: Cases | None, unaveraged: str, options: AgreeOptions
-) -> dict[str, Any]:
-    """Rank correlation, both means and their paired difference, of (runs, 2) label and judge."""
-    complete = ~np.isnan(means).any(axis=1)
-    label, judge = means[complete].T
-    case = None if clusters is None else clusters[complete]
+def _rank_correlation(
+    label: Floats, judge: Floats, case: Cases | None, options: AgreeOptions
+) -> Interval:
+    """Spearman's with an interval over cases; its own takes runs as independent."""
     rank = spearman(label, judge)
-    if rank.mean is not None:  # with an interval over cases; its own takes runs as independent
-        drawn = bootstrap_interval(
-            lambda a, b: spearman(a, b).mean, [label, judge], case, how=options.bootstrap()
-        )
-        rank = unless_collapsed(replace(drawn, method=f"Spearman; {drawn.method}"))
-    if unaveraged or not complete.any():
-        nothing = _undefined(unaveraged or "no values")
-        rank = rank if complete.any() else nothing
-        return {"spearman": rank, "judge_mean": None, "label_mean": None, "bias": nothing}
-    return {
-        "spearman": rank,
-        "judge_mean": float(judge.mean()),
-        "label_mean": float(label.mean()),
-        "bias": mean_over_cases(judge - label, case, (-1, 1)),
-    }
-
-
-def _undefined(reason: str) -> Interval:
-    return Interval(None, None, None, None, 0, None, "none", reason)
+    if rank.mean is None:
+        return rank
+    drawn = bootstrap_interval(
+        lambda a, b: spearman(a, b).mean, [label, judge], case, how=options.bootstrap()
+    )
+    return unless_collapsed(replace(drawn, method=f"Spearman; {drawn.method}"))
 
 
 def mean_over_cases(
@@ -264,12 +245,10 @@ def _left_out(judge: RunRatings, label: RunRatings) -> dict[str, int]:
     """Runs that are not compared, by reason."""
     count: Counter[str] = Counter()
     for run in judge.position.keys() | label.position.keys():
-        if run not in label.position or run not in judge.position:
-            count["not labelled" if run in judge.position else "not judged"] += 1
-            continue
-        by_judge = judge.reason[judge.position[run]]
-        by_person = label.reason[label.position[run]]
-        if by_judge == by_person == "not_applicable":
+        by_judge, by_person = judge.reason_of(run), label.reason_of(run)
+        if by_judge is None or by_person is None:
+            count["not judged" if by_judge is None else "not labelled"] += 1
+        elif by_judge == by_person == "not_applicable":
             count["not applicable for both"] += 1
         elif by_judge or by_person:
             who = "judge" if by_judge else "label"
@@ -285,16 +264,18 @@ def _corrected(
     Labelled runs give the judge's errors. Runs count as independent, so that with several runs
     of a case the interval is too narrow.
     """
-    cut = options.cut
-    if cut is None and len(judge.levels.names) == 2 and judge.levels.values is not None:
-        cut = judge.levels.values[1]
-    if cut is None or judge.levels.values is None:
+    cut, values = options.cut, judge.levels.values
+    if cut is None and values is not None and len(judge.levels.names) == 2:
+        cut = values[1]
+    if cut is None or values is None:
         return None
     unlabelled = [judge.good(run, cut) for run in judge.position if run not in label.position]
     judged = [good for good in unlabelled if good is not None]
     pairs = [(label.good(run, cut), judge.good(run, cut)) for run in both]
-    bad = [judged for labelled, judged in pairs if labelled is False and judged is not None]
-    good = [judged for labelled, judged in pairs if labelled is True and judged is not None]
+    bad, good = (
+        [of_judge for of_label, of_judge in pairs if of_label is side and of_judge is not None]
+        for side in (False, True)
+    )
     return corrected_rate(
         (sum(judged), len(judged)), (bad.count(False), len(bad)), (sum(good), len(good))
     )
@@ -310,13 +291,16 @@ def _warnings(agreement: Agreement, options: AgreeOptions) -> list[str]:
         )
     if n < options.few:
         text = f"{plural(n, 'run')} rated by both, fewer than {options.few}"
-        ends = proportion_interval(round(0.8 * n), n) if n else None
-        if ends is not None and ends.low is not None and ends.high is not None:
+        ends = proportion_interval(round(0.8 * n), n)
+        if ends.low is not None and ends.high is not None:
             text += (
                 f": {round(0.8 * n)} of {n} equal would be compatible with "
                 f"{ends.low:.0%} to {ends.high:.0%}"
             )
         warnings.append(text)
+    unsure = agreement.left_out.get("judge: not applicable", 0)
+    if unsure and agreement.criterion_id == ITEMS:
+        warnings.append(f"{plural(unsure, 'label')} not compared: the judge could not tell")
     if agreement.cases < min(agreement.n, 20):
         warnings.append(
             f"{agreement.cases} cases, fewer than 20: intervals over cases are too narrow"

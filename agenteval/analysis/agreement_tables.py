@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from agenteval.analysis.agreement import Agreement
 from agenteval.analysis.label_audit import AUC, Suspect, WithAndWithout
@@ -21,7 +20,6 @@ from agenteval.analysis.table_parts import (
 )
 from agenteval.records.table import Cell, Column, Table, column, table_of
 from agenteval.stats import Interval
-from agenteval.stats.correction import Corrected
 
 _PANEL_NOTE = (
     "the panel is the mean of the judges on runs rated by all of them; change is the increase of "
@@ -158,91 +156,78 @@ class AuditBy:
     auc: tuple[WithAndWithout, ...]
 
 
-def agreement_tables(
-    pairs: Sequence[JudgeAndRater],
-    raters: Sequence[RaterAgreement],
-    panels: Sequence[PanelOf],
-    audits: Sequence[AuditBy],
-    names: Mapping[str, str],
-    *,
-    confusion: bool = False,
-) -> tuple[Table, ...]:
-    """Return all tables with results; `names` are by criterion id. The table of labels by judge's
-    levels is a detail unless `confusion` is set."""
-    tables: list[Table] = []
-    if pairs:
-        tables += _pair_tables(pairs, names)
-        tables += [
-            _confusion(pair, a, names, number, detail=not confusion)
-            for number, (pair, a) in enumerate(
-                ((pair, a) for pair in pairs for a in pair.criteria if a.levels), 1
-            )
-        ]
-    if raters:
-        tables.append(_raters(raters, names))
-    if panels:
-        tables.append(_panel(panels, names))
-    for audit in audits:
-        tables += _audit(audit, names)
-    return tuple(tables)
-
-
-def _pair_tables(pairs: Sequence[JudgeAndRater], names: Mapping[str, str]) -> Iterator[Table]:
-    """Yield the tables of agreement, further coefficients, excluded runs, and the corrected rate if
-    available, by judge and rater."""
-
-    def table(
-        kind: type,
-        key: str,
-        title: str,
-        rows_of: Callable[[Agreement], Iterable[tuple[object, Mapping[str, Any]]]],
-        notes: tuple[str, ...] = (),
-    ) -> Table:
-        rows = [
-            (value, {**pair_cells(pair.judge, pair.rater, a.criterion_id, names), **cells})
-            for pair in pairs
-            for a in pair.criteria
-            for value, cells in rows_of(a)
-        ]
-        detail = key != "agreement"
-        return table_of(kind, key, title, rows, notes=notes, group="pair", detail=detail)
-
-    yield table(
+def pair_tables(
+    pairs: Sequence[JudgeAndRater], names: Mapping[str, str], *, confusion: bool = False
+) -> Iterator[Table]:
+    """Yield the tables of agreement, further coefficients, excluded runs, the corrected rate if
+    available, and labels by judge's levels (a detail unless `confusion` is set), by judge and
+    rater; `names` are by criterion id."""
+    rows = [
+        (a, pair_cells(pair.judge, pair.rater, a.criterion_id, names))
+        for pair in pairs
+        for a in pair.criteria
+    ]
+    yield table_of(
         _AgreementColumns,
         "agreement",
         "Judges compared with human labels",
-        lambda a: [(a, {"n": a.compared})],
-        _remarks(pairs, names, lambda a: a.warnings),
+        [(a, {**cells, "n": a.compared}) for a, cells in rows],
+        notes=_remarks(pairs, names, lambda a: a.warnings),
+        group="pair",
     )
-    yield table(
+    yield table_of(
         _CoefficientColumns,
         "coefficients",
         "Further coefficients and means",
-        lambda a: [(a, {})],
-        _remarks(pairs, names, _why_missing),
+        rows,
+        notes=_remarks(pairs, names, _why_missing),
+        group="pair",
+        detail=True,
     )
-    yield table(
-        _LeftOutColumns,
-        "left_out",
-        "Left out",
-        lambda a: [
-            (None, {"what": what, "reason": reason, "n": n})
-            for what, counts in (("runs", a.left_out), ("ratings without a level", a.failures))
-            for reason, n in counts.items()
-        ],
-    )
-    if any(a.corrected is not None for pair in pairs for a in pair.criteria):
-        yield table(
+    left_out = [
+        {**cells, "what": what, "reason": reason, "n": n}
+        for a, cells in rows
+        for what, counts in (("runs", a.left_out), ("ratings without a level", a.failures))
+        for reason, n in counts.items()
+    ]
+    yield table_of(_LeftOutColumns, "left_out", "Left out", left_out, group="pair", detail=True)
+    corrected = [(c, cells) for a, cells in rows if (c := a.corrected) is not None]
+    if corrected:
+        none = "no runs without a label"
+        yield table_of(
             _CorrectedColumns,
             "corrected",
             "Share of good runs among runs without a label",
-            lambda a: [(c, _corrected_cells(c)) for c in [a.corrected] if c is not None],
+            [
+                (
+                    c,
+                    {
+                        **cells,
+                        "n": c.rate.n,
+                        "reason": c.rate.reason or (none if c.apparent is None else ""),
+                    },
+                )
+                for c, cells in corrected
+            ],
+            group="pair",
+            detail=True,
         )
-
-
-def _corrected_cells(corrected: Corrected) -> dict[str, Cell]:
-    none = "no runs without a label" if corrected.apparent is None else ""
-    return {"n": corrected.rate.n, "reason": corrected.rate.reason or none}
+    for number, (a, cells) in enumerate(((a, cells) for a, cells in rows if a.levels), 1):
+        levels = tuple(enumerate(a.levels, 1))
+        yield table_of(
+            _ConfusionColumns,
+            f"confusion_{number}",
+            f"{cells['criterion']}: runs by level, worst first "
+            f"(judge {cells['judge']}, labels of {cells['rater']})",
+            [
+                {key: cells[key] for key in ("judge", "rater", "criterion_id")}
+                | {"level": f"{i} {level}"}
+                | {str(j): n for j, n in enumerate(a.confusion[i - 1], 1)}
+                for i, level in levels
+            ],
+            detail=not confusion,
+            more=[Column(str(i), str(i), "count", level) for i, level in levels],
+        )
 
 
 def _why_missing(agreement: Agreement) -> list[str]:
@@ -253,110 +238,6 @@ def _why_missing(agreement: Agreement) -> list[str]:
         if figure.reason and (figure.mean is None or figure.low is None):
             reasons.setdefault(figure.reason, []).append(name)
     return [f"{', '.join(figures)}: {why}" for why, figures in reasons.items()]
-
-
-def _confusion(
-    pair: JudgeAndRater, a: Agreement, names: Mapping[str, str], number: int, *, detail: bool
-) -> Table:
-    levels = tuple(enumerate(a.levels, 1))
-    return table_of(
-        _ConfusionColumns,
-        f"confusion_{number}",
-        f"{names.get(a.criterion_id, a.criterion_id)}: runs by level, worst first "
-        f"(judge {pair.judge}, labels of {pair.rater})",
-        [
-            {
-                "judge": pair.judge,
-                "rater": pair.rater,
-                "criterion_id": a.criterion_id,
-                "level": f"{i} {level}",
-                **{str(j): n for j, n in enumerate(a.confusion[i - 1], 1)},
-            }
-            for i, level in levels
-        ],
-        detail=detail,
-        more=[Column(str(i), str(i), "count", level) for i, level in levels],
-    )
-
-
-def _raters(raters: Sequence[RaterAgreement], names: Mapping[str, str]) -> Table:
-    who = ", ".join(dict.fromkeys(name for a in raters for name in a.raters))
-    title = f"agreement among raters ({who}): an upper reference for the judge"
-    rows = ((a, criterion_cells(a.criterion_id, names)) for a in raters)
-    return table_of(_RaterColumns, "raters", title, rows, detail=True)
-
-
-def _panel(panels: Sequence[PanelOf], names: Mapping[str, str]) -> Table:
-    """Return a table with a row per criterion for the panel, followed by a row per judge."""
-    rows: list[tuple[object, dict[str, Cell]]] = []
-    for of_rater, panel in [(panel_of, p) for panel_of in panels for p in panel_of.criteria]:
-        common: dict[str, Cell] = {
-            "group": f"{names.get(panel.criterion_id, panel.criterion_id)}, labels of "
-            f"{of_rater.rater}",
-            "rater": of_rater.rater,
-            "criterion_id": panel.criterion_id,
-            "n": panel.n,
-        }
-        rows.append((panel, {**common, "judge": "panel"}))
-        rows += [(member, {**common, "judge": member.name}) for member in panel.members]
-    title = f"panel against labels of {', '.join(of_rater.rater for of_rater in panels)}"
-    notes = [_PANEL_NOTE]
-    return table_of(_PanelColumns, "panel", title, rows, notes=notes, group="group", detail=True)
-
-
-def _audit(audit: AuditBy, names: Mapping[str, str]) -> list[Table]:
-    judge: dict[str, Cell] = {"judge": audit.judge}
-    suspects = [
-        (
-            s,
-            {
-                **judge,
-                "unanimous": len(s.against),
-                "witnesses": len(s.witnesses),
-                "against": ", ".join(s.against),
-            },
-        )
-        for s in audit.suspects
-    ]
-    areas = ((a, judge | criterion_cells(a.criterion_id, names)) for a in audit.auc)
-    witnesses = ((w, {**judge, "run": s.run}) for s in audit.suspects for w in s.witnesses)
-    title = (
-        f"label audit by {audit.judge}: success labels that the judge contradicts, "
-        "to be reviewed by a person"
-    )
-    return [
-        table_of(_SuspectColumns, "audit", title, suspects, notes=[_audit_note(audit)]),
-        table_of(
-            _AreaColumns,
-            "auc",
-            f"AUC of {audit.judge} with all labels, and without the contradicted runs",
-            areas,
-            notes=[
-                "the AUC always rises without them; this shows how much depends on these labels"
-            ],
-            detail=True,
-        ),
-        table_of(
-            _WitnessColumns,
-            "witnesses",
-            f"Ratings of these runs by criterion, by {audit.judge}",
-            witnesses,
-            detail=True,
-        ),
-    ]
-
-
-def _audit_note(audit: AuditBy) -> str:
-    if audit.suspects:
-        return (
-            "unanimous: every repeat on the side of the other label; beyond: share of the runs of "
-            "the same label that the ratings lie beyond"
-        )
-    if any(a.all_runs.mean is not None and a.all_runs.mean > AUC for a in audit.auc):
-        return "none: no criterion that separates success from failure contradicts a label"
-    return (
-        f"the audit is not possible: no criterion separates success from failure (AUC above {AUC})"
-    )
 
 
 def _remarks(
@@ -374,3 +255,77 @@ def _remarks(
         start = f"{pair.judge} and {pair.rater}: " if len(pairs) > 1 else ""
         notes += [start + line for line in criterion_lines(criteria, len(pair.criteria))]
     return tuple(notes)
+
+
+def rater_table(raters: Sequence[RaterAgreement], names: Mapping[str, str]) -> Table:
+    """Return the agreement of raters among themselves."""
+    who = ", ".join(dict.fromkeys(name for a in raters for name in a.raters))
+    title = f"agreement among raters ({who}): an upper reference for the judge"
+    rows = ((a, criterion_cells(a.criterion_id, names)) for a in raters)
+    return table_of(_RaterColumns, "raters", title, rows, detail=True)
+
+
+def panel_table(panels: Sequence[PanelOf], names: Mapping[str, str]) -> Table:
+    """Return a table with a row per criterion for the panel, followed by a row per judge."""
+    rows: list[tuple[object, dict[str, Cell]]] = []
+    for rater, panel in [(panel_of.rater, p) for panel_of in panels for p in panel_of.criteria]:
+        common: dict[str, Cell] = {
+            "group": f"{names.get(panel.criterion_id, panel.criterion_id)}, labels of {rater}",
+            "rater": rater,
+            "criterion_id": panel.criterion_id,
+            "n": panel.n,
+        }
+        rows.append((panel, {**common, "judge": "panel"}))
+        rows += [(member, {**common, "judge": member.name}) for member in panel.members]
+    title = f"panel against labels of {', '.join(of_rater.rater for of_rater in panels)}"
+    notes = [_PANEL_NOTE]
+    return table_of(_PanelColumns, "panel", title, rows, notes=notes, group="group", detail=True)
+
+
+def audit_tables(audit: AuditBy, names: Mapping[str, str]) -> Iterator[Table]:
+    """Yield the contradicted success labels, the AUC without them, and the ratings behind them."""
+    judge: dict[str, Cell] = {"judge": audit.judge}
+    note = (
+        f"the audit is not possible: no criterion separates success from failure (AUC above {AUC})"
+    )
+    if audit.suspects:
+        note = (
+            "unanimous: every repeat on the side of the other label; beyond: share of the runs of "
+            "the same label that the ratings lie beyond"
+        )
+    elif any(a.all_runs.mean is not None and a.all_runs.mean > AUC for a in audit.auc):
+        note = "none: no criterion that separates success from failure contradicts a label"
+    yield table_of(
+        _SuspectColumns,
+        "audit",
+        f"label audit by {audit.judge}: success labels that the judge contradicts, "
+        "to be reviewed by a person",
+        [
+            (
+                s,
+                judge
+                | {
+                    "unanimous": len(s.against),
+                    "witnesses": len(s.witnesses),
+                    "against": ", ".join(s.against),
+                },
+            )
+            for s in audit.suspects
+        ],
+        notes=[note],
+    )
+    yield table_of(
+        _AreaColumns,
+        "auc",
+        f"AUC of {audit.judge} with all labels, and without the contradicted runs",
+        ((a, judge | criterion_cells(a.criterion_id, names)) for a in audit.auc),
+        notes=["the AUC always rises without them; this shows how much depends on these labels"],
+        detail=True,
+    )
+    yield table_of(
+        _WitnessColumns,
+        "witnesses",
+        f"Ratings of these runs by criterion, by {audit.judge}",
+        ((w, judge | {"run": s.run}) for s in audit.suspects for w in s.witnesses),
+        detail=True,
+    )

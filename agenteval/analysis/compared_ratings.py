@@ -10,7 +10,7 @@ import numpy as np
 
 from agenteval.analysis.pairing import PairBy
 from agenteval.analysis.rating_sources import StoredJudge, file_table
-from agenteval.analysis.rubrics import ITEMS
+from agenteval.analysis.rubrics import ITEMS, pooled
 from agenteval.errors import InputError
 from agenteval.records import RUBRIC, Criterion
 from agenteval.stats.scores import ScoreTable
@@ -84,6 +84,11 @@ class ComparedRatings:
     left_out: Mapping[str, str] = field(default_factory=dict)
     other_rubrics: int = 0  # cases left out of the rubric's row: rubrics differ
     unfinished: tuple[str, ...] = ()
+    criteria: Mapping[str, str] = field(default_factory=dict)  # names by id
+
+    def name_of(self, criterion: str) -> str:
+        """Return the name of a criterion (id)."""
+        return self.criteria.get(criterion, criterion)
 
 
 def compared_tables(
@@ -101,13 +106,12 @@ def compared_tables(
             not query.systems
             and [len(systems) for systems in systems_of] == [1, 1]
             and systems_of[0] != systems_of[1]
-        ):
-            query = replace(
-                query, systems=(systems_of[0][0], systems_of[1][0])
-            )  # each file is of one system
+        ):  # each file is of one system
+            query = replace(query, systems=(systems_of[0][0], systems_of[1][0]))
     first, second = (query.system_of(table, side) for side, table in enumerate(tables))
     names = query.name(0, query.judge(0)), query.name(1, query.judge(1))
-    return ComparedRatings(first, second, names, query.pair_by, (query.about,))
+    by_id = {c.id: c.name for c in criteria}
+    return ComparedRatings(first, second, names, query.pair_by, (query.about,), criteria=by_id)
 
 
 def compared_stores(query: RatingQuery, stores: Sequence[Store]) -> ComparedRatings:
@@ -125,7 +129,7 @@ def compared_stores(query: RatingQuery, stores: Sequence[Store]) -> ComparedRati
             f"the systems were judged by different judges ({a.name} and {b.name}); "
             "choose one with --source"
         )
-    criteria, left_out = _same_criteria(a, b)
+    chosen, left_out = _same_criteria(a, b)
     # two agents have trials of the same cases, two judges ratings of the same runs
     pair_by = "case" if query.pair_by == "run" and a.has_trials and b.has_trials else query.pair_by
     tables = []
@@ -134,7 +138,7 @@ def compared_stores(query: RatingQuery, stores: Sequence[Store]) -> ComparedRati
         if pair_by == "run":
             runs = _same_texts(judge, other)
         paired_with = other if pair_by == "run" else None
-        tables.append(query.system_of(judge.table(criteria, runs, beside=paired_with), side))
+        tables.append(query.system_of(judge.table(chosen, runs, beside=paired_with), side))
     cases = _other_rubrics(query, a, b)
     first, second = (
         _without(_without(table, [*left_out, ITEMS]), [RUBRIC], cases) for table in tables
@@ -162,6 +166,7 @@ def compared_stores(query: RatingQuery, stores: Sequence[Store]) -> ComparedRati
         left_out,
         len(cases),
         tuple(dict.fromkeys(unfinished)),
+        {c.id: c.name for c in pooled((*a.newest_criteria, *b.newest_criteria))},
     )
 
 
@@ -193,8 +198,7 @@ def _agents(query: RatingQuery, stores: Sequence[Store]) -> tuple[str, str] | No
 
 
 def _same_criteria(a: StoredJudge, b: StoredJudge) -> tuple[set[str], dict[str, str]]:
-    """The newest version of every criterion that both sides have in the same text, and why others
-    are left out."""
+    """The newest version of every criterion that both have, and why others are left out."""
     chosen: set[str] = set()
     left_out: dict[str, str] = {}
     for name in dict.fromkeys([*a.criteria, *b.criteria]):

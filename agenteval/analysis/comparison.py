@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -14,9 +14,7 @@ from agenteval.analysis.pairing import (
     UNKNOWN,
     PairBy,
     PairKey,
-    PairMeans,
     chosen_criteria,
-    nothing_common,
     pair_keys,
     pair_means,
     success_rows,
@@ -197,10 +195,10 @@ class Comparison:
         """The criteria over which p-values are corrected: those that could be found to differ."""
         return tuple(row.criterion for row in self.rows if row.testable)
 
-    @property
-    def about_tests(self) -> str:
-        """Return a line about the tests: margin, level, correction, and the family."""
-        left_out = [row.criterion for row in self.rows if not row.testable]
+    def about_tests(self, name: Callable[[str], str] = str) -> str:
+        """Return a line about the tests: margin, level, correction, and the family; `name` gives
+        the name of a criterion (id)."""
+        left_out = [name(row.criterion) for row in self.rows if not row.testable]
         sides = "one-sided" if self.options.planned is None else "at each look"
         why = f"undecided or fewer than {FEWEST} differing pairs"
         return (
@@ -238,7 +236,11 @@ def compare(
     names = [{case for case, _ in c} for c in cells]
     common = tuple(sorted({case for case, _ in both}))
     if not common:
-        raise InputError(nothing_common(names, pair_by), "compare")
+        sizes = " and ".join(f"{len(cases)} cases" for cases in names)
+        why = f"no case in common ({sizes})"
+        if names[0] & names[1]:
+            why = f"cases in common, but no {pair_by} within them"
+        raise InputError(f"the two sides have {why}", "compare")
     criterion_names = chosen_criteria(tables, criteria)
     rated = {n for t in tables for n in t.present("criterion")}
     outcomes = [success_rows(table) for table in tables]
@@ -265,67 +267,23 @@ def _criterion_row(
     pair_by: PairBy,
     how: CompareOptions,
 ) -> ComparisonRow:
-    cases = {case for case, _ in both}
+    common = {case for case, _ in both}
     sides, counts, failed = [], [], set()
     for table in tables:
-        inside = np.array([n in cases for n in table.case.names] + [False])
+        inside = np.array([n in common for n in table.case.names] + [False])
         ratings = table.of(criterion=name)
         ratings = ratings.where(inside[ratings.case.codes])
         sides.append(pair_means(ratings, pair_by))
         counts.append(_counts(ratings))
         failed |= {ratings.case.names[c] for c in np.unique(ratings.case.codes[ratings.failed])}
-    return _row(name, (sides[0], sides[1]), (counts[0], counts[1]), (both, failed), how)
-
-
-def _counts(table: ScoreTable) -> Counts:
-    statuses = table.statuses()
-    failures = {"unknown" if k == UNKNOWN else k: n for k, n in statuses.items() if ":" in k}
-    not_applicable = statuses.get("not_applicable", 0)
-    without_value = table.of(status="scored")
-    without_value = without_value.where(np.isnan(without_value.value))
-    labels = Counter(without_value.label.names[code] for code in without_value.label.codes)
-    return Counts(
-        ratings=len(table),
-        rated=len(table) - sum(failures.values()) - not_applicable,
-        failures=failures,
-        not_applicable=not_applicable,
-        labels=dict(labels.most_common()),
+    cells: defaultdict[str, list[PairKey]] = defaultdict(list)
+    for cell in sorted(c for c in both if c in sides[0] and c in sides[1]):
+        cells[cell[0]].append(cell)
+    a, b = (
+        np.round([math.fsum(side[c] for c in own) / len(own) for own in cells.values()], _DIGITS)
+        for side in sides
     )
-
-
-# ---- figures -------------------------------------------------------------------------------------
-
-
-def _by_case(
-    sides: tuple[PairMeans, PairMeans], both: set[PairKey]
-) -> tuple[list[str], tuple[Floats, Floats]]:
-    """Cases in sorted order and their mean on either side, over what both have."""
-    cells = sorted(c for c in both if c in sides[0] and c in sides[1])
-    grouped: defaultdict[str, list[PairKey]] = defaultdict(list)
-    for cell in cells:
-        grouped[cell[0]].append(cell)
-    means = [
-        np.array(
-            [
-                math.fsum(s[c] for c in run_indices) / len(run_indices)
-                for run_indices in grouped.values()
-            ]
-        )
-        for s in sides
-    ]
-    return list(grouped), (np.round(means[0], _DIGITS), np.round(means[1], _DIGITS))
-
-
-def _row(
-    name: str,
-    sides: tuple[PairMeans, PairMeans],
-    counts: tuple[Counts, Counts],
-    common: tuple[set[PairKey], set[str]],
-    how: CompareOptions,
-) -> ComparisonRow:
-    both, failed = common
-    cases, (a, b) = _by_case(sides, both)
-    absent = {case for case, _ in both} - set(cases)
+    cases, absent = list(cells), common - set(cells)
     d = np.round(b - a, _DIGITS) + 0.0  # no -0
     n, lost = len(d), len(absent & failed)
     how = how.at(n)
@@ -335,6 +293,16 @@ def _row(
     p_worse = _flip_test(shifted, how, sides=1)[0] if worse else 1.0
     variance = float(np.var(d, ddof=1)) if n >= 2 else 0.0
     spread = int((d != 0).sum()) >= FEWEST and variance > 0  # of fewer nothing is known
+    undecidable = None
+    if not n:
+        undecidable = "no case has a value on both sides"
+        if any(side.labels for side in counts):
+            undecidable = "levels without an order (nominal): counted, not averaged"
+    elif n < how.min_cases:
+        undecidable = f"{n} cases: at least {how.min_cases} are needed"
+    elif n < how.min_paired * (n + lost):
+        why = "the missing cases may differ from the rest"
+        undecidable = f"failures leave {n} of {n + lost} cases: {why}"
     return ComparisonRow(
         criterion=name,
         n=n,
@@ -353,8 +321,8 @@ def _row(
         test=test,
         correlation=correlation_matrix(np.column_stack([a, b]), kind="pearson").rho[0][1],
         detectable=smallest_difference(variance, 0, 1, n, level=how.level) if spread else None,
-        counts=counts,
-        undecidable=_undecidable(n, lost, counts, how),
+        counts=(counts[0], counts[1]),
+        undecidable=undecidable,
         level=how.level,
         hopeless=how.planned is not None and is_futile(d, how.planned),
         pairs=tuple(
@@ -363,6 +331,17 @@ def _row(
             if d[i]
         ),
     )
+
+
+def _counts(table: ScoreTable) -> Counts:
+    statuses = table.statuses()
+    failures = {"unknown" if k == UNKNOWN else k: n for k, n in statuses.items() if ":" in k}
+    not_applicable = statuses.get("not_applicable", 0)
+    scored = table.of(status="scored")
+    codes = scored.label.codes[np.isnan(scored.value)]
+    labels = Counter(scored.label.names[code] for code in codes)
+    rated = len(table) - sum(failures.values()) - not_applicable
+    return Counts(len(table), rated, failures, not_applicable, dict(labels.most_common()))
 
 
 def _interval(values: Floats, bounds: tuple[float, float], how: CompareOptions) -> Interval:
@@ -378,20 +357,6 @@ def _interval(values: Floats, bounds: tuple[float, float], how: CompareOptions) 
     half = normal_quantile((1 + how.level) / 2) * se
     low, high = max(mean - half, bounds[0]), min(mean + half, bounds[1])
     return Interval(mean, low, high, se, n, None, f"z, {n} of {how.planned} cases")
-
-
-def _undecidable(
-    n: int, lost: int, counts: tuple[Counts, Counts], how: CompareOptions
-) -> str | None:
-    if not n and any(side.labels for side in counts):
-        return "levels without an order (nominal): counted, not averaged"
-    if not n:
-        return "no case has a value on both sides"
-    if n < how.min_cases:
-        return f"{n} cases: at least {how.min_cases} are needed"
-    if n < how.min_paired * (n + lost):
-        return f"failures leave {n} of {n + lost} cases: the missing cases may differ from the rest"
-    return None
 
 
 def _flip_test(d: Floats, how: CompareOptions, *, sides: int = 2) -> tuple[float | None, str]:
@@ -434,49 +399,50 @@ def _decided(row: ComparisonRow, how: CompareOptions) -> ComparisonRow:
     identical: no pair differs. better or worse: interval without 0 and Holm's p. no difference:
     interval within the margin. Else cannot tell, with the cases that would."""
     mean, low, high = row.difference.mean, row.difference.low, row.difference.high
+
+    def decided(verdict: Verdict, why: str, cases: int | None = None) -> ComparisonRow:
+        return replace(row, verdict=verdict, reason=why, cases_to_decide=cases)
+
     if row.undecidable or mean is None or low is None or high is None or row.p is None:
         why = row.undecidable or row.difference.reason or "nothing to test"
-        return replace(row, verdict="cannot tell", reason=why)
-    if how.planned is not None and row.hopeless and not (low > 0 or high < 0):
+        return decided("cannot tell", why)
+    excludes_zero = low > 0 or high < 0
+    if how.planned is not None and row.hopeless and not excludes_zero:
         why = f"even all {how.planned} planned cases are unlikely to settle it (chance below 1%)"
-        return replace(row, verdict="cannot tell", reason=why)
+        return decided("cannot tell", why)
     span, size = f"[{low:+.3f}, {high:+.3f}]", max(abs(low), abs(high))
     if not row.differing:
         why = f"all {row.n} pairs; a difference beyond {size:.3f} is excluded"
-        return replace(row, verdict="identical", reason=why)
-    excludes_zero = low > 0 or high < 0
+        return decided("identical", why)
     if row.differs:
         small = f", and by no more than {size:.3f}" if size <= how.margin else ""
         if row.surely_worse:
             small = f", surely by more than {how.margin:g}"
-        why = f"by {abs(mean):.3f} {span}{small}"
-        return replace(row, verdict="better" if low > 0 else "worse", reason=why)
+        return decided("better" if low > 0 else "worse", f"by {abs(mean):.3f} {span}{small}")
     if low >= -how.margin and high <= how.margin:
         why = f"any beyond {size:.3f} is excluded {span}, and up to {how.margin:g} does not matter"
-        return replace(row, verdict="no difference", reason=why)
+        return decided("no difference", why)
     if excludes_zero and row.p_holm is not None and row.p <= row.alpha:
         why = f"p = {row.p:.3g} alone, {row.p_holm:.3g} after correction for several criteria"
-        return replace(row, verdict="cannot tell", reason=why)
+        return decided("cannot tell", why)
     cases = _cases_to_decide(row, mean, how)
+    why = f"the difference can be anywhere in {span}"
     if excludes_zero:
         why = f"the interval {span} excludes 0, but the test is not significant: p = {row.p:.3g}"
-    else:
-        why = f"the difference can be anywhere in {span}"
-    why += would_decide(cases)
-    return replace(row, verdict="cannot tell", reason=why, cases_to_decide=cases)
+    return decided("cannot tell", why + would_decide(cases), cases)
 
 
 def _cases_to_decide(row: ComparisonRow, mean: float, how: CompareOptions) -> int | None:
     """Until the interval excludes 0 or, where the mean lies within the margin, both its ends."""
-
-    def until(limit: float) -> int | None:
-        return cases_to_exclude(
+    limits = [0.0]
+    if abs(mean) < how.margin:
+        limits.append(math.copysign(how.margin, mean))
+    ways = (
+        cases_to_exclude(
             limit, row.difference, (-1.0, 1.0), differing=row.differing, level=how.level
         )
-
-    ways = [until(0.0)]
-    if abs(mean) < how.margin:
-        ways.append(until(math.copysign(how.margin, mean)))
+        for limit in limits
+    )
     return min((cases for cases in ways if cases is not None), default=None)
 
 

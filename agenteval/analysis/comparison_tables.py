@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from agenteval.analysis.compared_ratings import ComparedRatings
 from agenteval.analysis.comparison import Comparison, ComparisonRow
 from agenteval.analysis.means import cases_answered_twice, lines_on_failed_runs
-from agenteval.records.table import Estimate, Table, column, shown, table_of
+from agenteval.analysis.table_parts import CriterionColumns, criterion_cells
+from agenteval.records.table import Table, column, shown, table_of
 from agenteval.stats.interval import Interval
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.text import plural
@@ -19,8 +20,7 @@ _UNEVEN = 0.05  # difference of the shares not rated that is worth a warning
 
 
 @dataclass(frozen=True)
-class _VerdictRow:
-    criterion: str = column("criterion")
+class _VerdictColumns(CriterionColumns):
     a: float | None = column("A", "number", "mean of A, 0 worst, 1 best")
     b: float | None = column("B", "number", "mean of B")
     difference: Interval = column("B − A [95%]", "signed", "share of the scale, paired by case")
@@ -29,8 +29,7 @@ class _VerdictRow:
 
 
 @dataclass(frozen=True)
-class _CaseRow:
-    criterion: str = column("criterion")
+class _CaseColumns(CriterionColumns):
     case: str = column("case", hidden=True)
     run: str = column("run of B")
     a: float = column("A", "number")
@@ -39,10 +38,7 @@ class _CaseRow:
 
 
 @dataclass(frozen=True)
-class _TestRow:
-    """Attributes of a `ComparisonRow`."""
-
-    criterion: str = column("criterion")
+class _TestColumns(CriterionColumns):
     wins: int = column("wins", "count", "cases where B is higher")
     ties: int = column("ties", "count")
     losses: int = column("losses", "count")
@@ -62,10 +58,9 @@ class _TestRow:
 
 
 @dataclass(frozen=True)
-class _SideRow:
-    criterion: str = column("criterion")
+class _SideColumns(CriterionColumns):
     side: str = column("side")
-    mean: Estimate = column("mean [95%]", "number")
+    mean: Interval = column("mean [95%]", "number")
     ratings: int = column("ratings", "count")
     rated: int = column("rated", "count")
     not_applicable: int = column("not\napplicable", "count")
@@ -82,78 +77,82 @@ def verdict_of(comparison: Comparison, row: ComparisonRow) -> str:
 def comparison_tables(pair: ComparedRatings, comparison: Comparison) -> tuple[Table, ...]:
     """Return the verdicts, the cases that differ, the tests, and both sides."""
     runs = _runs_of_cases(pair.second)
-    cases = [
-        _CaseRow(row.criterion, p.case, runs[p.case], p.a, p.b, p.difference)
-        for row in comparison.rows
-        for p in row.pairs
-    ]
-    sides = [
-        _SideRow(
-            row.criterion,
-            side,
-            Estimate.of(mean),
-            counts.ratings,
-            counts.rated,
-            counts.not_applicable,
-            ", ".join(f"{s} {n}" for s, n in counts.failures.items()),
-            ", ".join(f"{label} {n}" for label, n in counts.labels.items()),
+    rows = [(row, criterion_cells(row.criterion, pair.criteria)) for row in comparison.rows]
+    verdicts = [
+        (
+            row,
+            {
+                **cells,
+                "a": row.first.mean,
+                "b": row.second.mean,
+                "verdict": verdict_of(comparison, row),
+            },
         )
-        for row in comparison.rows
+        for row, cells in rows
+    ]
+    cases = [(p, {**cells, "run": runs[p.case]}) for row, cells in rows for p in row.pairs]
+    sides = [
+        (
+            counts,
+            {
+                **cells,
+                "side": side,
+                "mean": mean,
+                "failures": ", ".join(f"{s} {n}" for s, n in counts.failures.items()),
+                "labels": ", ".join(f"{label} {n}" for label, n in counts.labels.items()),
+            },
+        )
+        for row, cells in rows
         for side, mean, counts in zip("AB", (row.first, row.second), row.counts, strict=True)
     ]
+    within = {
+        "case": "runs and repeats averaged",
+        "system": "per system, repeats averaged; then the mean over systems",
+        "run": "the same runs, repeats averaged",
+    }[comparison.pair_by]
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for row in comparison.rows:
+        verdict = verdict_of(comparison, row), row.reason
+        reasons.setdefault(verdict, []).append(pair.name_of(row.criterion))
+    notes = [f"{', '.join(of)}: {verdict}, {why}" for (verdict, why), of in reasons.items()]
+    notes += [
+        f"{pair.name_of(row.criterion)}: {_largest(row, runs)}"
+        for row in comparison.rows
+        if row.differs
+    ]
+    notes += [comparison.about_tests(pair.name_of), *_missing(pair, comparison), *pair.about]
     return (
-        _verdicts(pair, comparison, runs),
         table_of(
-            _CaseRow,
+            _VerdictColumns,
+            "rows",
+            f"{len(comparison.common)} common cases, one pair each ({within})",
+            verdicts,
+            notes=notes,
+        ),
+        table_of(
+            _CaseColumns,
             "cases",
             "Cases that differ, largest difference first",
             cases,
             group="criterion",
             detail=True,
         ),
-        table_of(_TestRow, "tests", "Tests", comparison.rows, detail=True),
-        table_of(_SideRow, "sides", "Both sides on the common cases", sides, detail=True),
+        table_of(_TestColumns, "tests", "Tests", rows, detail=True),
+        table_of(_SideColumns, "sides", "Both sides on the common cases", sides, detail=True),
     )
-
-
-def _verdicts(pair: ComparedRatings, comparison: Comparison, runs: Mapping[str, str]) -> Table:
-    rows = [
-        _VerdictRow(
-            row.criterion,
-            row.first.mean,
-            row.second.mean,
-            row.difference,
-            row.n,
-            verdict_of(comparison, row),
-        )
-        for row in comparison.rows
-    ]
-    criteria: dict[tuple[str, str], list[str]] = {}
-    for row in comparison.rows:
-        criteria.setdefault((verdict_of(comparison, row), row.reason), []).append(row.criterion)
-    notes = [f"{', '.join(of)}: {verdict}, {why}" for (verdict, why), of in criteria.items()]
-    notes += [_largest(row, runs) for row in comparison.rows if row.differs]
-    notes += [comparison.about_tests, *_missing(comparison), *pair.about]
-    within = {
-        "case": "runs and repeats averaged",
-        "system": "per system, repeats averaged; then the mean over systems",
-        "run": "the same runs, repeats averaged",
-    }[comparison.pair_by]
-    title = f"{len(comparison.common)} common cases, one pair each ({within})"
-    return table_of(_VerdictRow, "rows", title, rows, notes=notes)
 
 
 def comparison_warnings(pair: ComparedRatings, comparison: Comparison) -> tuple[str, ...]:
     """Return what a reader must know before the figures."""
-    lines = [f"not compared: {name}: {why}" for name, why in pair.left_out.items()]
+    lines = [f"not compared: {pair.name_of(c)}: {why}" for c, why in pair.left_out.items()]
     if pair.other_rubrics:
         count = plural(pair.other_rubrics, "case")
         lines.append(f"rubric: {count} left out; their rubrics differ between A and B")
     sides_of = {"A": pair.first.of(variant=ORIGINAL), "B": pair.second.of(variant=ORIGINAL)}
     for side, cases in (("A", comparison.only_first), ("B", comparison.only_second)):
         if cases:
-            # cases of a store are named by a hash
-            some = ", ".join(case if len(case) <= 24 else case[:12] for case in cases[:3])
+            runs = _runs_of_cases(sides_of[side])
+            some = ", ".join(runs[case] for case in cases[:3])
             more = ", ..." if len(cases) > 3 else ""
             lines.append(f"omitted: {len(cases)} cases only in {side} ({some}{more})")
         lines += [f"{side}: {line}" for line in lines_on_failed_runs(sides_of[side])]
@@ -177,8 +176,8 @@ def comparison_warnings(pair: ComparedRatings, comparison: Comparison) -> tuple[
         missing = [1 - c.rated / c.ratings if c.ratings else 1.0 for c in row.counts]
         if row.lost and abs(missing[0] - missing[1]) > _UNEVEN:
             lines.append(
-                f"{row.criterion}: {missing[0]:.0%} of A and {missing[1]:.0%} of B are not rated; "
-                "the missing ratings may differ from the rest"
+                f"{pair.name_of(row.criterion)}: {missing[0]:.0%} of A and {missing[1]:.0%} of B "
+                "are not rated; the missing ratings may differ from the rest"
             )
     return tuple(lines)
 
@@ -201,21 +200,21 @@ def _largest(row: ComparisonRow, runs: Mapping[str, str]) -> str:
     moved = [pair for pair in row.pairs if pair.difference * sign > 0]
     some = ", ".join(f"{runs[p.case]} {shown(p.difference, 'signed')}" for p in moved[:_FEW])
     more = ", ... (--all lists them)" if len(moved) > _FEW else ""
-    direction = "higher" if sign > 0 else "lower"
-    return f"{row.criterion}: {direction} in {len(moved)} of {row.n} cases: {some}{more}"
+    return f"{'higher' if sign > 0 else 'lower'} in {len(moved)} of {row.n} cases: {some}{more}"
 
 
-def _missing(comparison: Comparison) -> list[str]:
-    """Yield the missing values by criterion and side; criteria with the same remark share
-    a line."""
+def _missing(pair: ComparedRatings, comparison: Comparison) -> list[str]:
+    """Lines about labels that are only counted, and about missing values; criteria with the same
+    remark share a line."""
     lines = []
     missing: dict[tuple[str, str], list[str]] = {}
     for row in comparison.rows:
+        name = pair.name_of(row.criterion)
         sides_by_counts: dict[str, list[str]] = {}
         for side, counts in zip("AB", row.counts, strict=True):
             if row.unordered:
                 listed = ", ".join(f"{label} {n}" for label, n in counts.labels.items())
-                lines.append(f"counted: {row.criterion}, {side}: {listed or 'none'}")
+                lines.append(f"counted: {name}, {side}: {listed or 'none'}")
             if counts.rated < counts.ratings:
                 kinds = [f"{n} {s.partition(':')[2] or s}" for s, n in counts.failures.items()]
                 if counts.not_applicable:
@@ -223,8 +222,7 @@ def _missing(comparison: Comparison) -> list[str]:
                 counted = f"{', '.join(kinds)} of {counts.ratings}"
                 sides_by_counts.setdefault(counted, []).append(side)
         for counted, of_sides in sides_by_counts.items():
-            missing.setdefault((" and ".join(of_sides), counted), []).append(row.criterion)
-    lines += [
+            missing.setdefault((" and ".join(of_sides), counted), []).append(name)
+    return lines + [
         f"not rated: {', '.join(of)}, {side}: {counted}" for (side, counted), of in missing.items()
     ]
-    return lines

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from agenteval.analysis.labelled_means import Calibration, LabelledMean
+from agenteval.analysis.panel import ALL
 from agenteval.analysis.table_parts import (
     JudgeCriterionColumns,
     PairColumns,
@@ -15,12 +16,10 @@ from agenteval.analysis.table_parts import (
     criterion_lines,
     pair_cells,
 )
-from agenteval.records.table import Cell, Table, column, table_of
+from agenteval.records.table import Table, column, table_of
 from agenteval.stats import Interval
 from agenteval.stats.alttest import AltTest
 from agenteval.text import plural
-
-ALL = "all criteria"
 
 _ADVANTAGE = (
     "runs where the judge agrees with the other raters at least as well as the rater left out"
@@ -90,10 +89,6 @@ class LabelledBy:
     means: tuple[LabelledMean, ...]
     calibrations: tuple[Calibration, ...]
 
-    def cells(self, criterion: str, names: Mapping[str, str]) -> dict[str, Cell]:
-        """The cells that name a row: judge, rater and criterion."""
-        return pair_cells(self.judge, self.rater, criterion, names)
-
 
 @dataclass(frozen=True)
 class Replacing:
@@ -108,42 +103,37 @@ def label_tables(
     labelled: Sequence[LabelledBy], replacing: Sequence[Replacing], names: Mapping[str, str]
 ) -> tuple[Table, ...]:
     """Corrected means, calibration, bias by system, and the tests, as far as there are some."""
-    tables = [
-        _means(labelled, names),
-        *_calibration(labelled, names),
-        _tests(replacing, names),
-    ]
+    tables = [_means(labelled, names), *_calibration(labelled, names), _tests(replacing, names)]
     return tuple(table for table in tables if table.rows or table.notes)
 
 
 def _means(labelled: Sequence[LabelledBy], names: Mapping[str, str]) -> Table:
     rows, remarks = [], defaultdict[str, list[str]](list)
     for pair, row in [(labels, mean) for labels in labelled for mean in labels.means]:
-        name = names.get(row.criterion_id, row.criterion_id)
-        mean = row.mean
+        mean, lines = row.mean, list[str]()
         if mean is None:
-            remarks[f"not corrected: {row.reason}"].append(name)
-            continue
-        cells = {
-            **pair.cells(row.criterion_id, names),
-            "judge_mean": mean.judge,
-            "people_mean": mean.people,
-            "corrected": mean.corrected,
-            "worth": None if mean.worth is None else round(mean.worth),
-            "power": mean.power,
-        }
-        rows.append((row, cells))
-        if mean.corrected.reason:
-            remarks[mean.corrected.reason].append(name)
-        elif not mean.power and row.labelled < row.n:
-            remarks["the judge's ratings are not informative about the labels"].append(name)
-        if row.unlabelled:
-            remarks[f"{plural(row.unlabelled, 'run')} of the sample without a label yet"].append(
-                name
-            )
-        if row.unrated:
-            without = f"{plural(row.unrated, 'run')} with a label but no rating by the judge"
-            remarks[without].append(name)
+            lines.append(f"not corrected: {row.reason}")
+        else:
+            cells = {
+                **pair_cells(pair.judge, pair.rater, row.criterion_id, names),
+                "judge_mean": mean.judge,
+                "people_mean": mean.people,
+                "corrected": mean.corrected,
+                "worth": None if mean.worth is None else round(mean.worth),
+                "power": mean.power,
+            }
+            rows.append((row, cells))
+            if mean.corrected.reason:
+                lines.append(mean.corrected.reason)
+            elif not mean.power and row.labelled < row.n:
+                lines.append("the judge's ratings are not informative about the labels")
+            if row.unlabelled:
+                lines.append(f"{plural(row.unlabelled, 'run')} of the sample without a label yet")
+            if row.unrated:
+                unrated = plural(row.unrated, "run")
+                lines.append(f"{unrated} with a label but no rating by the judge")
+        for remark in lines:
+            remarks[remark].append(names.get(row.criterion_id, row.criterion_id))
     notes = criterion_lines(remarks, len(names), at_least=4)
     title = "Means: judge, labels, and both combined"
     return table_of(_LabelledMeanColumns, "means", title, rows, notes=notes, group="pair")
@@ -152,9 +142,10 @@ def _means(labelled: Sequence[LabelledBy], names: Mapping[str, str]) -> Table:
 def _calibration(labelled: Sequence[LabelledBy], names: Mapping[str, str]) -> Iterator[Table]:
     """Calibration, its bins, and the bias by system."""
     calibrations = [
-        (c, pair.cells(c.criterion_id, names)) for pair in labelled for c in pair.calibrations
+        (c, pair_cells(pair.judge, pair.rater, c.criterion_id, names))
+        for pair in labelled
+        for c in pair.calibrations
     ]
-
     yield table_of(
         _CalibrationColumns,
         "calibration",

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from agenteval.analysis.agreement import mean_over_cases
 from agenteval.analysis.ratings import (
+    Cases,
     Floats,
     RatedCriterion,
     RunRatings,
@@ -116,16 +117,10 @@ def labelled_means(
                 None if cases is None else cases.tolist(),
                 weights=weights,
             )
+        unlabelled = 0 if sample is None else len(sample.weights.keys() - labelled.keys())
+        unrated = len(labelled) - len(both)
         means.append(
-            LabelledMean(
-                criterion_id=criterion.id,
-                n=len(runs),
-                labelled=len(both),
-                unlabelled=0 if sample is None else len(sample.weights.keys() - labelled.keys()),
-                unrated=len(labelled) - len(both),
-                mean=mean,
-                reason=reason,
-            )
+            LabelledMean(criterion.id, len(runs), len(both), unlabelled, unrated, mean, reason)
         )
     return means
 
@@ -143,44 +138,38 @@ def calibrations(
             continue
         value = np.array([ratings[run] for run in runs])
         label = np.array([labelled[run] for run in runs])
-        mean = _CaseMeans(runs, criterion.raters)
+        clusters = clusters_of(runs, criterion.raters)
         levels = criterion.levels.values
         centres = np.array(levels) if levels else (np.arange(_BINS) + 0.5) / _BINS
         nearest = np.abs(value[:, None] - centres).argmin(axis=1)
-        error, bins = mean.calibration(value, label, nearest)
+        error, bins = _calibrated(value, label, nearest, clusters)
         of_system = np.array([system[run] for run in runs])
         by_system = tuple(
-            (name, mean(value - label, of_system == name, (-1.0, 1.0)))
+            (name, _mean(value - label, of_system == name, clusters, (-1.0, 1.0)))
             for name in sorted(set(of_system.tolist()) - {""})
         )
-        everything = np.ones(len(runs), dtype=np.bool_)
-        squared = mean((value - label) ** 2, everything, (0.0, 1.0))
+        squared = mean_over_cases((value - label) ** 2, clusters, (0.0, 1.0))
         plain = Calibration(criterion.id, len(runs), error, squared, bins, by_system)
         judge_ratings = judge.of(variant=ORIGINAL, criterion=criterion.id)
         results.append(_with_probabilities(plain, judge_ratings, criterion.raters))
     return results
 
 
-class _CaseMeans:
-    """Means over the cases of some runs."""
+def _calibrated(
+    forecast: Floats, outcome: Floats, bins: NDArray[np.intp], clusters: Cases | None
+) -> tuple[Interval, tuple[Bin, ...]]:
+    """Expected calibration error, and the bins that have runs."""
+    error = calibration_error(forecast - outcome, bins, clusters, rng=np.random.default_rng(0))
+    masks = [bins == at for at in np.unique(bins)]
+    return error, tuple(
+        Bin(float(forecast[m].mean()), _mean(outcome, m, clusters, (0.0, 1.0))) for m in masks
+    )
 
-    def __init__(self, runs: Sequence[str], raters: Sequence[RunRatings]) -> None:
-        self.clusters = clusters_of(runs, raters)
 
-    def __call__(self, values: Floats, mask: Mask, bounds: tuple[float, float]) -> Interval:
-        part = None if self.clusters is None else self.clusters[mask]
-        return mean_over_cases(values[mask], part, bounds)
-
-    def calibration(
-        self, forecast: Floats, outcome: Floats, bins: NDArray[np.intp]
-    ) -> tuple[Interval, tuple[Bin, ...]]:
-        """Expected calibration error, and the bins that have runs."""
-        rng = np.random.default_rng(0)
-        error = calibration_error(forecast - outcome, bins, self.clusters, rng=rng)
-        masks = [bins == at for at in np.unique(bins)]
-        return error, tuple(
-            Bin(float(forecast[m].mean()), self(outcome, m, (0.0, 1.0))) for m in masks
-        )
+def _mean(
+    values: Floats, mask: Mask, clusters: Cases | None, bounds: tuple[float, float]
+) -> Interval:
+    return mean_over_cases(values[mask], None if clusters is None else clusters[mask], bounds)
 
 
 def _with_probabilities(
@@ -201,12 +190,12 @@ def _with_probabilities(
         return calibration
     probabilities = np.array([np.mean(repeats, axis=0) for repeats in by_run.values()])
     label = by_people.level[[position[run] for run in by_run]].astype(np.intp)
-    mean, likely = _CaseMeans(list(by_run), raters), probabilities.max(axis=1)
+    clusters, likely = clusters_of(list(by_run), raters), probabilities.max(axis=1)
     squared = ((probabilities - np.eye(len(names))[label]) ** 2).sum(axis=1)
     tenth = np.minimum((likely * _BINS).astype(np.intp), _BINS - 1)
     right = (probabilities.argmax(axis=1) == label).astype(np.float64)
-    error, bins = mean.calibration(likely, right, tenth)
-    brier = mean(squared, likely >= 0, (0.0, 2.0))
+    error, bins = _calibrated(likely, right, tenth, clusters)
+    brier = mean_over_cases(squared, clusters, (0.0, 2.0))
     return replace(calibration, brier=brier, level_error=error, level_bins=bins)
 
 

@@ -22,17 +22,12 @@ PairMeans = Mapping[PairKey, float]
 
 def pair_keys(table: ScoreTable, pair_by: PairBy) -> list[PairKey]:
     """Return the pairing key of each row's run."""
-    within: Mapping[PairBy, CodedColumn | None] = {
-        "case": None,
-        "run": table.run,
-        "system": table.system,
-    }
-    column = within[pair_by]
-    keys = [table.case.names[code] for code in table.case.codes]
-    if column is None:
-        return [(case, "") for case in keys]
+    cases = [table.case.names[code] for code in table.case.codes]
+    if pair_by == "case":
+        return [(case, "") for case in cases]
+    column = table.run if pair_by == "run" else table.system
     names = [*column.names, ""]  # -1: a run without a system
-    return [(case, names[code]) for case, code in zip(keys, column.codes, strict=True)]
+    return [(case, names[code]) for case, code in zip(cases, column.codes, strict=True)]
 
 
 def pair_means(own: ScoreTable, pair_by: PairBy) -> PairMeans:
@@ -67,14 +62,6 @@ def success_rows(table: ScoreTable) -> ScoreTable:
         repeat=np.zeros_like(runs.repeat),
         value=np.where(runs.success < 0, np.nan, runs.success),
     )
-
-
-def nothing_common(names: Sequence[set[str]], pair_by: PairBy) -> str:
-    """Why no pair is left of two sides with these cases."""
-    a, b = len(names[0]), len(names[1])
-    if names[0] & names[1]:
-        return f"the two sides have cases in common, but no {pair_by} within them"
-    return f"the two sides have no case in common ({a} cases and {b} cases)"
 
 
 def chosen_criteria(tables: Sequence[ScoreTable], criteria: Sequence[str] | None) -> list[str]:

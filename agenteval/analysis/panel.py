@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from agenteval.analysis.agreement import AgreeOptions, mean_over_cases, unless_collapsed
-from agenteval.analysis.label_tables import ALL
-from agenteval.analysis.ratings import RatedCriterion, RunRatings, clusters_of, rated_criteria
+from agenteval.analysis.ratings import clusters_of, rated_criteria
 from agenteval.records import Criterion
 from agenteval.stats.agreement import krippendorff_alpha, level_counts
 from agenteval.stats.alttest import AltTest, alt_test
@@ -18,6 +17,8 @@ from agenteval.stats.interval import Interval
 from agenteval.stats.kappa import equal_pairs
 from agenteval.stats.proportion import proportion_interval
 from agenteval.stats.scores import ScoreTable
+
+ALL = "all criteria"
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,6 @@ class Panel:
 
     criterion_id: str
     n: int
-    cases: int
     error: Interval
     spearman: float | None
     members: tuple[PanelMember, ...]
@@ -67,93 +67,80 @@ def agreement_among(
     criteria: Sequence[Criterion] = (),
     options: AgreeOptions | None = None,
 ) -> list[RaterAgreement]:
-    """Agreement of several raters on every criterion that at least two of them rated."""
-    return [
-        _agreement_among(rated, tuple(raters), options or AgreeOptions())
-        for rated in rated_criteria(criteria, list(raters.values()), at_least=2)
-    ]
+    """Agreement of several raters on every criterion that at least two of them rated: alpha and
+    equal pairs over the runs that two raters or more rated."""
+    options, results = options or AgreeOptions(), []
+    for rated in rated_criteria(criteria, list(raters.values()), at_least=2):
+        by_name = {n: r for n, r in zip(raters, rated.raters, strict=True) if r.position}
+        runs = list(dict.fromkeys(run for ratings in by_name.values() for run in ratings.position))
+        data = np.full((len(runs), len(by_name)), np.nan)
+        for j, ratings in enumerate(by_name.values()):
+            values = ratings.mean if rated.levels.measure == "interval" else ratings.level
+            for i, run in enumerate(runs):
+                if run in ratings.position:
+                    data[i, j] = values[ratings.position[run]]
+        shared = (~np.isnan(data)).sum(axis=1) >= 2
+        shared_runs = [run for run, both in zip(runs, shared, strict=True) if both]
+        clusters = clusters_of(shared_runs, list(by_name.values()))
+        data = data[shared]
+        equal = equal_pairs(level_counts(data, np.unique(data[~np.isnan(data)])))
+        if clusters is None and np.isin(equal, (0, 1)).all():
+            exact = proportion_interval(int(equal.sum()), len(equal))
+        else:
+            exact = mean_over_cases(equal, clusters, (0, 1))
+        alpha = krippendorff_alpha(
+            data, rated.levels.measure, clusters=clusters, bootstrap=options.bootstrap()
+        )
+        results.append(
+            RaterAgreement(rated.id, tuple(by_name), len(data), exact, unless_collapsed(alpha))
+        )
+    return results
 
 
 def panel(
     judges: Mapping[str, ScoreTable], labels: ScoreTable, criteria: Sequence[Criterion] = ()
 ) -> list[Panel]:
-    """Return the accuracy of the judges' mean, and its change without each judge.
+    """Return the accuracy of the mean of two judges or more, and its change without each judge.
 
     One entry per ordinal criterion rated by all judges and the labels. Only runs rated by every
     judge and the labels are used, so that removing a judge changes nothing else. Verga et al.
     (arXiv 2404.18796) found a panel better than its best member on some criteria and worse on
-    others; hence the figures per judge. Raises ValueError for fewer than two judges.
+    others; hence the figures per judge.
     """
-    if len(judges) < 2:
-        raise ValueError("a panel needs at least two judges")
-    return [
-        _panel(rated.id, tuple(judges), rated.raters)
-        for rated in rated_criteria(criteria, [*judges.values(), labels])
-        if rated.levels.values is not None
-    ]
-
-
-def _agreement_among(
-    rated: RatedCriterion, names: tuple[str, ...], options: AgreeOptions
-) -> RaterAgreement:
-    """Alpha and equal pairs over the runs that two raters or more rated."""
-    located = [pair for pair in zip(names, rated.raters, strict=True) if pair[1].position]
-    raters, measure = [ratings for _, ratings in located], rated.levels.measure
-    runs = list(dict.fromkeys(run for ratings in raters for run in ratings.position))
-    data = np.full((len(runs), len(raters)), np.nan)
-    for j, ratings in enumerate(raters):
-        source = ratings.mean if measure == "interval" else ratings.level
-        for i, run in enumerate(runs):
-            if run in ratings.position:
-                data[i, j] = source[ratings.position[run]]
-    shared = (~np.isnan(data)).sum(axis=1) >= 2
-    clusters = clusters_of([r for r, s in zip(runs, shared, strict=True) if s], raters)
-    data = data[shared]
-    equal = equal_pairs(level_counts(data, np.unique(data[~np.isnan(data)])))
-    if clusters is None and np.isin(equal, (0, 1)).all():
-        exact = proportion_interval(int(equal.sum()), len(equal))
-    else:
-        exact = mean_over_cases(equal, clusters, (0, 1))
-    alpha = krippendorff_alpha(data, measure, clusters=clusters, bootstrap=options.bootstrap())
-    return RaterAgreement(
-        rated.id, tuple(name for name, _ in located), len(data), exact, unless_collapsed(alpha)
-    )
-
-
-def _panel(criterion: str, names: Sequence[str], raters: Sequence[RunRatings]) -> Panel:
-    """`raters` are those of the judges in the order of `names`, then the labels."""
-    runs = [
-        run
-        for run in raters[0].position
-        if all(run in r.position and not np.isnan(r.mean[r.position[run]]) for r in raters)
-    ]
-    clusters = clusters_of(runs, raters)
-    values = np.array([[r.mean[r.position[run]] for r in raters] for run in runs], dtype=np.float64)
-    values = values.reshape(len(runs), len(raters))
-    ratings, label = values[:, :-1], values[:, -1]
-    panel_error = np.abs(ratings.mean(axis=1) - label)
-    members = []
-    for j, name in enumerate(names):
-        error_without = np.abs(np.delete(ratings, j, axis=1).mean(axis=1) - label)
-        members.append(
-            PanelMember(
-                name,
-                mean_over_cases(np.abs(ratings[:, j] - label), clusters, (0, 1)),
-                spearman(ratings[:, j], label).mean,
-                mean_over_cases(error_without, clusters, (0, 1)),
-                mean_over_cases(error_without - panel_error, clusters, (-1, 1)),
+    results = []
+    for rated in rated_criteria(criteria, [*judges.values(), labels]):
+        if rated.levels.values is None:
+            continue
+        means = [rater.means() for rater in rated.raters]
+        runs = [run for run in means[0] if all(run in of_rater for of_rater in means)]
+        clusters = clusters_of(runs, rated.raters)
+        values = np.array([[of_rater[run] for of_rater in means] for run in runs])
+        values = values.reshape(len(runs), len(means))
+        ratings, label = values[:, :-1], values[:, -1]
+        error = np.abs(ratings.mean(axis=1) - label)
+        members = []
+        for j, name in enumerate(judges):
+            alone = np.abs(ratings[:, j] - label)
+            without = np.abs(np.delete(ratings, j, axis=1).mean(axis=1) - label)
+            members.append(
+                PanelMember(
+                    name,
+                    mean_over_cases(alone, clusters, (0, 1)),
+                    spearman(ratings[:, j], label).mean,
+                    mean_over_cases(without, clusters, (0, 1)),
+                    mean_over_cases(without - error, clusters, (-1, 1)),
+                )
+            )
+        results.append(
+            Panel(
+                rated.id,
+                len(runs),
+                mean_over_cases(error, clusters, (0, 1)),
+                spearman(ratings.mean(axis=1), label).mean,
+                tuple(members),
             )
         )
-    cases = len(runs) if clusters is None else len(set(clusters))
-    agreed = spearman(ratings.mean(axis=1), label).mean
-    return Panel(
-        criterion,
-        len(runs),
-        cases,
-        mean_over_cases(panel_error, clusters, (0, 1)),
-        agreed,
-        tuple(members),
-    )
+    return results
 
 
 def replacing(

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from agenteval.analysis.agreement import AgreeOptions, agree
-from agenteval.analysis.agreement_tables import AuditBy, JudgeAndRater, PanelOf, agreement_tables
+from agenteval.analysis.agreement_tables import (
+    AuditBy,
+    JudgeAndRater,
+    PanelOf,
+    audit_tables,
+    pair_tables,
+    panel_table,
+    rater_table,
+)
 from agenteval.analysis.disagreement import disagreement_table, disagreements
 from agenteval.analysis.human_labels import independent
 from agenteval.analysis.label_audit import audit, with_and_without
@@ -59,54 +68,43 @@ def compare_raters(
 ) -> RaterComparison:
     """Compare the ratings of judges and people, by name. Raises InputError as `agreement.agree`."""
     names = {c.id: c.name for c in criteria}
-    both = [(j, p, judges[j], people[p]) for j in judges for p in people]
-    pairs = tuple(
-        JudgeAndRater(judge, rater, tuple(agree(ratings, labels, criteria, options.agreement)))
-        for judge, rater, ratings, labels in both
-    )
-    panels = tuple(
+    how, pairs, labelled = options, [], []
+    for judge, rater in product(judges, people):
+        both = judges[judge], people[rater], criteria
+        pairs.append(JudgeAndRater(judge, rater, tuple(agree(*both, how.agreement))))
+        means = labelled_means(*both, how.sample, random=how.random) if how.means else ()
+        labelled.append(LabelledBy(judge, rater, tuple(means), tuple(calibrations(*both))))
+    panels = [
         PanelOf(rater, tuple(panel(judges, labels, criteria)))
         for rater, labels in people.items()
         if len(judges) > 1
-    )
+    ]
     raters = independent(people)
-    among = agreement_among(raters, criteria, options.agreement) if len(raters) > 1 else []
-    labelled = tuple(
-        LabelledBy(
-            judge,
-            rater,
-            tuple(labelled_means(ratings, labels, criteria, options.sample, random=options.random))
-            if options.means
-            else (),
-            tuple(calibrations(ratings, labels, criteria)),
-        )
-        for judge, rater, ratings, labels in both
-    )
-    audits = tuple(_audit(*judge) for judge in judges.items()) if options.audit else ()
-    tests = tuple(
-        Replacing(
-            judge, tuple(raters), replacing(ratings, raters, criteria, epsilon=options.epsilon)
-        )
+    among = agreement_among(raters, criteria, how.agreement) if len(raters) > 1 else []
+    audits = []
+    for judge, ratings in judges.items() if how.audit else ():
+        suspects = tuple(audit(ratings))
+        contradicted = {s.run for s in suspects if s.against}
+        audits.append(AuditBy(judge, suspects, tuple(with_and_without(ratings, contradicted))))
+    tests = [
+        Replacing(judge, tuple(raters), replacing(ratings, raters, criteria, epsilon=how.epsilon))
         for judge, ratings in judges.items()
-        if options.epsilon is not None
+        if how.epsilon is not None
+    ]
+    tables = list(pair_tables(pairs, names, confusion=how.confusion)) if pairs else []
+    tables += [rater_table(among, names)] if among else []
+    tables += [panel_table(panels, names)] if panels else []
+    tables += [table for by in audits for table in audit_tables(by, names)]
+    tables += label_tables(labelled, tests, names)
+    tables.append(
+        disagreement_table(disagreements({**judges, **people}), names, "repeats, judges and people")
     )
-    among_all = disagreements({**judges, **people})
     return RaterComparison(
-        pairs=pairs,
+        pairs=tuple(pairs),
         raters=tuple(among),
-        panels=panels,
-        audits=audits,
-        labelled=labelled,
-        replacing=tests,
-        tables=(
-            *agreement_tables(pairs, among, panels, audits, names, confusion=options.confusion),
-            *label_tables(labelled, tests, names),
-            disagreement_table(among_all, names, "repeats, judges and people"),
-        ),
+        panels=tuple(panels),
+        audits=tuple(audits),
+        labelled=tuple(labelled),
+        replacing=tuple(tests),
+        tables=tuple(tables),
     )
-
-
-def _audit(judge: str, ratings: ScoreTable) -> AuditBy:
-    suspects = tuple(audit(ratings))
-    contradicted = {s.run for s in suspects if s.against}
-    return AuditBy(judge, suspects, tuple(with_and_without(ratings, contradicted)))

@@ -120,6 +120,11 @@ class StoredJudge:
         return criteria
 
     @property
+    def newest_criteria(self) -> list[Criterion]:
+        """The newest version of every criterion that it rated."""
+        return list(self.store.newest_criteria(self.key).values())
+
+    @property
     def names(self) -> dict[str, str]:
         """Name of every run by its key, see `run_names`."""
         return run_names(self.items, (key for keys in self.runs.values() for key in keys))

@@ -73,7 +73,11 @@ class RunRatings:
     @classmethod
     def of(cls, ratings: ScoreTable, levels: Levels) -> RunRatings:
         """Return the ratings of one criterion on original runs."""
-        codes = _level_codes(ratings, levels)
+        place = {name: float(i) for i, name in enumerate(levels.names)}
+        by_label = np.array([place.get(name, np.nan) for name in ratings.label.names] + [np.nan])
+        codes = by_label[ratings.label.codes]
+        for i, value in enumerate(levels.values or ()):  # without a label the exact value decides
+            codes[np.isnan(codes) & (np.abs(ratings.value - value) < 1e-9)] = i
         matrix = ratings.matrix()
         level, tied = _commonest(replace(ratings, value=codes).matrix().values, levels)
         runs = [ratings.run.names[i] for i in matrix.run]
@@ -85,13 +89,18 @@ class RunRatings:
                 status = "no level"  # a rating that no scale places
             failures.setdefault(ratings.run.names[ratings.run.codes[at]], Counter())[status] += 1
         rated = ~np.isnan(matrix.mean) | ~np.isnan(level) | tied
+        not_applicable = {run for run, n in failures.items() if {*n} == {"not_applicable"}}
         reason = tuple(
-            "" if ok else _reason(failures.get(run, Counter()))
+            "" if ok else "not_applicable" if run in not_applicable else "failed"
             for run, ok in zip(runs, rated, strict=True)
         )
         case = tuple(ratings.case.names[i] for i in matrix.case)
         position = {run: i for i, run in enumerate(runs)}
         return cls(position, case, matrix.mean, level, tied, reason, failures, levels)
+
+    def reason_of(self, run: str) -> str | None:
+        """Why a run is not rated, "" if it is; None for an unknown run."""
+        return self.reason[self.position[run]] if run in self.position else None
 
     def case_of(self, run: str) -> str | None:
         """Case of a run; None where it is only named after the run, or the run is unknown."""
@@ -118,19 +127,6 @@ class RunRatings:
         return None if np.isnan(value) else bool(value >= cut - 1e-9)
 
 
-def _level_codes(ratings: ScoreTable, levels: Levels) -> Floats:
-    """Position of each rating's level (rows,), NaN where it has none.
-
-    A label says it; without one a value must be exactly that of a level.
-    """
-    place = {name: float(i) for i, name in enumerate(levels.names)}
-    by_label = np.array([place.get(name, np.nan) for name in ratings.label.names] + [np.nan])
-    codes = np.asarray(by_label[ratings.label.codes], dtype=np.float64)
-    for i, value in enumerate(levels.values or ()):
-        codes[np.isnan(codes) & (np.abs(ratings.value - value) < 1e-9)] = i
-    return codes
-
-
 def _commonest(codes: Floats, levels: Levels) -> tuple[Floats, NDArray[np.bool_]]:
     """Commonest level of each run (runs, repeats) -> (runs,), and whether others are as common."""
     result = np.full(len(codes), np.nan)
@@ -148,21 +144,6 @@ def _commonest(codes: Floats, levels: Levels) -> tuple[Floats, NDArray[np.bool_]
     return result, tied
 
 
-def _reason(statuses: Counter[str]) -> str:
-    """A run without a rating: not applicable if that is all that was said, else failed."""
-    return "not_applicable" if set(statuses) == {"not_applicable"} else "failed"
-
-
-def shared_criteria(
-    criteria: Sequence[Criterion], tables: Sequence[ScoreTable], *, at_least: int | None = None
-) -> list[str]:
-    """Criteria that enough of the tables (default: all) rated; the known ones first."""
-    count = Counter(name for table in tables for name in table.present("criterion"))
-    enough = [n for n, k in count.items() if k >= (at_least or len(tables))]
-    rank = {c.id: i for i, c in enumerate(criteria)}
-    return sorted(enough, key=lambda name: rank.get(name, len(rank)))
-
-
 @dataclass(frozen=True)
 class RatedCriterion:
     """Ratings of several raters on one criterion, in the order of their tables."""
@@ -175,9 +156,14 @@ class RatedCriterion:
 def rated_criteria(
     criteria: Sequence[Criterion], tables: Sequence[ScoreTable], *, at_least: int | None = None
 ) -> Iterator[RatedCriterion]:
-    """Original runs by criterion, for each that enough of the tables (default: all) rated."""
+    """Original runs by criterion, for each that enough of the tables (default: all) rated; those of
+    `criteria` first, in their order."""
     originals = [table.of(variant=ORIGINAL) for table in tables]
-    for name in shared_criteria(criteria, originals, at_least=at_least):
+    count = Counter(name for table in originals for name in table.present("criterion"))
+    rank = {c.id: i for i, c in enumerate(criteria)}
+    for name in sorted(count, key=lambda name: rank.get(name, len(rank))):
+        if count[name] < (at_least or len(tables)):
+            continue
         parts = [table.of(criterion=name) for table in originals]
         levels = levels_of(name, criteria, parts)
         yield RatedCriterion(name, levels, tuple(RunRatings.of(part, levels) for part in parts))
@@ -189,23 +175,18 @@ def clusters_of(runs: Sequence[str], raters: Sequence[RunRatings]) -> Cases | No
     return np.array(cases, dtype=object) if len(set(cases)) < len(cases) else None
 
 
-def listed(table: ScoreTable, column: str) -> str:
-    names = table.present(column)
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-
-
 def with_runs(
     table: ScoreTable, case: Mapping[str, str], success: Mapping[str, bool | None]
 ) -> ScoreTable:
     """The table with case and success by run id; a run that is not named keeps its own."""
     names = tuple(dict.fromkeys([*table.case.names, *case.values()]))
     place = {name: i for i, name in enumerate(names)}
-    case_codes = [place[case[run]] if run in case else -1 for run in table.run.names]
-    codes = np.array(case_codes, dtype=np.int32)[table.run.codes]
+    codes = [place[case[run]] if run in case else -1 for run in table.run.names]
     truth = [-1 if (s := success.get(run)) is None else int(s) for run in table.run.names]
-    outcomes = np.array(truth, dtype=np.int8)[table.run.codes]
+    by_row, outcomes = (np.array(x, dtype=np.int32)[table.run.codes] for x in (codes, truth))
+    cases = np.where(by_row >= 0, by_row, table.case.codes).astype(np.int32)
     return replace(
         table,
-        case=CodedColumn(np.where(codes >= 0, codes, table.case.codes).astype(np.int32), names),
+        case=CodedColumn(cases, names),
         success=np.where(outcomes >= 0, outcomes, table.success).astype(np.int8),
     )

@@ -59,7 +59,7 @@ class ComparisonReport(Report):
             "cases only in A": len(self.comparison.only_first),
             "cases only in B": len(self.comparison.only_second),
             "margin": f"{self.comparison.options.margin:g}",
-            "tests": self.comparison.about_tests,
+            "tests": self.comparison.about_tests(),
         }
         figures = {row.criterion: self._figures(row) for row in self.comparison.rows}
         return junit_xml(

@@ -168,8 +168,8 @@ def test_a_row_that_cannot_differ_is_not_corrected_for(differing: int) -> None:
     assert (gates["k0"].outcome, found.rows[0].verdict) == ("missed", "worse")
     assert gates["k1"].outcome == ("undecided" if differing else "met")
     assert found.family == ("k0",)
-    assert "Holm over 1 of 2 rows" in found.about_tests
-    assert "k1" in found.about_tests
+    assert "Holm over 1 of 2 rows" in found.about_tests()
+    assert "k1" in found.about_tests()
 
 
 def test_a_missed_gate_and_the_verdict_are_one_rule() -> None:

@@ -92,7 +92,7 @@ def test_two_judges_of_the_same_runs(cli: Cli, tmp_path: Path) -> None:
     assert row["verdict"] == "higher"
     assert (row["n"], len(result.json["only_first"])) == (21, 1)
     shown = cli("compare", "--source", "strict", "--source", "lenient")
-    assert "quality-0: higher, by" in shown.out
+    assert ": higher, by" in shown.out
     assert "better" not in shown.out
 
 
@@ -102,7 +102,7 @@ def test_two_stores(cli: Cli, tmp_path: Path) -> None:
     whole = cli("compare", "--store", "a.db", "--with", "b.db", "--json").json
     assert (whole["pair_by"], whole["a"], whole["b"]) == ("system", "a.db", "b.db")
     assert table(whole, "rows")[0]["difference"]["value"] == 0.5
-    assert [r["criterion"] for r in table(whole, "rows")] == [
+    assert [r["criterion_id"] for r in table(whole, "rows")] == [
         "quality-0"
     ]  # the same runs, no success
     one = cli("compare", "style-2", "--store", "a.db", "--with", "b.db", "--json").json
@@ -117,7 +117,7 @@ def test_a_changed_scale_is_not_compared(cli: Cli, tmp_path: Path) -> None:
     fill(tmp_path / "a.db", ScriptedJudge(), items(9), [kept, old])
     fill(tmp_path / "b.db", judge_of(lambda *_: 1), items(9), [kept, new])
     result = cli("compare", "--store", "a.db", "--with", "b.db", "--json").json
-    assert [r["criterion"] for r in table(result, "rows")] == [kept.id]
+    assert [r["criterion_id"] for r in table(result, "rows")] == [kept.id]
     assert any("its text or scale differs" in w for w in result["warnings"])
     assert any("the judges also differ" in line for line in result["about"]) == (
         judge_of(lambda *_: 1).source != ScriptedJudge().source
@@ -287,6 +287,7 @@ def test_the_cases_behind_a_difference(cli: Cli, tmp_path: Path) -> None:
     rows = table(cli(*asked, "--json").json, "cases")
     assert len(rows) == 25
     assert rows[0] == {
+        "criterion_id": "clarity",
         "criterion": "clarity",
         "case": "c7",
         "run": "r7",

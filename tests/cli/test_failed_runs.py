@@ -80,7 +80,7 @@ def test_a_comparison_names_the_cases_that_are_missing(cli: Cli, judged: Any) ->
     assert "B: missing because the run failed: b1, b2, b3" in text
     value = cli("compare", "a", "b", "--json").json
     assert value["no_answer"] == {"a": {}, "b": {"error": ["b1", "b2"], "timeout": ["b3"]}}
-    rows = {row["criterion"]: row for row in value["tables"]["rows"]["rows"]}
+    rows = {row["criterion_id"]: row for row in value["tables"]["rows"]["rows"]}
     assert rows["clarity"]["n"] == 3
 
 
