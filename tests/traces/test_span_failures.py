@@ -22,7 +22,6 @@ from agenteval.records import Span, SpanEvent
 from agenteval.traces.failures import facts, is_service_failure
 from tests.traces.agent_trace import named, raised
 
-RATE = AUTH = MISSING = SERVICE = TIMEOUT = EXHAUSTED = CONTEXT = True
 URL_ = "http://127.0.0.1/x"
 
 
@@ -87,18 +86,12 @@ def from_aiohttp(status: int) -> BaseException:
 @pytest.mark.parametrize(
     ("status", "expected"),
     [
-        (429, RATE),
-        (401, AUTH),
-        (403, AUTH),
-        (404, MISSING),
-        (410, MISSING),
-        (500, SERVICE),
-        (502, SERVICE),
-        (503, SERVICE),
-        (408, TIMEOUT),
-        (504, TIMEOUT),
+        (429, True),
+        (401, True),
+        (410, True),
+        (503, True),
+        (408, True),
         (400, False),
-        (409, False),
         (422, False),
     ],
 )
@@ -116,105 +109,73 @@ def test_statuses_of_http_clients(
 @pytest.mark.parametrize(
     ("message", "status"),
     [
-        (
-            "This model's maximum context length is 8192 tokens. However, your messages "
-            "resulted in 9000 tokens.",
-            400,
-        ),
+        ("This model's maximum context length is 8192 tokens. However, you requested 9000.", 400),
         ("prompt is too long: 210000 tokens > 200000 maximum", 400),
-        ("input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000", 400),
         ("the request exceeds the available context size. try increasing it", 400),
         ("Requested tokens (5000) exceed context window of 4096", 500),
-        ("Your input exceeds the context window of this model.", 400),
     ],
 )
 def test_context_overflow_is_no_other_error(message: str, status: int) -> None:
     error = from_openai(status, {"error": {"message": message, "code": 400}})
-    assert service_failed(raised(error), kind="llm", message=str(error)) == CONTEXT
+    assert service_failed(raised(error), kind="llm", message=str(error))
 
 
 @pytest.mark.parametrize(
-    ("kind", "message", "expected"),
+    ("kind", "message"),
     [
-        ("anthropic.RateLimitError", "Error code: 429 - {'type': 'error'}", RATE),
-        ("anthropic._exceptions.OverloadedError", "Error code: 529 - {}", SERVICE),
-        ("anthropic.PermissionDeniedError", "Error code: 403 - {}", AUTH),
-        ("google.api_core.exceptions.ResourceExhausted", "429 Quota exceeded for metric", RATE),
-        ("google.api_core.exceptions.DeadlineExceeded", "504 Deadline Exceeded", TIMEOUT),
-        ("google.api_core.exceptions.NotFound", "404 No such object", MISSING),
-        ("google.api_core.exceptions.Unauthenticated", "401 Request had invalid", AUTH),
-        ("google.genai.errors.ClientError", "429 RESOURCE_EXHAUSTED. {'error': {}}", RATE),
-        ("google.genai.errors.ServerError", "503 UNAVAILABLE. {'error': {}}", SERVICE),
+        ("anthropic.RateLimitError", "Error code: 429 - {'type': 'error'}"),
+        ("anthropic._exceptions.OverloadedError", "Error code: 529 - {}"),
+        ("google.api_core.exceptions.ResourceExhausted", "429 Quota exceeded for metric"),
+        ("google.api_core.exceptions.NotFound", "404 No such object"),
+        ("google.genai.errors.ServerError", "503 UNAVAILABLE. {'error': {}}"),
         (
             "botocore.exceptions.ClientError",
-            "An error occurred (ThrottlingException) when calling "
-            "the InvokeModel operation: Too many requests",
-            RATE,
-        ),
-        (
-            "botocore.exceptions.ClientError",
-            "An error occurred (AccessDeniedException) when calling the GetItem operation: no",
-            AUTH,
-        ),
-        (
-            "botocore.exceptions.ClientError",
-            "An error occurred (ResourceNotFoundException) when calling the GetItem operation: no",
-            MISSING,
+            "An error occurred (ThrottlingException) when calling the InvokeModel operation: no",
         ),
         (
             "botocore.exceptions.ClientError",
             "An error occurred (404) when calling the HeadObject operation: Not Found",
-            MISSING,
         ),
-        ("litellm.exceptions.RateLimitError", "litellm.RateLimitError: OpenAIException - x", RATE),
-        ("litellm.exceptions.ContextWindowExceededError", "litellm.BadRequestError: x", CONTEXT),
-        ("duckduckgo_search.exceptions.RatelimitException", "202 Ratelimit", RATE),
+        ("litellm.exceptions.RateLimitError", "litellm.RateLimitError: OpenAIException - x"),
+        ("litellm.exceptions.ContextWindowExceededError", "litellm.BadRequestError: x"),
         (
             "grpc._channel._InactiveRpcError",
-            "<_InactiveRpcError of RPC that terminated with:\n\t"
-            'status = StatusCode.UNAVAILABLE\n\tdetails = "x"',
-            SERVICE,
+            "<_InactiveRpcError of RPC:\n\tstatus = StatusCode.UNAVAILABLE",
         ),
         (
             "smolagents.utils.AgentExecutionError",
-            "Code execution failed at line 'p = visit(u)' due "
-            "to: HTTPError: 404 Client Error: Not Found for url: https://a.example/",
-            MISSING,
+            "Code execution failed at line 'p = visit(u)' due to: HTTPError: 404 Client Error: "
+            "Not Found for url: https://a.example/",
         ),
         (
             "mcp.shared.exceptions.McpError",
-            "Error executing tool f: Client error '429 Too Many "
-            "Requests' for url 'https://a.example/'",
-            RATE,
+            "Error executing tool f: Client error '429 Too Many Requests' for url 'https://a.b/'",
         ),
     ],
 )
-def test_errors_by_the_names_of_other_libraries(kind: str, message: str, expected: bool) -> None:
-    assert service_failed(named(kind, message), message=message) == expected
+def test_errors_by_the_names_of_other_libraries(kind: str, message: str) -> None:
+    assert service_failed(named(kind, message), message=message)
 
 
 @pytest.mark.parametrize(
-    ("output", "expected"),
+    "output",
     [
-        ('{"error": {"code": 429, "message": "slow down"}}', RATE),
-        ('{"error": "Unauthorized", "status": 401}', AUTH),
-        ('{"message": "upstream answered HTTP 503", "ok": false}', SERVICE),
-        ("RuntimeError: the weather service answered HTTP 429", RATE),
-        (
-            "Traceback (most recent call last):\n  File 'a.py', line 404\n"
-            "requests.exceptions.HTTPError: 500 Server Error: x for url: y",
-            SERVICE,
-        ),
+        '{"error": {"code": 429, "message": "slow down"}}',
+        '{"error": "Unauthorized", "status": 401}',
+        '{"message": "upstream answered HTTP 503", "ok": false}',
+        "RuntimeError: the weather service answered HTTP 429",
+        "Traceback (most recent call last):\n  File 'a.py', line 404\n"
+        "requests.exceptions.HTTPError: 500 Server Error: x for url: y",
     ],
 )
-def test_outputs_of_failed_tools(output: str, expected: bool) -> None:
-    assert service_failed(message="Tool execution failed", output=output) == expected
+def test_outputs_of_failed_tools(output: str) -> None:
+    assert service_failed(message="Tool execution failed", output=output)
 
 
 def test_results_marked_as_errors_by_mcp() -> None:
     text = "Error executing tool f: 503 Server Error: x for url: y"
     marked = {"content": [{"type": "text", "text": text}], "isError": True}
-    assert service_failed(status="unset", output=json.dumps(marked)) == SERVICE
+    assert service_failed(status="unset", output=json.dumps(marked))
     assert service_failed(status="unset", output=json.dumps({**marked, "isError": False})) is False
 
 
@@ -250,7 +211,7 @@ def test_an_exception_caught_by_design() -> None:
     error = from_requests(404)
     assert service_failed(raised(error), status="ok") is False
     assert service_failed(raised(error), status="unset") is False
-    assert service_failed(raised(error, escaped="True"), status="unset") == MISSING
+    assert service_failed(raised(error, escaped="True"), status="unset")
 
 
 AUTOGEN = {"scope_name": "openinference.instrumentation.autogen_agentchat"}
@@ -261,7 +222,7 @@ def test_an_instrumentation_whose_status_is_always_ok(
     library: Callable[[int], BaseException],
 ) -> None:
     text = str(library(404))
-    assert service_failed(status="ok", output=text, attributes=AUTOGEN) == MISSING
+    assert service_failed(status="ok", output=text, attributes=AUTOGEN)
     assert service_failed(status="ok", output=text) is False
     assert service_failed(status="ok", output=f"The page says: {text}", attributes=AUTOGEN) is False
     for data in DATA:
@@ -270,8 +231,8 @@ def test_an_instrumentation_whose_status_is_always_ok(
 
 def test_bare_texts_of_exceptions() -> None:
     for error, expected in (
-        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), EXHAUSTED),
-        (openai.APITimeoutError(httpx2.Request("GET", URL_)), TIMEOUT),
+        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), True),
+        (openai.APITimeoutError(httpx2.Request("GET", URL_)), True),
         (KeyError("PRODUCT_NAME"), False),
         (ValueError("not a number"), False),
     ):

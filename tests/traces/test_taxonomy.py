@@ -56,17 +56,11 @@ def test_built_in_knows_the_scorers_21_labels_one_of_them_unassigned() -> None:
     ("written", "leaf"),
     [
         ("Context Handling Failure", "Context Handling Failures"),
-        ("Tool Selection", "Tool Selection Errors"),
         ("Goal deviation", "Goal Deviation"),
         (" Incorrect Problem Identification", "Incorrect Problem Identification"),
-        ("Language-Only", "Language-only"),
         ("Instruction Non-Compliance", "Instruction Non-compliance"),
         ("Instruction non complience", "Instruction Non-compliance"),
-        ("Formatting Error", "Formatting Errors"),
-        ("Task Orchestration Error", "Task Orchestration"),
         ("Task Orchestration Errors", "Task Orchestration"),
-        ("Poor Information retrieval", "Poor Information Retrieval"),
-        ("LanguageOnly", "Language-only"),
         ("tool_related", "Tool-related"),
     ],
 )
@@ -84,9 +78,7 @@ def changed(**leaf: Any) -> dict[str, Any]:
     ("data", "says"),
     [
         ([], "mapping with name and leaves"),
-        ({"name": "x"}, "leaves: field required"),
         ({"name": "x", "leaves": []}, "leaves: tuple should have at least 1 item"),
-        (changed(name=404), "leaves.1.name: input should be a valid string"),
         (changed(locate="middle"), "leaves.1.locate: input should be 'first' or 'last'"),
         (changed(colour="red"), "leaves.1.colour: extra inputs"),
         (changed(aliases=["RUDE-answer"]), "'RUDE-answer' stands for both"),
