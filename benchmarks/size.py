@@ -6,15 +6,10 @@ Lines are all lines of a file. The path of a command is counted from the call of
 until its first outcome is stored: every file of the package in which a function ran, with all of
 its lines, and how often control went from one file to another. What runs only when a module is
 imported does not count.
-
-Three signs of an idea cut into too small pieces, by reading the syntax: private functions and
-methods that one place of their module names, modules that one other module of the package imports,
-and imports inside functions. Names are compared, not objects.
 """
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import inspect
 import io
@@ -23,7 +18,6 @@ import os
 import sys
 import tempfile
 import threading
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -157,71 +151,6 @@ def _importing(frame: FrameType | None) -> bool:
     return False
 
 
-def called_once(tree: ast.Module) -> tuple[int, int]:
-    """How many private functions and methods the module defines, and how many it uses once."""
-    functions = {
-        node.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.name.startswith("_")
-        and not node.name.endswith("__")
-    }
-    uses = Counter(
-        node.id if isinstance(node, ast.Name) else node.attr
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Name | ast.Attribute)
-    )
-    return len(functions), sum(uses[name] == 1 for name in functions)
-
-
-def imported(tree: ast.Module, package: str) -> set[str]:
-    """Dotted names that the module imports, of modules and of what may be modules in packages."""
-    names: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            above = package.split(".")[: -(node.level - 1) or None] if node.level else []
-            origin = ".".join([*above, node.module] if node.module else above)
-            names.add(origin)
-            names.update(f"{origin}.{alias.name}" for alias in node.names)
-    return names
-
-
-def imports_inside(tree: ast.Module) -> set[ast.AST]:
-    """The import statements that stand inside functions."""
-    return {
-        node
-        for function in ast.walk(tree)
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
-        for node in ast.walk(function)
-        if isinstance(node, ast.Import | ast.ImportFrom)
-    }
-
-
-def pieces(package: list[Path]) -> dict[str, str]:
-    """The three signs, each as `count of total`."""
-    trees = {
-        ".".join(path.relative_to(ROOT).with_suffix("").parts): ast.parse(path.read_bytes())
-        for path in package
-        if path.name not in ("__init__.py", "__main__.py")
-    }
-    counts = [called_once(tree) for tree in trees.values()]
-    importers = Counter(
-        name
-        for module, tree in trees.items()
-        for name in imported(tree, module.rpartition(".")[0]) & trees.keys()
-    )
-    inside = sum(len(imports_inside(tree)) for tree in trees.values())
-    alone = sum(importers[module] == 1 for module in trees)
-    return {
-        "private functions used once": f"{sum(n for _, n in counts):,} of "
-        f"{sum(n for n, _ in counts):,}",
-        "modules with one importer": f"{alone:,} of {len(trees):,}",
-        "imports inside functions": f"{inside:,}",
-    }
-
-
 def main() -> None:
     """Print the tables."""
     package = sorted(PACKAGE.rglob("*.py"))
@@ -240,9 +169,6 @@ def main() -> None:
     print(f"\n{'path of one':24}{'files':>8}{'lines':>10}{'switches':>10}")
     for name, path in command_paths().items():
         print(f"{name:24}{len(path.files):>8,}{lines(path.files):>10,}{path.switches:>10,}")
-    print()
-    for name, figure in pieces(package).items():
-        print(f"{name:32}{figure:>20}")
 
 
 if __name__ == "__main__":

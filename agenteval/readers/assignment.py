@@ -17,8 +17,8 @@ from typing import Any
 
 from agenteval.readers.attributes import text_of
 from agenteval.readers.fields import INPUT, MESSAGES, OUTPUT, snake
-from agenteval.readers.loose_json import json_or_none
 from agenteval.readers.messages import ROLES, Parts, is_answer, role_of
+from agenteval.readers.strict_json import json_or_none
 from agenteval.records import Run, Span
 
 _NOTHING = frozenset({"", "null", "<null>", "none", "{}", "[]", '""', "undefined"})

@@ -8,8 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from agenteval.readers.loose_json import json_or_none
-from agenteval.readers.strict_json import MOST_DEPTH
+from agenteval.readers.strict_json import MOST_DEPTH, json_or_none
 
 TOO_DEEP = f"[nested deeper than {MOST_DEPTH} levels]"
 

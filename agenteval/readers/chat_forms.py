@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from agenteval.readers.loose_json import json_or_none
 from agenteval.readers.messages import ROLES, constructed, role_of
+from agenteval.readers.strict_json import json_or_none
 
 Row = dict[str, Any]
 # Keys of requests and replies that hold messages, or the text of one.

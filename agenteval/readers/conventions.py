@@ -11,6 +11,7 @@ OpenLLMetry's `traceloop.*`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,42 +19,90 @@ from typing import Any
 from agenteval.models.jsonish import is_deeper
 from agenteval.readers.attributes import insert, text_of, with_lists
 from agenteval.readers.chat_forms import parts_of, to_messages
-from agenteval.readers.fields import Context
-from agenteval.readers.loose_json import json_or_none
+from agenteval.readers.fields import Context, words
 from agenteval.readers.messages import ROLES, Parts
-from agenteval.readers.span_names import (
-    ANSWERED,
-    EXACT,
-    FINISH,
-    FINISH_KEYS,
-    INPUT,
-    INSTRUCTIONS,
-    KIND,
-    KINDS,
-    LIMIT,
-    LIMIT_NAMES,
-    MESSAGE_KEYS,
-    MODEL,
-    MORE_ROLES,
-    NAMED,
-    NO_TEXT,
-    OUTPUT,
-    PARAMETERS,
-    PROVIDER,
-    SENT,
-    STRUCTURED,
-    TOOL,
-    TOOL_STATUS,
-    TOOLS,
-    TREE,
-    VENDOR_KIND,
-)
 from agenteval.readers.span_usage import COMPLETION, COST, PROMPT, amount, token_count
 from agenteval.readers.spans import RawSpan
-from agenteval.readers.strict_json import decode_arguments
-from agenteval.readers.vendors import unpacked
+from agenteval.readers.strict_json import decode_arguments, json_or_none
+from agenteval.readers.vendors import PACKED, unpacked
 from agenteval.records import Message, SpanEvent, ToolCall, ToolSpec, Usage
 from agenteval.records.run import Role, SpanKind
+
+# Values of the attributes in _KIND, in lower case.
+_KIND_WORDS: dict[SpanKind, str] = {
+    "llm": """
+        llm chat text_completion generate_content completion chat.completions text.completions
+        chat_model generation model inference inference.framework inference.modelapi
+        ai.generatetext ai.streamtext ai.generateobject ai.streamobject ai.generatetext.dogenerate
+        ai.streamtext.dostream ai.generateobject.dogenerate ai.streamobject.dostream
+    """,
+    "tool": """
+        tool retriever execute_tool ai.toolcall retrieval agentic.tool.invocation
+        agentic.mcp.invocation
+    """,
+    "agent": """
+        agent invoke_agent create_agent agentic.invocation agentic.turn agentic.request
+        process_thread_run
+    """,
+    "chain": """
+        chain invoke_workflow workflow task span event flow prompt parser embedding embeddings
+        reranker memory guardrail evaluator ai.embed ai.embedmany agentic.delegation
+    """,
+}
+_KINDS = {word: kind for kind, text in _KIND_WORDS.items() for word in words(text)}
+_EXACT = frozenset({"llm", "tool", "agent", "chain"})  # the kind says all of it
+
+# Names of attributes by what they say; the first that is there counts.
+_KIND = words("openinference.span.kind gen_ai.operation.name traceloop.span.kind llm.request.type")
+_PROVIDER = words("gen_ai.system gen_ai.provider.name")
+# How OpenTelemetry and Google ADK call the spans of agents and tools.
+_NAMED: dict[str, SpanKind]
+_NAMED = {"invoke_agent": "agent", "agent_run": "agent", "execute_tool": "tool"}
+_VENDOR_KIND = words("""
+    mlflow.spanType ai.operationId operation.name langfuse.observation.type langsmith.span.kind
+    span.type agentops.span.kind genkit:metadata:subtype
+""")
+_MODEL = words("""
+    llm.model_name gen_ai.response.model gen_ai.request.model llm.request.model ai.response.model
+    ai.model.id mlflow.llm.model langfuse.observation.model.name
+""")
+_INPUT = words("""
+    input.value gen_ai.tool.call.arguments traceloop.entity.input gcp.vertex.agent.tool_call_args
+    tool_arguments ai.toolCall.args mlflow.spanInputs langfuse.observation.input genkit:input
+    data.input
+""")
+_OUTPUT = words("""
+    output.value gen_ai.tool.call.result traceloop.entity.output gcp.vertex.agent.tool_response
+    tool_response ai.toolCall.result mlflow.spanOutputs langfuse.observation.output genkit:output
+    data.output final_result
+""")
+_TOOL = words("tool.name gen_ai.tool.name tool_call.function.name ai.toolCall.name")
+_TOOL_STATUS = ("gen_ai.tool.status", "tool.status")
+_NO_TEXT = ("N/A", "{}", "<not serializable>")  # how ADK writes that there is none
+_PARAMETERS = "llm.invocation_parameters"
+_LIMIT = words("""
+    gen_ai.request.max_tokens llm.request.max_tokens ai.settings.maxOutputTokens
+    ai.settings.maxTokens
+""")
+_LIMIT_NAMES = words("""
+    max_tokens max_completion_tokens max_output_tokens maxTokens maxOutputTokens num_predict
+    max_new_tokens
+""")
+_FINISH = words("""
+    llm.finish_reason gen_ai.response.finish_reasons gen_ai.response.finish_reason
+    ai.response.finishReason ai.finishReason
+""")
+_FINISH_KEYS = ("finish_reason", "stop_reason", "finishReason")
+_SENT = ("llm.input_messages", "gen_ai.input.messages", "gen_ai.prompt")
+_ANSWERED = ("llm.output_messages", "gen_ai.output.messages", "gen_ai.completion")
+_INSTRUCTIONS = "gen_ai.system_instructions"
+_TOOLS = ("llm.tools", "gen_ai.tool.definitions")
+_TALK = (*_SENT, *_ANSWERED, _INSTRUCTIONS, *_TOOLS)
+_STRUCTURED = (*_INPUT, *_OUTPUT, *PACKED)  # texts, or values of any depth
+_TREE = re.compile(rf"({'|'.join(map(re.escape, (*_TALK, *_STRUCTURED)))})(?:\.|$)")
+_MESSAGE_KEYS = frozenset(words("role content contents parts message tool_calls function_call"))
+# Roles of smolagents, in addition to those of message lists.
+_MORE_ROLES: dict[str, Role] = {"tool-response": "tool", "tool-call": "assistant"}
 
 
 @dataclass
@@ -94,19 +143,11 @@ def _tool(value: Any) -> ToolSpec | None:
     )
 
 
-def read_attributes(raw: RawSpan, pool: Pool, context: Context) -> dict[str, Any]:
-    """Return the typed fields of a span, with the attributes and events that remain.
-
-    Invalid numbers stay in the attributes.
-    """
-    return _SpanReader(raw, pool, context).fields()
-
-
-class _SpanReader:
+class SpanReader:
     """Takes the fields of a span out of its attributes.
 
-    `single` holds the attributes that are not taken yet, `trees` those of lists of messages and
-    tools, put together again.
+    Invalid numbers stay in the attributes. `single` holds the attributes that are not taken yet,
+    `trees` those of lists of messages and tools, put together again.
     """
 
     def __init__(self, raw: RawSpan, pool: Pool, context: Context) -> None:
@@ -122,25 +163,26 @@ class _SpanReader:
             else:
                 insert(nested, path, value)
         self.trees = {key: with_lists(value, 1) for key, value in nested.items()}
-        self.single |= {key: self.trees.pop(key) for key in STRUCTURED if key in self.trees}
+        self.single |= {key: self.trees.pop(key) for key in _STRUCTURED if key in self.trees}
         self.events, trees = unpacked(self.single, raw.events)
         for key, rows in trees.items():
             self.trees.setdefault(key, rows)
 
     def fields(self) -> dict[str, Any]:
+        """Return the typed fields, with the attributes and events that remain."""
         kind = self._kind()
         events = self._read_exchange()
         tools = self._tools()
         if kind is None:  # by what only one kind has
-            named = self._name_of(*MODEL, *PROMPT, *COMPLETION, *PROVIDER)
+            named = self._name_of(*_MODEL, *PROMPT, *COMPLETION, *_PROVIDER)
             talks = self.sent or self.answered or named
             is_agent = self._name_of("agent_name") and self._name_of("final_result")
-            by_name = NAMED.get(self.raw.name.partition(" ")[0])
+            by_name = _NAMED.get(self.raw.name.partition(" ")[0])
             kind = by_name or ("agent" if is_agent else "llm" if talks else "chain")
-            kind = "tool" if self._name_of(*TOOL) else kind
+            kind = "tool" if self._name_of(*_TOOL) else kind
         fields: dict[str, Any] = {"kind": kind, "events": tuple(events)}
         if kind == "tool" and not tools:  # some write arguments and result as messages
-            for name, messages in ((INPUT[0], self.sent), (OUTPUT[0], self.answered)):
+            for name, messages in ((_INPUT[0], self.sent), (_OUTPUT[0], self.answered)):
                 if messages and self._name_of(name) is None:
                     arguments = [text_of(call.arguments) for call in messages[-1].tool_calls]
                     self.single[name] = messages[-1].content or "\n".join(arguments)
@@ -150,12 +192,12 @@ class _SpanReader:
             fields["tools"] = tools
         fields |= self._input_and_output(kind)
         if kind == "tool":
-            if self._peek(*TOOL_STATUS) == "error":
+            if self._peek(*_TOOL_STATUS) == "error":
                 self.raw.status = "error"
-            name = self._take(*TOOL) or self._peek("traceloop.entity.name")
+            name = self._take(*_TOOL) or self._peek("traceloop.entity.name")
             fields["tool"] = name if isinstance(name, str) else self.raw.name or None
         if kind == "llm":
-            model = self._take(*MODEL)
+            model = self._take(*_MODEL)
             fields["model"] = None if model is None else text_of(model)
             fields["usage"] = self._usage()
             fields["finish"] = self._finish(fields["output"])
@@ -198,46 +240,46 @@ class _SpanReader:
         return json_or_none(value) if isinstance(value, str) else value
 
     def _kind(self) -> SpanKind | None:
-        for name in KIND:
+        for name in _KIND:
             value = self._peek(name)
             word = value.lower() if isinstance(value, str) else ""
-            if word in EXACT:
+            if word in _EXACT:
                 self.single.pop(name)
             if word:
-                return KINDS.get(word, "chain")
-        for name in VENDOR_KIND:
+                return _KINDS.get(word, "chain")
+        for name in _VENDOR_KIND:
             value = self._peek(name)
             first = value.strip('"').lower().split(" ")[0] if isinstance(value, str) else ""
-            if first in KINDS:
-                return KINDS[first]
+            if first in _KINDS:
+                return _KINDS[first]
         kind = self.raw.kind
         if kind in ("", "INTERNAL", "UNSPECIFIED", "0", "1", "SPAN", "LOG"):
             return None
-        if kind.lower() not in KINDS:
+        if kind.lower() not in _KINDS:
             self.single.setdefault("span_kind", kind)
-        return KINDS.get(kind.lower())
+        return _KINDS.get(kind.lower())
 
     def _tools(self) -> tuple[ToolSpec, ...]:
-        for name in TOOLS:
+        for name in _TOOLS:
             tools = list(self.pool.tools(self._rows(name)))
             specs = tuple(spec for spec in tools if spec is not None)
             if specs:
                 if len(specs) == len(tools):
                     del self.trees[name]
                 return specs
-        value = self._peek(PARAMETERS)
+        value = self._peek(_PARAMETERS)
         sent = json_or_none(value) if isinstance(value, str) and '"tools"' in value else None
         rows = sent.get("tools") if isinstance(sent, dict) else None
         return tuple(spec for spec in self.pool.tools(rows) if spec is not None)
 
     def _input_and_output(self, kind: SpanKind) -> dict[str, str]:
-        for name in (*INPUT, *OUTPUT):
-            if name.startswith("gcp.") and self.single.get(name) in NO_TEXT:
+        for name in (*_INPUT, *_OUTPUT):
+            if name.startswith("gcp.") and self.single.get(name) in _NO_TEXT:
                 del self.single[name]
-        input = self._take_value(*INPUT)
+        input = self._take_value(*_INPUT)
         if input is None and kind == "tool":  # some write the arguments there, some the signature
             input = self._peek("tool_call.function.arguments", "tool.parameters")
-        output = self._take_value(*OUTPUT)
+        output = self._take_value(*_OUTPUT)
         log = self._peek("logs")  # a decorated function writes its arguments and result in a log
         first = log[0] if isinstance(log, list) and log else None
         body = first.get("body") if isinstance(first, dict) else None
@@ -251,7 +293,7 @@ class _SpanReader:
     def _take_value(self, *names: str) -> Any:
         """Return and remove a value; a text in JSON, as most tools write one, becomes the text."""
         name, value = self._name_of(*names), self._take(*names)
-        quoted = isinstance(value, str) and value[:1] == '"' and name not in (INPUT[0], OUTPUT[0])
+        quoted = isinstance(value, str) and value[:1] == '"' and name not in (_INPUT[0], _OUTPUT[0])
         decoded = json_or_none(value) if quoted else None
         return decoded if isinstance(decoded, str) else value
 
@@ -268,37 +310,37 @@ class _SpanReader:
         return Usage(requests=1, prompt_tokens=prompt, completion_tokens=completion, cost=cost)
 
     def _finish(self, output: str) -> str | None:
-        value = self._peek(*FINISH)
+        value = self._peek(*_FINISH)
         if isinstance(value, str) and value.startswith("["):
             value = json_or_none(value)
         if isinstance(value, list):
             if len(value) == 1:
-                self._take(*FINISH)
+                self._take(*_FINISH)
             value = value[0] if value else None
         elif value is not None:
-            self._take(*FINISH)
+            self._take(*_FINISH)
         if isinstance(value, str) and value:
             return value
-        if not (output.startswith("{") and any(f'"{key}"' in output for key in FINISH_KEYS)):
+        if not (output.startswith("{") and any(f'"{key}"' in output for key in _FINISH_KEYS)):
             return None
         reply = json_or_none(output)  # as the endpoint sent it
         choices = reply.get("choices") if isinstance(reply, dict) else None
         choice = choices[0] if isinstance(choices, list) and choices else reply
         if not isinstance(choice, dict):
             return None
-        return next((choice[k] for k in FINISH_KEYS if isinstance(choice.get(k), str)), None)
+        return next((choice[k] for k in _FINISH_KEYS if isinstance(choice.get(k), str)), None)
 
     def _limit(self) -> int | None:
-        limit = self._count(*LIMIT)
+        limit = self._count(*_LIMIT)
         if limit is not None:
             return limit
-        parameters = self._peek(PARAMETERS)
+        parameters = self._peek(_PARAMETERS)
         if isinstance(parameters, str):
             mentions = "max" in parameters or "num_predict" in parameters
             parameters = json_or_none(parameters) if mentions else None
         if not isinstance(parameters, dict):
-            parameters = {n: self.single.get(f"{PARAMETERS}.{n}") for n in LIMIT_NAMES}
-        limits = (token_count(parameters.get(name)) for name in LIMIT_NAMES)
+            parameters = {n: self.single.get(f"{_PARAMETERS}.{n}") for n in _LIMIT_NAMES}
+        limits = (token_count(parameters.get(name)) for name in _LIMIT_NAMES)
         return next((limit for limit in limits if limit is not None), None)
 
     # ---- what an LLM span was sent and what it answered ------------------------------------------
@@ -308,17 +350,18 @@ class _SpanReader:
         if not self.trees and not any(e.name.startswith("gen_ai.") for e in self.events):
             return self.events
         unread = [event for event in self.events if not self._read_event(event)]
-        instructions = self._messages_of(INSTRUCTIONS, "system")
-        for name in SENT:
+        instructions = self._messages_of(_INSTRUCTIONS, "system")
+        for name in _SENT:
             self.sent = self.sent or self._messages_of(name, "user")
         self.sent = instructions + self.sent
-        rows = [row for name in ANSWERED[1:] for row in _objects(self._rows(name))]
-        for name in ANSWERED:
+        lists = [self._rows(name) for name in _ANSWERED[1:]]
+        for name in _ANSWERED:
             self.answered = self.answered or self._messages_of(name, "assistant")
-        reasons = (row.get("finish_reason") for row in rows)
+        rows = (row for rows in lists if isinstance(rows, list) for row in rows)
+        reasons = (row.get("finish_reason") for row in rows if isinstance(row, dict))
         finish = next((reason for reason in reasons if isinstance(reason, str) and reason), None)
-        if finish is not None and self._peek(*FINISH) is None:
-            self.single[FINISH[0]] = finish
+        if finish is not None and self._peek(*_FINISH) is None:
+            self.single[_FINISH[0]] = finish
         return unread
 
     def _messages_of(self, name: str, role: Role) -> list[Message]:
@@ -338,7 +381,7 @@ class _SpanReader:
         body = _body(event) if event.name.startswith("gen_ai.") else None
         if body is None:
             return False
-        trees: tuple[str, ...] = ("gen_ai.input.messages", "gen_ai.output.messages", INSTRUCTIONS)
+        trees: tuple[str, ...] = ("gen_ai.input.messages", "gen_ai.output.messages", _INSTRUCTIONS)
         if "content.prompt" in event.name or "content.completion" in event.name:
             trees = ("gen_ai.prompt", "gen_ai.completion")
         role = event.name.removeprefix("gen_ai.").removesuffix(".message")
@@ -362,7 +405,7 @@ class _SpanReader:
         """
         if isinstance(value, str):
             value = json_or_none(value)
-        if isinstance(value, dict) and MESSAGE_KEYS.isdisjoint(value):  # a request or a reply
+        if isinstance(value, dict) and _MESSAGE_KEYS.isdisjoint(value):  # a request or a reply
             value = to_messages(value, default)
         rows = value if isinstance(value, list) else [value]
         if not any(isinstance(item, dict) for item in rows):
@@ -414,7 +457,7 @@ class _SpanReader:
             notes.add(f"a message without role was read as of the {default}", place)
             return default
         word = value.lower().rpartition(".")[2]
-        role = ROLES.get(word) or MORE_ROLES.get(word)
+        role = ROLES.get(word) or _MORE_ROLES.get(word)
         if role is None:
             notes.add(f"the role {value[:40]!r} was read as {default}", place)
         return role or default
@@ -422,15 +465,11 @@ class _SpanReader:
 
 def _tree_path(key: str) -> list[str] | None:
     """Return the path of an attribute that belongs to a list of messages or tools."""
-    match = TREE.match(key)
+    match = _TREE.match(key)
     if match is None:
         return None
     inside = key[match.end() :]
     return [match[1], *inside.split(".")] if inside else [match[1]]
-
-
-def _objects(rows: Any) -> list[dict[str, Any]]:
-    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
 def _filled_text(value: Any) -> str | None:

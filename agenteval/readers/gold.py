@@ -44,7 +44,7 @@ from agenteval.readers.fields import (
     snake,
     words,
 )
-from agenteval.readers.loose_json import json_or_none
+from agenteval.readers.strict_json import json_or_none
 from agenteval.records import Message, Run, Span
 from agenteval.records.run import SpanEvent
 

@@ -16,8 +16,8 @@ from typing import Any, Literal
 
 from agenteval.readers.attributes import attributes_of, bounded, text_of
 from agenteval.readers.fields import MESSAGES, OUTPUT, Context, snake, words
-from agenteval.readers.loose_json import json_or_none
 from agenteval.readers.observations import is_observed, translated
+from agenteval.readers.strict_json import json_or_none
 from agenteval.records import SpanEvent
 
 WANTED = (

@@ -1,4 +1,6 @@
-"""Strict JSON: refuses what two programs could read differently, and names the place.
+"""JSON of files: strict, and of traces lenient.
+
+Strict JSON refuses what two programs could read differently, and names the place.
 
 A file holds one document or one value per line; the content decides which.
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
@@ -16,20 +19,17 @@ from typing import Any, BinaryIO
 
 from agenteval.errors import InputError
 from agenteval.files import LARGE, LINE, LINES, byte_lines, decoded, read_text
-from agenteval.models.jsonish import is_deeper
+from agenteval.models.jsonish import JsonDialect, is_deeper, scan
 
-# Anything above these bounds is an InputError, never cut silently.
 MOST_DEPTH = 64  # nested objects and arrays
-MOST_VALUES = 4_000_000  # in one document or line; a value takes about 200 bytes of memory
-MOST_KEYS = 100_000  # in one object
 _HAND_WRITTEN = 16 * 2**20  # bytes
 
-# Surrogates can enter only through an escape: raw ones are not valid UTF-8.
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+# A pair of surrogates, one alone, and any other escape.
+_ESCAPE = re.compile(
+    r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
 _NOT_BLANK = re.compile(r"\S|\Z")
-SURROGATES_REPLACED = "lone surrogates (half characters) were replaced by U+FFFD"
 
 
 @dataclass
@@ -69,23 +69,23 @@ def decode(
     characters are replaced with a note; without `notes` they are an error. Unless numbers must be
     `finite`, NaN and infinities become `NotFinite`.
     Raises InputError for broken JSON, repeated keys, NaN or infinities, integers too long to read,
-    and above the bounds.
+    and what is nested too deep.
     """
     place = name if line is None else f"{name}:{line}"
-    refuse_too_many(text, place)
-    infinite = False
 
     def number(digits: str) -> float | NotFinite:
-        nonlocal infinite
         value = float(digits)
         if math.isfinite(value):
             return value
-        infinite = True
+        if finite:
+            first = line or text.count("\n", 0, text.find(digits)) + 1
+            raise InputError(f"{digits} is no JSON number", f"{name}:{first}")
         return NotFinite(digits)
 
+    whole = _whole_characters(text, place, notes)
     decoder = json.JSONDecoder(object_pairs_hook=_object, parse_constant=number, parse_float=number)
     try:
-        value = decoder.decode(text)
+        value = decoder.decode(whole)
     except json.JSONDecodeError as error:
         column = error.colno if line is None else error.pos + 1  # a line end is not a new line
         at = f"{name}:{line or error.lineno}:{column}"
@@ -94,90 +94,37 @@ def decode(
         raise InputError(f"nested deeper than {MOST_DEPTH} levels", place) from None
     except ValueError as error:  # repeated key; an integer of thousands of digits
         raise InputError(str(error), place) from None
-    if finite and infinite:
-        path, digits = next(_not_finite(value))
-        raise InputError(f"{digits} is no JSON number (key {path})", place)
     if text.count("[") + text.count("{") > MOST_DEPTH and is_deeper(value, MOST_DEPTH):
         raise InputError(f"nested deeper than {MOST_DEPTH} levels", place)
-    value, halves = whole_characters(text, value, place)
-    if halves and notes is None:
-        raise InputError("half a character (a lone surrogate, \\ud800 to \\udfff)", place)
-    for _ in range(halves if notes else 0):
-        notes.add(SURROGATES_REPLACED, place)  # type: ignore[union-attr]
     return value
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(pairs) > MOST_KEYS:
-        raise ValueError(f"more than {MOST_KEYS:,} keys in one object")
     result = dict(pairs)
     if len(result) != len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise ValueError(_twice(key))
-            seen.add(key)
+        counts = Counter(key for key, _ in pairs)
+        key = next(key for key in counts if counts[key] > 1)
+        raise ValueError(f"the key {key[:80]!r} occurs twice in one object")
     return result
 
 
-def _twice(key: str) -> str:
-    return f"the key {key if len(key) <= 80 else key[:77] + '...'!r} occurs twice in one object"
+def _whole_characters(text: str, place: str, notes: Notes | None) -> str:
+    """Return a JSON text with U+FFFD in the place of half characters, which UTF-8 cannot hold.
 
-
-def _not_finite(value: Any) -> Iterator[tuple[str, str]]:
-    """Yield path and text of every number that is not finite, in the order of the text."""
-    stack: list[tuple[str, Any]] = [("", value)]
-    while stack:
-        path, item = stack.pop()
-        if isinstance(item, NotFinite):
-            yield path or "(top level)", str(item)
-        if isinstance(item, dict):
-            stack.extend((f"{path}.{k}" if path else k, v) for k, v in reversed(item.items()))
-        elif isinstance(item, list):
-            stack.extend((f"{path}[{i}]", v) for i, v in reversed(list(enumerate(item))))
-
-
-def whole_characters(text: str, value: Any, place: str = "") -> tuple[Any, int]:
-    """Replace half characters by U+FFFD in the value of a JSON text, in place.
-
-    Returns the value and the number of texts that had some. Raises InputError where two keys
-    become one.
+    They can stand in it as escapes only. Raises InputError without `notes`.
     """
     if not _SURROGATE_ESCAPE.search(text):
-        return value, 0
-    halves = 0
-    top = [value]
-    stack: list[Any] = [top]
-    while stack:  # not recursive: traces nest deeper than Python's stack
-        node = stack.pop()
-        if isinstance(node, dict):
-            pairs = [(_SURROGATE.sub("\ufffd", key), item) for key, item in node.items()]
-            halves += sum(new != old for (new, _), old in zip(pairs, node, strict=True))
-            size = len(node)
-            node.clear()
-            node.update(pairs)
-            if len(node) < size:
-                raise InputError(_twice(next(k for k in node if "\ufffd" in k)), place)
-        for key, item in list(node.items() if isinstance(node, dict) else enumerate(node)):
-            if isinstance(item, str):
-                node[key] = _SURROGATE.sub("\ufffd", item)
-                halves += node[key] != item
-            elif isinstance(item, (dict, list)):
-                stack.append(item)
-    return top[0], halves
+        return text
 
+    def whole(match: re.Match[str]) -> str:
+        if match[1] is None:
+            return match[0]
+        if notes is None:
+            raise InputError("half a character (a lone surrogate, \\ud800 to \\udfff)", place)
+        notes.add("lone surrogates (half characters) were replaced by U+FFFD", place)
+        return "\\ufffd"
 
-def refuse_too_many(text: str, place: str) -> None:
-    """Raise InputError when a text holds more than MOST_VALUES values of JSON.
-
-    Three bytes of JSON ("[],") take seventy of memory, so the size of a text bounds little.
-    """
-
-    def too_many(text: str) -> bool:  # each value is the first of all or of a list, or follows , :
-        return sum(text.count(mark) for mark in "[{,:") >= MOST_VALUES
-
-    if len(text) > MOST_VALUES and too_many(text) and too_many(_STRING.sub("", text)):
-        raise InputError(f"more than {MOST_VALUES:,} values in one JSON text", place)
+    return _ESCAPE.sub(whole, text)
 
 
 def decode_line(text: str, place: str) -> Any:
@@ -192,6 +139,20 @@ def read_json(path: Path) -> Any:
     Raises InputError naming file, line and column, or the key.
     """
     return decode(read_text(path, _HAND_WRITTEN), str(path))
+
+
+def json_or_none(text: str) -> Any:
+    """Return the JSON value of a text, with null for NaN; None when it is not JSON."""
+    try:
+        text = _whole_characters(text, "", Notes())
+        return json.loads(text, parse_constant=lambda _: None, parse_float=_finite_or_none)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _finite_or_none(text: str) -> float | None:
+    value = float(text)
+    return value if math.isfinite(value) else None
 
 
 def decode_arguments(text: str) -> Any:
@@ -304,3 +265,93 @@ def _is_value(line: bytes) -> bool:
         return isinstance(json.loads(line), (dict, list))
     except (ValueError, RecursionError):
         return False
+
+
+# ---- traces --------------------------------------------------------------------------------------
+
+
+class LooseDecoder:
+    """Decodes the texts of one file of traces: trailing commas, NaN, any depth; a text that ends.
+
+    Every correction is a warning. Where the strict parse fails, `models.jsonish` scans the text:
+    span trees nest deeper than Python's stack, and complete spans are kept where the text ends too
+    early or stops being JSON. `keep` says whether a list under this key holds spans. `broken` is
+    the first error that stopped the reading.
+    """
+
+    def __init__(self, keep: Callable[[str], bool]) -> None:
+        self.broken: InputError | None = None
+        self._dialect = JsonDialect(
+            self._object,
+            deepest=math.inf,
+            finite=False,
+            keep=lambda key, value: isinstance(value, list) and (key is None or keep(key)),
+        )
+        self._nulls = self._repeated = 0
+        self._json = json.JSONDecoder(
+            object_pairs_hook=self._object, parse_constant=self._float, parse_float=self._float
+        )
+
+    def decode(self, text: str, name: str, line: int | None, notes: Notes) -> Any:
+        """Return the value of a text, or a list of several values.
+
+        Where the text breaks off, what was complete is returned. A line without a complete value is
+        an empty list. Raises InputError, with line and column, for such a document.
+        """
+        place = name if line is None else f"{name}:{line}"
+        text = _whole_characters(text, place, notes)
+        self._nulls = self._repeated = 0
+        try:
+            value = self._json.decode(text)
+        except (ValueError, RecursionError):  # broken, nested too deep, or an endless integer
+            self._repeated = 0
+            value = self._loosely(text, name, line, notes)
+        if self._nulls:
+            notes.add("NaN or an infinite number was read as null", place)
+        if self._repeated:
+            notes.add("a key stands twice in one object; the last value counts", place)
+        return value
+
+    def _loosely(self, text: str, name: str, line: int | None, notes: Notes) -> Any:
+        text = text.rstrip()  # so that the end of a line is not the beginning of the next
+        place = name if line is None else f"{name}:{line}"
+        values, at, broken = list[Any](), 0, None
+        while broken is None and at < len(text):
+            if text[at].isspace():
+                at += 1
+            elif text[at] not in "{[":
+                broken = "neither an object nor an array"
+            else:
+                result = scan(text, at, self._dialect)
+                at = result.end
+                broken = "the text ends inside a value" if result.cut else result.broken
+                if broken is None or result.value is not None:
+                    values.append(result.value)
+                self._nulls += result.nulls
+                if result.commas:
+                    notes.add("a trailing comma was passed over", place)
+                if result.dialect:
+                    what = "not strict JSON (quotes, comments, Python's words), read as meant"
+                    notes.add(what, place)
+        if broken is not None:
+            row, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+            position = f"{name}:{line or row}:{column}"
+            self.broken = self.broken or InputError(f"broken JSON: {broken}", position)
+            complete = any(values)
+            if not complete and line is None:
+                raise InputError(f"broken JSON: {broken}", position)
+            effect = "only what stands before was read" if complete else "the line was passed over"
+            notes.add(f"broken JSON ({broken}): {effect}", position)
+            if not complete:
+                return []
+        return values[0] if len(values) == 1 else values
+
+    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result = dict(pairs)
+        self._repeated += len(result) != len(pairs)
+        return result
+
+    def _float(self, text: str) -> float | None:
+        value = _finite_or_none(text)
+        self._nulls += value is None
+        return value

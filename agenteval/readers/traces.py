@@ -16,10 +16,9 @@ from pydantic import ValidationError
 from agenteval.errors import InputError
 from agenteval.files import opened
 from agenteval.readers.assignment import of_spans
-from agenteval.readers.conventions import Pool, read_attributes
+from agenteval.readers.conventions import Pool, SpanReader
 from agenteval.readers.fields import Context
 from agenteval.readers.gold import WITHHELD, GoldFilter, note_withheld
-from agenteval.readers.loose_json import LooseDecoder
 from agenteval.readers.problems import first_problem
 from agenteval.readers.sessions import session_format, session_runs
 from agenteval.readers.source_files import (
@@ -34,7 +33,7 @@ from agenteval.readers.source_files import (
 )
 from agenteval.readers.span_usage import models_inside_are_agents
 from agenteval.readers.spans import WANTED, RawSpan, Walker, is_trace, keeps_spans
-from agenteval.readers.strict_json import Item, Notes, read_items
+from agenteval.readers.strict_json import Item, LooseDecoder, Notes, read_items
 from agenteval.records import Message, Run, Span
 
 REPEATED = "a span id stands twice; the first span is kept"
@@ -206,7 +205,7 @@ def runs_of(
 
 
 def _span(raw: RawSpan, pool: Pool, context: Context) -> Span:
-    fields = read_attributes(raw, pool, context)
+    fields = SpanReader(raw, pool, context).fields()
     try:
         return Span(
             id=raw.id or "",

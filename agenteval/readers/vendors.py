@@ -13,7 +13,7 @@ from typing import Any
 
 from agenteval.readers.chat_forms import first_of, to_messages
 from agenteval.readers.fields import INPUT, OUTPUT, snake
-from agenteval.readers.loose_json import json_or_none
+from agenteval.readers.strict_json import json_or_none
 from agenteval.records import SpanEvent
 
 _Attributes = dict[str, Any]

@@ -8,7 +8,7 @@ locate` with a judge) run as child processes on a store of their own, with a mod
 function of the request. Each is killed, looked at, started again, killed again … and at last
 finished. A kill comes at a random time from the parent, or from the child itself: before, in or
 after its k-th commit, at the n-th write(2) of a commit with only a part of the bytes written,
-around the fsync and the new name of an output file, at the n-th call of a function. After each kill
+around the fsync and the new name of an output file. After each kill
 a copy of the store is opened: *corrupt* counts `integrity_check`, foreign keys or tables that are
 not as they must be, *lost* rows that were acknowledged and are not there, *half units* units or
 calls of which only a part is there, *half files* outputs that are neither the old nor the new file.
@@ -30,58 +30,92 @@ from __future__ import annotations
 
 import argparse
 import os
+import random
 import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from benchmarks.crash.parts import FULL, QUICK, run_parts
-from benchmarks.crash.storm import Tally
-from benchmarks.crash.work import UNDER_WAY
+from rich.console import Console
+from rich.table import Table
+
+from agenteval.testing import serve
+from benchmarks.crash.child import Kill
+from benchmarks.crash.storm import Storm, Tally
+from benchmarks.crash.work import UNDER_WAY, Kitchen, Sizes, answer, works
 from benchmarks.outcome import Row, finish
 
 COMMANDS = ("quantify", "verify", "criteria", "export", "report")  # with 30 kills at least
 COUNTS = ("kills", "in_commits", "in_company", "in_files", "finished", "extra_calls")
 AGENTS = ("flow session", "flow turn", "trace locate")  # with 20
+LATENCY = 0.03  # seconds; longer than a commit takes
+NONCE = r"[0-9a-f]{24}"
+FULL = {
+    "quantify": 60,
+    "verify": 50,
+    "criteria": 40,
+    "export": 12,
+    "export jsonl": 12,
+    "export parquet": 12,
+    "report": 32,
+    "plan test": 20,
+    "flow session": 14,
+    "flow session model": 12,
+    "flow turn": 24,
+    "trace locate": 24,
+}
+# In the quick size each command is killed once, where it matters most to it.
+QUICK = {
+    "quantify": Kill("write", at=4, write=4, share=0.5),
+    "verify": Kill("write", at=4, write=2, share=0.5),
+    "criteria": Kill("write", at=2, write=2, share=0.5),
+    "export": Kill("file", at=3),
+    "report": Kill("file", at=2),
+    "flow session": Kill("write", at=4, write=2, share=0.5),
+    "trace locate": Kill("write", at=4, write=2, share=0.5),
+}
+SMALL = Sizes(8, 2, 1, 6, 1, users=2, traces=2, agent_trials=1, pages=False)
 
 
-@dataclass(frozen=True)
-class Measured:
-    """Everything that the table is made from. `seconds`: what each part took, by its name."""
-
-    tallies: tuple[Tally, ...]
-    seconds: tuple[tuple[str, float], ...] = ()
-
-
-def measure(*, quick: bool, seed: int, workers: int = 1) -> Measured:
+def measure(*, quick: bool, seed: int, workers: int = 1) -> list[Tally]:
     """Run all parts in a folder of their own, which is kept when something is wrong.
 
     The folder is in memory where it can be: SIGKILL takes nothing from what the system has been
-    given, on a disk or not.
+    given, on a disk or not. Each worker takes commands from the list, with a server of its own.
     """
     shared = Path("/dev/shm")
     home = shared if os.access(shared, os.W_OK) else None
     scratch = Path(tempfile.mkdtemp(prefix="agenteval-crash-", dir=home))
-    scratch.chmod(0o755)
-    parts = run_parts(scratch, quick=quick, seed=seed, workers=workers)
-    found = {part.name: part.result for part in parts}
-    measured = Measured(
-        tuple(found[name] for name in (QUICK if quick else FULL)),
-        tuple((part.name, round(part.seconds, 1)) for part in parts),
-    )
-    if wrong(measured):
+    names = iter(QUICK if quick else FULL)
+
+    def share(number: int) -> list[Tally]:
+        with serve(answer=answer, latency=LATENCY, ignore=[NONCE], record=0) as server:
+            sizes = SMALL if quick else Sizes()
+            kitchen = Kitchen(scratch / str(number), server.base_url, sizes)
+            done = []
+            for name in names:
+                began = time.monotonic()
+                storm = Storm(kitchen, server, works(sizes)[name], random.Random(f"{seed} {name}"))
+                first = QUICK.get(name) if quick else None
+                done.append(storm.run(1 if quick else FULL[name], first=first))
+                print(f"{name}: {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
+            return done
+
+    with ThreadPoolExecutor(workers) as pool:
+        tallies = [tally for part in pool.map(share, range(workers)) for tally in part]
+    if wrong(tallies):
         print(f"kept for inspection: {scratch}", file=sys.stderr)
     else:
         shutil.rmtree(scratch)
-    return measured
+    return tallies
 
 
-def wrong(measured: Measured) -> list[str]:
+def wrong(tallies: Sequence[Tally]) -> list[str]:
     """Everything that is not as it must be, in words."""
-    return [line for t in measured.tallies for line in t.found.all() + t.differing]
+    return [line for t in tallies for line in t.found.all() + t.differing]
 
 
 def merged(tallies: Sequence[Tally]) -> list[Tally]:
@@ -99,72 +133,37 @@ def merged(tallies: Sequence[Tally]) -> list[Tally]:
     return list(lines.values())
 
 
-def table(lines: Sequence[Tally]) -> str:
-    """The figures of all commands as text."""
-    head = (
-        "command",
-        "kills",
-        "in commits",
-        "in company",
-        "in files",
-        "stores",
-        "corrupt",
-        "lost",
-        "half units",
-        "half files",
-        "differing",
-        "extra calls",
-        "a kill",
-    )
-    rows: list[tuple[object, ...]] = [head]
+def table(lines: Sequence[Tally]) -> Table:
+    """The figures of all commands."""
+    shown = Table()
+    found = ("corrupt", "lost", "half_units", "half_files")
+    for head in ("command", *COUNTS, *found, "differing", "extra calls a kill"):
+        shown.add_column(head.replace("_", " "), justify="left" if head == "command" else "right")
     for t in lines:
-        f = t.found
-        rows.append(
-            (
-                t.name,
-                t.kills,
-                t.in_commits,
-                t.in_company,
-                t.in_files,
-                t.finished,
-                len(f.corrupt),
-                len(f.lost),
-                len(f.half_units),
-                len(f.half_files),
-                len(t.differing),
-                t.extra_calls,
-                f"{t.extra_calls / max(t.kills, 1):.1f}",
-            )
-        )
-    widths = [max(len(str(row[i])) for row in rows) for i in range(len(head))]
-    return "\n".join(
-        "  ".join(
-            str(v).ljust(w) if i == 0 else str(v).rjust(w)
-            for i, (v, w) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    )
+        figures = [getattr(t, name) for name in COUNTS]
+        figures += [len(getattr(t.found, kind)) for kind in found] + [len(t.differing)]
+        shown.add_row(t.name, *map(str, figures), f"{t.extra_calls / max(t.kills, 1):.1f}")
+    return shown
 
 
-def rows_of(measured: Measured, *, quick: bool) -> list[Row]:
+def rows_of(tallies: Sequence[Tally], *, quick: bool) -> list[Row]:
     """The figures with their targets."""
-    lines = merged(measured.tallies)
+    lines = merged(tallies)
     kills, commits = sum(t.kills for t in lines), sum(t.in_commits for t in lines)
     least = min(t.kills for t in lines if t.name in COMMANDS)
     agents = min((t.kills for t in lines if t.name in AGENTS), default=0)
     beside = sum(t.in_company for t in lines)
     want = (7, 1, 1, 1, 3) if quick else (300, 30, 60, 20, 80)
+    counted = {
+        "kills by SIGKILL": kills,
+        "fewest kills of a command": least,
+        "kills within COMMIT": commits,
+        "fewest kills of a flow or trace command": agents,
+        "kills with other commands beside": beside,
+    }
     rows = [
-        Row("kills by SIGKILL", str(kills), f">= {want[0]}", kills >= want[0]),
-        Row("fewest kills of a command", str(least), f">= {want[1]}", least >= want[1]),
-        Row(
-            "fewest kills of a flow or trace command",
-            str(agents),
-            f">= {want[3]}",
-            agents >= want[3],
-        ),
-        Row("kills within COMMIT", str(commits), f">= {want[2]}", commits >= want[2]),
-        Row("kills with other commands beside", str(beside), f">= {want[4]}", beside >= want[4]),
+        Row(what, str(number), f">= {goal}", number >= goal)
+        for (what, number), goal in zip(counted.items(), want, strict=True)
     ]
     counts = {
         "databases corrupt": [x for t in lines for x in t.found.corrupt],
@@ -190,15 +189,14 @@ def main() -> int:
     began = time.monotonic()
     workers = options.workers or (1 if options.quick else min(4, os.cpu_count() or 1))
     measured = measure(quick=options.quick, seed=options.seed, workers=workers)
-    print(table(merged(measured.tallies)))
+    Console(width=160).print(table(merged(measured)))
     for line in wrong(measured):
         print(f"wrong: {line}")
     rows = rows_of(measured, quick=options.quick)
     for row in rows:
         print(f"{row.what}: {row.measured}" + (f" (target {row.target})" if row.target else ""))
     seconds = round(time.monotonic() - began, 1)
-    parts = dict(measured.seconds)
-    return finish("crash", rows, seconds=seconds, parts=parts, wrong=wrong(measured)[:50])
+    return finish("crash", rows, seconds=seconds, wrong=wrong(measured)[:50])
 
 
 if __name__ == "__main__":

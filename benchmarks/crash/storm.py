@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from agenteval.testing import Server
 from benchmarks.crash.checks import Findings, Ledger, examine, leftovers, old_or_new
-from benchmarks.crash.company import keep_company
-from benchmarks.crash.watch import Kill
+from benchmarks.crash.child import Kill
+from benchmarks.crash.process import Command, run
 from benchmarks.crash.work import OLD, Kitchen, Work
 
 PER_STORE = 12  # kills after which the work is finished and compared
 COMPANY = 0.5  # of the lives of a command that writes, other commands are beside it
+VISITS = (("show", "--json"), ("export", "visit.csv"), ("doctor", "--json"))
+FINE = (0, 1, 2)  # read; `doctor` found nothing to judge with; no store or no results yet
 
 
 @dataclass
@@ -52,8 +55,7 @@ class Storm:
         """An uninterrupted run: its tables, calls, seconds and steps."""
         folder = self.kitchen.folder(self.work)
         before = self.server.count
-        counting = Kill("step", at=0) if not self.work.commits else None  # counts, kills never
-        done = self.kitchen.zygote.run(self.kitchen.job(self.work, folder, kill=counting))
+        done = run(self.work.argv(self.kitchen.url), folder)
         if done.code != 0:
             raise RuntimeError(f"{self.work.name}: {done.code}: {done.err[-2000:]}")
         self._calls = self.server.count - before
@@ -71,11 +73,11 @@ class Storm:
         while done is None and here < PER_STORE and self.tally.kills < kills:
             company = self.work.commits and (bool(planned) or self.rng.random() < COMPANY)
             kill = planned.pop() if planned else self._draw()
-            number = self.kitchen.zygote.start(self.kitchen.job(self.work, folder, kill=kill))
+            command = Command(self.work.argv(self.kitchen.url), folder, kill)
             about = f"{self.work.name}, kill {self.tally.kills + 1} ({kill})"
             if company:
-                keep_company(self.kitchen.zygote, number, folder, self.tally.found, about)
-            ended = self.kitchen.zygote.wait(number)
+                self._visit(command, folder, about)
+            ended = command.wait()
             if ended.killed:
                 here += 1
                 self.tally.in_company += company
@@ -84,8 +86,7 @@ class Storm:
                 raise RuntimeError(f"{about}: exit code {ended.code}: {ended.err[-2000:]}")
             else:
                 done = ended
-            units = self.kitchen.zygote.paths(number)[3]
-            examine(folder / "s.db", units, ledger, self.tally.found, about)
+            examine(folder / "s.db", ended.units, ledger, self.tally.found, about)
             self._files(folder, about)
         if done is None:
             done = self.kitchen.finish(self.work, folder)
@@ -93,6 +94,19 @@ class Storm:
         extra = self.server.count - calls - self._calls
         self.tally.extra_calls += extra
         self.tally.most_extra = max(self.tally.most_extra, extra / max(here, 1))
+
+    def _visit(self, command: Command, folder: Path, about: str) -> None:
+        """Run other commands on the same store until this one has ended, one at least.
+
+        One that fails, or calls the store damaged, is a finding.
+        """
+        for words in itertools.cycle(VISITS):
+            ended = run((*words, "--store", "s.db"), folder)
+            if ended.code not in FINE or "damaged" in ended.err or "Traceback" in ended.err:
+                line = f"{about}: {words[0]} beside it: {ended.code}: {ended.err[-300:]}"
+                self.tally.found.corrupt.append(line)
+            if command.has_ended():
+                return
 
     def _count(self, folder: Path, in_commit: int) -> None:
         self.tally.kills += 1
@@ -118,28 +132,15 @@ class Storm:
 
     def _draw(self) -> Kill:
         """A moment: at a random time, or at a random point of what matters for this command."""
-        rng = self.rng
-        if not self.work.commits:
-            moments = {"time": 6, "file": 8, "step": 0 if self.work.name == "report" else 6}
-        else:
-            moments = {
-                "write": 10,
-                "before": 1,
-                "after": 2,
-                "time": 4,
-                "any_write": 1,
-                "file": 2 if self.work.files else 0,
-            }
+        rng, moments = self.rng, {"time": 6, "file": 8}
+        if self.work.commits:
+            moments = {"write": 10, "before": 1, "after": 2, "time": 4}
+            moments |= {"file": 2} if self.work.files else {}
         moment = rng.choices(list(moments), list(moments.values()))[0]
         if moment == "time":
-            return Kill("time", seconds=rng.uniform(0, 0.6 * self._seconds))
-        if moment == "step":
-            return Kill("step", at=rng.randint(1, self._counts["steps"]))
+            return Kill("time", seconds=rng.uniform(0.2, 0.9) * self._seconds)
         if moment == "file":
             return Kill("file", at=rng.randint(1, self._counts["file_steps"]))
-        if moment == "any_write":
-            most = max(2, self._counts["writes"] // 4)
-            return Kill("any_write", at=rng.randint(1, most), share=rng.choice((0, 0.5, 1)))
         at = rng.randint(1, min(8, max(2, self._counts["commits"] - 1)))
         share = rng.choice((0, 0.3, 0.7, 1))
         return Kill(moment, at=at, write=round(2 ** rng.uniform(0, 4)), share=share)

@@ -16,7 +16,7 @@ from typing import Any
 from agenteval.testing import DEFAULT
 from agenteval.testing.engine import Default
 from benchmarks.crash import agents
-from benchmarks.crash.zygote import Ended, Job, Zygote
+from benchmarks.crash.process import Ended, run
 
 CRITERIA = [
     {
@@ -85,14 +85,10 @@ class Sizes:
     agent_trials: int = 2  # of `flow session` with a scripted agent, of `flow turn`
     pages: bool = True  # compare the report of each store as well, which takes a second or two
 
-    @property
-    def judged_cells(self) -> int:
-        return self.runs * self.repeats * len(CRITERIA)
-
 
 @dataclass(frozen=True)
 class Work:
-    """One command. `files` are its whole-file outputs, `calls` what it asks of the server."""
+    """One command. `files` are its whole-file outputs."""
 
     name: str
     argv: Callable[[str], tuple[str, ...]]  # by the base URL
@@ -100,95 +96,37 @@ class Work:
     commits: bool = True
     filled: bool = False  # works on a store that is full
     judged: bool = False  # its store has results for `export`, `show` and `report`
-    calls: int = 0
     trials: bool = False  # its store has trials, which are compared
 
 
 def works(sizes: Sizes) -> dict[str, Work]:
     """The commands by name."""
 
-    def asks(*words: str) -> Callable[[str], tuple[str, ...]]:
+    def asks(words: str) -> Callable[[str], tuple[str, ...]]:
         model = ("--model", "openai:test-model", "--store", "s.db", "-j", str(CONCURRENCY))
-        return lambda url: (*words, *model, "--base-url", url)
+        return lambda url: (*words.split(), *model, "--base-url", url)
 
-    def plain(*words: str) -> Callable[[str], tuple[str, ...]]:
-        return lambda _: (*words, "--store", "s.db")
+    def plain(words: str) -> Callable[[str], tuple[str, ...]]:
+        return lambda _: (*words.split(), "--store", "s.db")
 
-    n, repeats = str(sizes.repeats), str(sizes.verify_repeats)
-    verify = (
-        "verify",
-        "runs.jsonl",
-        "--repeats",
-        repeats,
-        "--perturb",
-        "drop_sentences",
-        "--perturb",
-        "shuffle_sentences",
-        "--json",
-        "-o",
-        "verified.json",
-    )
-    critics = (
-        "criteria",
-        "--task",
-        "tasks/sums",
-        "--seeds",
-        str(sizes.seeds),
-        "--tau",
-        "1",
-        "-o",
-        "proposed.json",
-        "--json",
-    )
-    trials = (
-        "plan",
-        "test",
-        "suite.jsonl",
-        "--agent",
-        "scripted:perfect",
-        "--json",
-        "-j",
-        "2",
-        "--trials",
-        str(sizes.trials),
-        "--runs",
-        "attempts.jsonl",
-    )
+    verify = f"verify runs.jsonl --repeats {sizes.verify_repeats} --perturb drop_sentences "
+    verify += "--perturb shuffle_sentences --json -o verified.json"
+    critics = f"criteria --task tasks/sums --seeds {sizes.seeds} --tau 1 -o proposed.json --json"
+    trials = "plan test suite.jsonl --agent scripted:perfect --json -j 2 --runs attempts.jsonl "
+    quantify = f"quantify runs.jsonl --repeats {sizes.repeats} --json"
     listed = [
-        Work(
-            "quantify",
-            asks("quantify", "runs.jsonl", "--repeats", n, "--json"),
-            judged=True,
-            calls=sizes.runs * sizes.repeats,
-        ),
-        Work("verify", asks(*verify), ("verified.json",), judged=True),
-        Work("criteria", asks(*critics), ("proposed.json",), calls=sizes.seeds),
-        Work(
-            "export", plain("export", "results.csv"), ("results.csv",), commits=False, filled=True
-        ),
-        Work(
-            "export jsonl",
-            plain("export", "results.jsonl"),
-            ("results.jsonl",),
-            commits=False,
-            filled=True,
-        ),
-        Work(
-            "export parquet",
-            plain("export", "results.parquet"),
-            ("results.parquet",),
-            commits=False,
-            filled=True,
-        ),
-        Work(
-            "report",
-            plain("report", "-o", "report.html"),
-            ("report.html",),
-            commits=False,
-            filled=True,
-        ),
-        Work("plan test", plain(*trials), trials=True),
+        Work("quantify", asks(quantify), judged=True),
+        Work("verify", asks(verify), ("verified.json",), judged=True),
+        Work("criteria", asks(critics), ("proposed.json",)),
+        Work("plan test", plain(f"{trials}--trials {sizes.trials}"), trials=True),
     ]
+    for name, words, made in (
+        ("export", "export", "results.csv"),
+        ("export jsonl", "export", "results.jsonl"),
+        ("export parquet", "export", "results.parquet"),
+        ("report", "report -o", "report.html"),
+    ):
+        listed.append(Work(name, plain(f"{words} {made}"), (made,), commits=False, filled=True))
     flows = agents.commands(
         users=sizes.users, turns=sizes.turns, traces=sizes.traces, trials=sizes.agent_trials
     )
@@ -199,8 +137,8 @@ def works(sizes: Sizes) -> dict[str, Work]:
 class Kitchen:
     """Makes the folders that commands work in, and runs them there."""
 
-    def __init__(self, scratch: Path, zygote: Zygote, url: str, sizes: Sizes) -> None:
-        self.scratch, self.zygote, self.url, self.sizes = scratch, zygote, url, sizes
+    def __init__(self, scratch: Path, url: str, sizes: Sizes) -> None:
+        self.scratch, self.url, self.sizes = scratch, url, sizes
         self._made = 0
         self._full: Path | None = None
         self._template = self._make_template()
@@ -218,7 +156,7 @@ class Kitchen:
         (folder / "runs.jsonl").write_text("".join(lines))
         agents.make_traces(folder / "traces", self.sizes.traces)
         synth = ("plan", "synth", "--count", "12", "--seed", "1", "-o", "suite.jsonl")
-        done = self.zygote.run(Job(synth, str(folder)))
+        done = run(synth, folder)
         if done.code != 0:
             raise RuntimeError(f"plan synth: {done.err}")
         return folder
@@ -239,12 +177,9 @@ class Kitchen:
             (folder / name).write_bytes(OLD)
         return folder
 
-    def job(self, work: Work, folder: Path, **more: Any) -> Job:
-        return Job(work.argv(self.url), str(folder), **more)
-
     def finish(self, work: Work, folder: Path) -> Ended:
         """Run to the end. Raises RuntimeError when that does not succeed."""
-        done = self.zygote.run(self.job(work, folder))
+        done = run(work.argv(self.url), folder)
         if done.code != 0:
             raise RuntimeError(f"{work.name}: exit code {done.code}: {done.err[-2000:]}")
         return done
@@ -270,7 +205,7 @@ class Kitchen:
             (("report", "-o", "all.html"), "all.html"),
         ]
         for words, name in views if self.sizes.pages else views[:3]:
-            shown = self.zygote.run(Job((*words, "--store", "s.db"), str(folder)))
+            shown = run((*words, "--store", "s.db"), folder)
             if shown.code != 0:
                 raise RuntimeError(f"{words}: exit code {shown.code}: {shown.err[-2000:]}")
             content = (folder / name).read_bytes() if name else shown.out.encode()

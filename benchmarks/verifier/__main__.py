@@ -5,42 +5,33 @@ at) rate runs of two tasks, their damaged copies and controls, twice. The truth 
 balanced accuracy of its mean score against success on 4,000 other runs, with the threshold that is
 best on 4,000 more; it is good from 0.8 on. Counted by number of runs: the share of good judges
 among those that `verify` calls trustworthy (*target*: 0.95), and the share called trustworthy among
-good ones; the same for naive rules on the same ratings, and for the verdicts of another tool
-(`--verdicts FILE`, a CSV with the columns judge, task, runs, seed and trusted: yes or no).
-"Trustworthy except" and "as one score" do not count as trustworthy. Intervals are Clopper and
+good ones; the same for naive rules on the same ratings. "Trustworthy except" and "as one score" do
+not count as trustworthy. Intervals are Clopper and
 Pearson's with the effective number of independent verdicts, judges as clusters (Korn & Graubard,
-Survey Methodology 24, 1998). `--csv FILE` writes a row for each verdict, `--tables FOLDER` the
-ratings that it is about. Recorded judges that rated copies are shown and not counted.
+Survey Methodology 24, 1998).
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from itertools import product
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 from scipy.stats import beta
 
-import agenteval
-from agenteval.stats.scores import ORIGINAL, ScoreTable
-from benchmarks.folders import ROOT
 from benchmarks.outcome import Row, finish
 from benchmarks.verdicts.kinds import VERDICTS
-from benchmarks.verifier.judges import balanced, best_threshold, judges
+from benchmarks.verifier.judges import judges
 from benchmarks.verifier.rules import Judged, judge_once
 
 TASKS = ("math", "household")
 GOOD, LEAST = 0.8, 0.95
-RECORDED = ROOT / "tests/golden/data/ratings_math_120.jsonl"
 Pick = Callable[[Judged], bool]
 
 
@@ -114,101 +105,24 @@ def show_families(judged: Sequence[Judged]) -> None:
     Console(width=120).print(table)
 
 
-def write_csv(path: Path, judged: Sequence[Judged]) -> None:
-    """Write a row for each verdict."""
-    rules = list(judged[0].trusted)
-    head = ["judge", "family", "task", "truth", "runs", "seed", "verdict", *rules]
-    lines = [
-        [j.judge, j.family, j.task, f"{j.truth:.4f}", j.runs, j.seed, j.verdict]
-        + ["yes" if j.trusted[rule] else "no" for rule in rules]
-        for j in judged
-    ]
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([head, *lines])
-
-
-def add_verdicts(path: Path, judged: Sequence[Judged]) -> None:
-    """Add the verdicts of another tool as a rule under the name of the file.
-
-    Raises SystemExit for a file that lacks a column, or says neither yes nor no.
-    """
-    by_key = {(j.judge, j.task, str(j.runs), str(j.seed)): j for j in judged}
-    with path.open(encoding="utf-8", newline="") as file:
-        for number, row in enumerate(csv.DictReader(file), 2):
-            try:
-                key = row["judge"], row["task"], row["runs"], row["seed"]
-                trusted = {"yes": True, "no": False}[row["trusted"]]
-            except KeyError as error:
-                raise SystemExit(
-                    f"{path}:{number}: {error}: needs judge, task, runs, seed and "
-                    "trusted (yes or no)"
-                ) from error
-            if key in by_key:
-                by_key[key].trusted[path.stem] = trusted
-
-
-def recorded() -> list[str]:
-    """Return a line for each recorded judge that rated copies: its truth, and the verdict."""
-    with TemporaryDirectory() as folder:
-        runs, store = ROOT / "tasks/math/runs.jsonl", Path(folder) / "store.db"
-        reports = {
-            "recorded judge of tasks/math": agenteval.verify(runs, judge="recorded", store=store)
-        }
-        if RECORDED.exists():
-            criteria = ROOT / "criteria/math.reviewed.json"
-            report = agenteval.verify(scores=RECORDED, criteria=criteria)
-            reports["recorded ratings of 20 runs, one repeat"] = report
-    skipped = [] if RECORDED.exists() else [f"skipped: there is no {RECORDED.name}"]
-    return [
-        f"{name}: balanced accuracy {known_truth(report.table):.3f} (threshold from other cases), "
-        f"verdict: {report.judge.verdict}"
-        for name, report in reports.items()
-    ] + skipped
-
-
-def known_truth(table: ScoreTable | None) -> float:
-    """Return the balanced accuracy on labelled originals; the threshold for the runs of a case is
-    the one that is best on those of all other cases."""
-    assert table is not None
-    rated = table.of(variant=ORIGINAL)
-    codes, first = np.unique(rated.run.codes, return_index=True)
-    scores = np.array([np.nanmean(rated.value[rated.run.codes == code]) for code in codes])
-    success, cases = rated.success[first] == 1, rated.case.codes[first]
-    called = np.zeros(len(codes), dtype=np.bool_)
-    for case in np.unique(cases):
-        rest = cases != case
-        at = best_threshold(scores[rest], success[rest])
-        called[~rest] = scores[~rest] >= at
-    return balanced(called, success)
-
-
 def main() -> int:
     """Simulate and print; 1 when the target is missed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--runs", type=int, nargs="+", default=[20, 40, 60, 120])
     parser.add_argument("--judges", nargs="+", help="only judges whose names contain one of these")
-    parser.add_argument("--csv", type=Path, help="write a row for each verdict")
-    parser.add_argument("--verdicts", type=Path, help="verdicts of another tool to compare")
-    parser.add_argument("--tables", type=Path, help="folder for the ratings of each judge")
     parser.add_argument("--quick", action="store_true", help="one seed, 60 runs")
     options = parser.parse_args()
     seeds, sizes = (1, [60]) if options.quick else (options.seeds, options.runs)
     began, judged = time.perf_counter(), list[Judged]()
-    if options.tables is not None:
-        options.tables.mkdir(parents=True, exist_ok=True)
     for judge in judges():
         if options.judges and not any(part in judge.name for part in options.judges):
             continue
         judged += [
-            judge_once(judge, task, runs, seed, options.tables)
+            judge_once(judge, task, runs, seed)
             for task, runs, seed in product(TASKS, sizes, range(seeds))
         ]
         print(f"{judge.name}: {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
-    if options.verdicts is not None:
-        add_verdicts(options.verdicts, judged)
-    if options.csv is not None:
-        write_csv(options.csv, judged)
     rows, rules = list[Row](), list({rule: None for j in judged for rule in j.trusted})
     for runs in sizes:
         part = [j for j in judged if j.runs == runs]
@@ -221,8 +135,6 @@ def main() -> int:
                 met = least is not None and least >= LEAST if goal and judged_here else None
                 rows.append(Row(f"{runs} runs, {rule}: {what}", measured, goal, met))
     show_families(judged)
-    for line in recorded():
-        print(line)
     return finish("verifier", rows, judges=len(judges()), seeds=seeds)
 
 

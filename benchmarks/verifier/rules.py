@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from scipy.stats import rankdata
 
-from agenteval.stats.scores import ScoreTable
 from agenteval.utility.verify import verify_table
 from benchmarks.verdicts.kinds import TRUSTED
 from benchmarks.verdicts.simulate import OPTIONS, classify
@@ -75,20 +72,12 @@ class Judged:
     trusted: dict[str, bool]
 
 
-def judge_once(
-    judge: SimulatedJudge, task: str, runs: int, seed: int, folder: Path | None = None
-) -> Judged:
-    """Return what is said of one judge that rates `runs` runs and their copies twice.
-
-    The ratings are written to `folder`, if given, in a form that `agenteval verify --scores` reads.
-    """
+def judge_once(judge: SimulatedJudge, task: str, runs: int, seed: int) -> Judged:
+    """Return what is said of one judge that rates `runs` runs and their copies twice."""
     rng = np.random.default_rng([SEED, seed, runs, *judge.name.encode()])
     world = make_world(load_task(task), Design(runs), SHARE, rng)
     ratings = judge.ratings(world, rng)
     table = as_table(world, ratings)
-    if folder is not None:
-        name = f"{task}-{runs}-{seed}-{judge.name}".replace(" ", "_").replace(":", "")
-        write_table(folder / f"{name}.csv", table)
     verdict = classify(verify_table(table, world.task.criteria, OPTIONS))
     naive = {name: all(rule(world, ratings) for rule in rules) for name, rules in NAIVE.items()}
     clearly = separates(world, ratings, 0.85)
@@ -107,14 +96,3 @@ def judge_once(
             **naive,
         },
     )
-
-
-def write_table(path: Path, table: ScoreTable) -> None:
-    """Write ratings as `agenteval verify --scores` reads them."""
-    names = ("run", "system", "case", "variant", "criterion")
-    columns = [[getattr(table, n).names[c] for c in getattr(table, n).codes] for n in names]
-    success = [bool(s) for s in table.success]
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow([*names, "repeat", "value", "success"])
-        writer.writerows(zip(*columns, table.repeat, table.value, success, strict=True))

@@ -19,7 +19,7 @@ from agenteval.store import Store, Trials
 from agenteval.workflows.judges import SessionText, read_goals
 from benchmarks.crash import __main__ as crash
 from benchmarks.crash import agents, checks
-from benchmarks.crash import watch as watching
+from benchmarks.crash import child as watching
 from benchmarks.crash.storm import Tally
 from tests.store.making import ScriptedJudge, criteria, items, scores
 
@@ -207,7 +207,7 @@ def test_a_kill_within_a_commit_leaves_a_part_of_its_log(tmp_path: Path) -> None
 import sqlite3, sys
 from pathlib import Path
 sys.path.insert(0, {str(ROOT)!r})
-from benchmarks.crash import watch as w
+from benchmarks.crash import child as w
 w._watch_commits(watch := w.Watch(Path("state"), w.Kill("write", at=2, write=4, share=0.5)))
 w._watch_writes(watch)
 db = sqlite3.dbapi2.connect("s.db", isolation_level=None)
@@ -231,7 +231,7 @@ for n in (1, 2):
 def test_a_missed_target_ends_with_one(capsys: pytest.CaptureFixture[str]) -> None:
     tally = Tally("quantify", kills=1)
     tally.found.lost.append("a row")
-    measured = crash.Measured((tally,))
+    measured = [tally]
     rows = crash.rows_of(measured, quick=True)
     assert {row.what for row in rows if row.met is False} >= {"acknowledged rows lost"}
     assert crash.wrong(measured) == ["a row"]

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-import agenteval
 from benchmarks.verifier import __main__ as verifier
 from benchmarks.verifier.judges import balanced, best_threshold, judges, truth
 from benchmarks.verifier.rules import Judged, alpha, auc
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_the_grid_is_fixed_and_its_truth_is_known() -> None:
@@ -51,32 +46,12 @@ def test_intervals_count_judges_and_not_verdicts() -> None:
     assert verifier.share(often, lambda j: j.trusted["verify"]) == "0.800 [0.44, 0.97] (50 on 10)"
 
 
-def test_verdicts_of_another_tool(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_an_inverted_judge_is_never_trusted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(verifier, "recorded", list)
     small = ["x", "--judges", "noise 0.04", "upside down: on 9", "--seeds", "1", "--runs", "40"]
-    rows, tables = tmp_path / "rows.csv", tmp_path / "tables"
-    monkeypatch.setattr(sys, "argv", [*small, "--csv", str(rows), "--tables", str(tables)])
-    verifier.main()
-    capsys.readouterr()
-    with rows.open() as file:
-        written = list(csv.DictReader(file))
-    assert len(written) == 4
-    inverted = [row for row in written if row["judge"] == "upside down: on 9"]
-    assert {row["verify"] for row in inverted} == {"no"}
-    other = tmp_path / "trusting.csv"
-    lines = [f"{r['judge']},{r['task']},{r['runs']},{r['seed']},yes\n" for r in written]
-    other.write_text("judge,task,runs,seed,trusted\n" + "".join(lines))
-    monkeypatch.setattr(sys, "argv", [*small, "--verdicts", str(other)])
+    monkeypatch.setattr(sys, "argv", small)
     verifier.main()
     last = json.loads(capsys.readouterr().out.splitlines()[-1])
     measured = {row["what"]: row["measured"] for row in last["rows"]}
-    assert measured["40 runs, trusting: good, of the trusted"].startswith("0.500")
-    table = next(tables.glob("math-40-0-upside*.csv"))
-    criteria = ROOT / "criteria/math.reviewed.json"
-    report = agenteval.verify(scores=table, criteria=criteria)
-    assert report.judge.verdict == "not trustworthy"
-    other.write_text("judge,task,runs,seed,trusted\nnoise 0.04,math,40,0,perhaps\n")
-    with pytest.raises(SystemExit, match=r"trusting.csv:2: 'perhaps'"):
-        verifier.main()
+    assert measured["40 runs, verify: good, of the trusted"].startswith("1.000")

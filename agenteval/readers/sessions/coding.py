@@ -15,7 +15,6 @@ from typing import Any
 
 from agenteval.errors import InputError
 from agenteval.readers.chat_forms import first_of
-from agenteval.readers.loose_json import json_or_none
 from agenteval.readers.sessions.session import (
     Session,
     SessionStep,
@@ -25,6 +24,7 @@ from agenteval.readers.sessions.session import (
     usage_of,
 )
 from agenteval.readers.spans import seconds
+from agenteval.readers.strict_json import json_or_none
 from agenteval.records import Usage
 
 Row = dict[str, Any]

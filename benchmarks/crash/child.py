@@ -1,4 +1,6 @@
-"""In the child: says where it stands, and sends SIGKILL to itself at the moment it was given.
+"""A command that says where it stands, and sends SIGKILL to itself at the moment it was given.
+
+    python -m benchmarks.crash.child '{"argv": [...], "state": FILE, "units": FILE, "kill": {...}}'
 
 Nothing of agenteval is changed for it. Commits are seen by a subclass of sqlite3's connection,
 writes of the database by the system calls of SQLite's own layer for files (`xSetSystemCall`, made
@@ -7,7 +9,7 @@ for such tests), whole files by `os.fsync` and `os.replace`, units by the writer
 
 from __future__ import annotations
 
-import contextlib
+import _sqlite3
 import ctypes
 import functools
 import json
@@ -18,24 +20,21 @@ import re
 import signal
 import sqlite3
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-STATE_BYTES = 32  # one byte: in a commit; then the counters below, four bytes each
-COUNTERS = ("commits", "writes", "file_steps", "steps", "held")
+STATE_BYTES = 12  # one byte: in a commit; then the counters below, four bytes each
+COUNTERS = ("commits", "file_steps")
 
 
 @dataclass(frozen=True)
 class Kill:
     """When a child ends. `time`: the parent sends it after `seconds`. `before`, `after`: around
     the `at`-th commit. `write`: within that commit, at its `write`-th write, of which the share
-    `share` of the bytes is still written. `any_write`: the `at`-th write of the process to any
-    file of the database. `file`: the `at`-th point before or after an fsync or a replace. `step`:
-    the `at`-th call of a function of agenteval."""
+    `share` of the bytes is still written. `file`: the `at`-th point before or after an fsync or a
+    replace."""
 
     moment: str
     at: int = 0
@@ -48,8 +47,7 @@ class Watch:
     """The state that outlives the child (a mapped file), and the kill."""
 
     def __init__(self, state: Path, kill: Kill | None) -> None:
-        if not state.exists():  # the parent reads it at any moment: never empty it
-            state.write_bytes(bytes(STATE_BYTES))
+        state.write_bytes(bytes(STATE_BYTES))
         with state.open("r+b") as file:
             self._map = mmap.mmap(file.fileno(), STATE_BYTES)
         self.kill = kill
@@ -77,38 +75,29 @@ class Watch:
 
     def wrote(self) -> float | None:
         """Called at each write of the database; the share to write before the end, if now."""
-        number = self.count("writes")
-        if self.in_commit:
-            self.commit_writes += 1
-        kill = self.kill
-        if kill is None:
+        if not self.in_commit:
             return None
-        if kill.moment == "any_write" and kill.at == number:
-            return kill.share
+        self.commit_writes += 1
         commit = int.from_bytes(self._map[4:8], "little")
-        if not (kill.moment == "write" and self.in_commit and kill.at == commit):
+        if self.kill is None or not self.due("write", commit):
             return None
-        return kill.share if kill.write == self.commit_writes else None
+        return self.kill.share if self.kill.write == self.commit_writes else None
 
 
 def read_state(state: Path) -> dict[str, int]:
     """What the child left: `in_commit` 0 or 1, and its counters."""
-    raw = state.read_bytes()
+    raw = state.read_bytes() if state.exists() else bytes(STATE_BYTES)
     places = enumerate(COUNTERS)
     counts = {n: int.from_bytes(raw[4 + 4 * i : 8 + 4 * i], "little") for i, n in places}
     return {"in_commit": raw[0], **counts}
 
 
-def install(watch: Watch, log: Path, hold: Path | None) -> None:
-    """Set every hook of this process. `log` takes the units, `hold` is awaited under the lock."""
+def install(watch: Watch, log: Path) -> None:
+    """Set every hook of this process. `log` takes the units."""
     _watch_commits(watch)
     _watch_writes(watch)
     _watch_files(watch)
     _watch_units(log)
-    if watch.kill is not None and watch.kill.moment == "step":
-        _watch_steps(watch)
-    if hold is not None:
-        _watch_lock(watch, hold)
     random.seed()
 
 
@@ -137,6 +126,10 @@ def _watch_commits(watch: Watch) -> None:
 
 
 _POINTER = ctypes.c_void_p
+_VFS_CALLS = """
+    Open Delete Access FullPathname DlOpen DlError DlSym DlClose Randomness Sleep CurrentTime
+    GetLastError CurrentTimeInt64 SetSystemCall GetSystemCall NextSystemCall
+"""
 
 
 class _Vfs(ctypes.Structure):
@@ -149,27 +142,7 @@ class _Vfs(ctypes.Structure):
         ("pNext", _POINTER),
         ("zName", ctypes.c_char_p),
         ("pAppData", _POINTER),
-        *(
-            (name, _POINTER)
-            for name in (
-                "xOpen",
-                "xDelete",
-                "xAccess",
-                "xFullPathname",
-                "xDlOpen",
-                "xDlError",
-                "xDlSym",
-                "xDlClose",
-                "xRandomness",
-                "xSleep",
-                "xCurrentTime",
-                "xGetLastError",
-                "xCurrentTimeInt64",
-                "xSetSystemCall",
-                "xGetSystemCall",
-                "xNextSystemCall",
-            )
-        ),
+        *((f"x{name}", _POINTER) for name in _VFS_CALLS.split()),
     ]
 
 
@@ -178,7 +151,7 @@ _KEPT: list[Any] = []  # callbacks that C holds; never to be collected
 
 def _watch_writes(watch: Watch) -> None:
     """Stand between SQLite and pwrite(2)."""
-    library = ctypes.CDLL(_sqlite_library())
+    library = ctypes.CDLL(_sqlite3.__file__)
     library.sqlite3_vfs_find.restype = ctypes.POINTER(_Vfs)
     vfs = library.sqlite3_vfs_find(None)
     setter = ctypes.CFUNCTYPE(ctypes.c_int, _POINTER, ctypes.c_char_p, _POINTER)
@@ -196,12 +169,6 @@ def _watch_writes(watch: Watch) -> None:
         _KEPT.append(callback)
         pointer = ctypes.cast(callback, _POINTER)
         setter(vfs.contents.xSetSystemCall)(ctypes.addressof(vfs.contents), name, pointer)
-
-
-def _sqlite_library() -> str:
-    import _sqlite3
-
-    return str(_sqlite3.__file__)
 
 
 def _writer(watch: Watch, original: Callable[..., int]) -> Callable[..., int]:
@@ -233,37 +200,6 @@ def _watch_files(watch: Watch) -> None:
 
     os.fsync = around(os.fsync)
     os.replace = around(os.replace)
-
-
-def _watch_steps(watch: Watch) -> None:
-    """Count the calls of functions of agenteval, in all threads."""
-
-    def step(frame: Any, event: str, _: Any) -> None:
-        if event != "call" or not frame.f_globals.get("__name__", "").startswith("agenteval"):
-            return
-        if watch.due("step", watch.count("steps")):
-            watch.die()
-
-    threading.setprofile(step)
-    sys.setprofile(step)
-
-
-def _watch_lock(watch: Watch, hold: Path) -> None:
-    """Say that the experiment is held, and go on when the file `hold` appears."""
-    from agenteval.store import sqlite
-
-    module: Any = sqlite
-    plain = module.lock
-
-    @contextlib.contextmanager
-    def held(engine: object, experiment: str) -> Iterator[None]:
-        with plain(engine, experiment):
-            watch.count("held")
-            while not hold.exists():
-                time.sleep(0.005)
-            yield
-
-    module.lock = held
 
 
 _TABLE = re.compile(r"\b(?:INTO|UPDATE)\s+(\w+)", re.I)
@@ -321,3 +257,17 @@ def _table_of(statement: Any) -> str:
     if found is None:
         raise ValueError(f"no table in {str(statement)[:80]}")
     return found.group(1)
+
+
+def main() -> None:
+    """Set the hooks and run the command."""
+    job = json.loads(sys.argv[1])
+    kill = None if job["kill"] is None else Kill(**job["kill"])
+    install(Watch(Path(job["state"]), kill), Path(job["units"]))
+    from agenteval.app.main import main as command
+
+    command(job["argv"])
+
+
+if __name__ == "__main__":
+    main()
