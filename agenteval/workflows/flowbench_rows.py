@@ -74,7 +74,7 @@ class _FlowBenchRow:
 
     def described(self, prompt: str) -> Schemas:
         """Return the schemas in the prompt, then those in `apis`."""
-        tools, apis = dict(toolbox(prompt)), self._row.get("apis")
+        tools, apis = dict(_toolbox(prompt)), self._row.get("apis")
         for api in apis if isinstance(apis, list) else ():
             match api:
                 case {"name": str(name), "parameters": dict(parameters)}:
@@ -235,7 +235,7 @@ def _schema(parameters: _Object) -> dict[str, JsonValue]:
 
 
 @lru_cache(maxsize=256)  # the turns of a scenario share their prompt
-def toolbox(prompt: str) -> Schemas:
+def _toolbox(prompt: str) -> Schemas:
     """Return the schemas of the parameters of the tools that a system prompt describes
     ("API: <name>", then "Input parameters: <JSON>"), without those that cannot be read."""
     tools: Schemas = {}

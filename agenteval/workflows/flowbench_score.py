@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from agenteval.errors import InputError
 from agenteval.models.factory import Model, ModelChoice, choose_model, make_client
 from agenteval.models.limits import Limits
 from agenteval.records import Record, Usage, canonical_json
-from agenteval.records.table import Table, column, columns_headed, table_of
+from agenteval.records.table import column, table_of
 from agenteval.reporting.report import Report
 from agenteval.stats import Interval, bootstrap_mean
 from agenteval.workflows import published
@@ -35,22 +35,21 @@ from agenteval.workflows.judges import (
     SessionText,
 )
 from agenteval.workflows.options import FlowScoreKeywords, FlowScoreOptions
-from agenteval.workflows.rates import Rate, Rates, Resampling, rates
 from agenteval.workflows.reply_text import read_reply
 from agenteval.workflows.scores import (
+    Rates,
+    Resampling,
     SessionCounts,
     TurnFailure,
     TurnVerdict,
+    rates,
     score_session,
     score_turn,
     turn_table,
 )
 from agenteval.workflows.verdicts import Judges
 
-_LOST = "are undecided or failed"
 _UNREADABLE = "calls whose arguments are not a JSON object"
-_SHARES = ("precision", "recall", "f1")
-_WRONG, _RIGHT = "if all undecided calls are wrong", "if all undecided calls are correct"
 
 
 async def aflow_score(
@@ -73,7 +72,6 @@ async def aflow_score(
     title = f"{len(rows.turns or rows.sessions)} {rows.level} rows"
     watch.note(f"{title} read")
     flags = row_flags(rows)
-    notes = [flags.line] if flags.found else []
     async with AsyncExitStack() as stack:
         judges, client = Judges(), None
         if choice is not None:
@@ -94,12 +92,21 @@ async def aflow_score(
             work = score_sessions(rows.sessions, judges, resampling, workflow)
         # On cancellation, replies under way are waited for and stored.
         figures = await (work if client is None else answered(work, client, watch.waiting))
+    notes = [flags.line] if flags.found else []
     if figures.usage.requests:
         notes.append(f"spent: {spent(figures.usage)}")
+    table = table_of(
+        FigureRow,
+        "figures",
+        figures.title,
+        figures.rows,
+        notes=figures.notes,
+        drop_empty=("low", "high", "right", "open", "of"),
+    )
     lost = figures.unscored
     gate = unscored_gate(lost.total, lost.missing, how.max_unscored, lost.what)
     data: dict[str, Any] = {**figures.data, "flagged": flags.json()}
-    return Report(title=title, tables=figures.tables, notes=tuple(notes), data=data).gated(gate)
+    return Report(title=title, tables=(table,), notes=tuple(notes), data=data).gated(gate)
 
 
 flow_score = synchronous(aflow_score)
@@ -127,44 +134,29 @@ class Unscored(NamedTuple):
     what: str
 
 
+@dataclass(frozen=True)
+class FigureRow:
+    """One figure. `low` and `high` are its value with all that is undecided wrong, and right."""
+
+    figure: str = column("figure")
+    value: Interval | None = column("value [95%]", "number", default=None)
+    low: float | None = column("low", "number", "all undecided wrong", default=None)
+    high: float | None = column("high", "number", "all undecided right", default=None)
+    right: int | None = column("right", "count", default=None)
+    open: int | None = column("open", "count", "without a judge's decision", default=None)
+    of: int | None = column("of", "count", default=None)
+
+
 @dataclass(frozen=True, repr=False)  # asyncio.run writes the repr of what its task returns
 class Figures:
-    """Figures as tables and as JSON values, and what the judges took."""
+    """Figures as rows of a table and as JSON values, and what the judges took."""
 
-    tables: tuple[Table, ...]
+    title: str
+    rows: Sequence[FigureRow]
+    notes: Sequence[str]
     data: dict[str, Any]
     unscored: Unscored
     usage: Usage
-
-
-@dataclass(frozen=True)
-class _FigureColumn:
-    figure: str = column("figure")
-
-
-@dataclass(frozen=True)
-class _RateRow(_FigureColumn):
-    precision: Interval = column("precision\n[95%]", "number")
-    recall: Interval = column("recall\n[95%]", "number")
-    f1: Interval = column("F1\n[95%]", "number")
-    right: int = column("right", "count")
-    open: int = column("open", "count", "without a judge's decision")
-    predicted: int = column("said", "count")
-    gold: int = column("gold", "count")
-    precision_low: float | None = column("precision\nlow", "number", _WRONG, default=None)
-    precision_high: float | None = column("precision\nhigh", "number", _RIGHT, default=None)
-    recall_low: float | None = column("recall\nlow", "number", _WRONG, default=None)
-    recall_high: float | None = column("recall\nhigh", "number", _RIGHT, default=None)
-    f1_low: float | None = column("f1\nlow", "number", _WRONG, default=None)
-    f1_high: float | None = column("f1\nhigh", "number", _RIGHT, default=None)
-
-
-@dataclass(frozen=True)
-class _MeanRow(_FigureColumn):
-    mean: Interval = column("mean [95%]", "number")
-    known: int = column("known", "count")
-    of: int = column("of", "count")
-    failures: str | None = column("failures", default=None)
 
 
 async def score_turns(
@@ -172,7 +164,7 @@ async def score_turns(
 ) -> Figures:
     """Return the figures of turns. `workflow` is the procedure as text for rows without their own;
     replies are graded only where it is known. Raises Unauthorized for a refused key."""
-    equalities = _Equalities(judges.equality)
+    scoring = _Scoring(judges.equality)
 
     async def score(row: TurnRow) -> tuple[TurnVerdict | TurnFailure, ResponseVerdict | None]:
         gold, text = row.gold, row.workflow or workflow
@@ -181,7 +173,7 @@ async def score_turns(
             status, message = "error:infrastructure", row.predict[:500]
             return TurnFailure(**place, status=status, message=message), None
         prediction = read_reply(row.predict)
-        verdict = await score_turn(gold, prediction, equalities.of(row))
+        verdict = await score_turn(gold, prediction, scoring.equality(row))
         replies = gold.action is None and gold.response.strip() and prediction.form == "reply"
         if judges.response is None or not text or not replies:
             return verdict, None
@@ -192,37 +184,33 @@ async def score_turns(
     grades = [grade for _, grade in scored]
     table = turn_table([v for v, _ in scored], grades if any(grades) else None, how)
     failed = sum(table.failures.values())
+    figures = [
+        *_figures("tool", table.tool),
+        *_figures("parameters", table.parameters),
+        *_figures("parameters, any tool", table.parameters_free),
+        FigureRow("node accuracy", table.node.accuracy, of=table.node.accuracy.n),
+    ]
     notes = [
         f"{table.turns} turns of {table.sessions} sessions; intervals: 95%, bootstrap over "
-        "sessions; parameters are credited only where the tool is right, in the last line always",
+        "sessions; parameters are credited only where the tool is right, except with any tool",
         *_counted(table.unreadable, "predictions in an unknown form, counted as no call"),
         *_counted(table.arguments_unreadable, _UNREADABLE),
         *_counted(table.further, "calls beside the first one of their turn, not scored"),
         *_counted(failed, f"turns without a prediction, left out ({_listed(table.failures)})"),
     ]
-    unscored = [Unscored(table.tool.undecided + failed, table.turns + failed, f"turns {_LOST}")]
-    node = table.node
-    means = [_MeanRow("node accuracy", node.accuracy, node.accuracy.n, node.turns)]
-    mean_notes = []
+    unscored = [Unscored(table.tool.undecided + failed, table.turns + failed, "turns")]
     if (graded := table.response) is not None:
-        failures = _listed(graded.failures) or "0"
-        name, n_graded = "response (0 to 10)", graded.mean.n
-        means.append(_MeanRow(name, graded.mean, n_graded, graded.due, failures))
-        mean_notes = [f"{graded.no_reply} turns lack a due reply"]
-        lost = sum(graded.failures.values())
-        unscored.append(Unscored(lost, lost + n_graded, f"replies {_LOST}"))
-    by_name = {
-        "tool": table.tool,
-        "parameters": table.parameters,
-        "parameters, any tool": table.parameters_free,
+        lost, n = sum(graded.failures.values()), graded.mean.n
+        figures.append(FigureRow("response (0 to 10)", graded.mean, of=n))
+        notes += _counted(graded.no_reply, "turns lack a due reply")
+        notes += _counted(lost, f"replies without a grade ({_listed(graded.failures)})")
+        unscored.append(Unscored(lost, lost + n, "replies"))
+    data = {
+        "level": "turn",
+        "table": asdict(table),
+        "turns": [_json(verdict) | {"grade": grade and _json(grade)} for verdict, grade in scored],
     }
-    tables = [
-        _rates_table("turns", by_name, notes),
-        table_of(_MeanRow, "replies", "Nodes and replies", means, notes=mean_notes),
-    ]
-    turns = [_json(verdict) | {"grade": grade and _json(grade)} for verdict, grade in scored]
-    data = {"level": "turn", "table": asdict(table), "turns": turns}
-    return equalities.figures(tables, data, unscored, grades)
+    return scoring.figures("Turns against gold", figures, notes, data, unscored, grades)
 
 
 async def score_sessions(
@@ -230,10 +218,10 @@ async def score_sessions(
 ) -> Figures:
     """Return the figures of sessions. Goals are judged where the user's goal and the procedure as
     text are known; see `score_turns`."""
-    equalities = _Equalities(judges.equality)
+    how, scoring = how or Resampling(), _Scoring(judges.equality)
 
     async def score(row: SessionRow) -> tuple[SessionCounts, GoalsVerdict | JudgeFailure | None]:
-        counts = await score_session(row.id, row.gold, row.calls, equalities.of(row))
+        counts = await score_session(row.id, row.gold, row.calls, scoring.equality(row))
         text = row.workflow or workflow
         if judges.session is None or not row.wanted.strip() or not text:
             return counts, None
@@ -242,102 +230,72 @@ async def score_sessions(
 
     scored = await asyncio.gather(*map(score, rows))
     counts = [counts for counts, _ in scored]
-    judged = [(c.session, goals) for c, goals in scored if goals is not None]
-    verdicts = [goals for _, goals in judged]
     tool = rates([c.matches for c in counts], [c.session for c in counts], how)
+    figures = [*_figures("tool", tool)]
     notes = [
         f"{len(counts)} sessions; calls are matched one to one in any order",
         *_counted(sum(c.arguments_unreadable for c in counts), _UNREADABLE),
     ]
-    tables = [_rates_table("sessions", {"tool": tool}, notes)]
-    unscored = [Unscored(tool.undecided, tool.gold, f"calls {_LOST}")]
-    goals = goals_table(verdicts, [session for session, _ in judged], how) if judged else None
-    if goals is not None:
-        note = (
-            "success: every goal is achieved and the judge says so; "
-            f"{goals.unquoted} goals called achieved by words that are not in the conversation"
-        )
-        failures = _listed(goals.failures) or "0"
-        means = [
-            _MeanRow(name, mean, mean.n, goals.sessions, failures)
-            for name, mean in (("success", goals.success), ("progress", goals.progress))
-        ]
-        tables.append(table_of(_MeanRow, "goals", "Goals", means, notes=[note]))
-        unscored.append(Unscored(sum(goals.failures.values()), goals.sessions, f"sessions {_LOST}"))
-    data = {
+    unscored = [Unscored(tool.undecided, tool.gold, "calls")]
+    data: dict[str, Any] = {
         "level": "session",
         "table": {"sessions": len(counts), "tool": asdict(tool)},
-        "goals_table": goals and asdict(goals),
+        "goals_table": None,
         "sessions": [_json(c) for c in counts],
-        "goals": [_json(verdict) for verdict in verdicts],
     }
-    return equalities.figures(tables, data, unscored, verdicts)
-
-
-@dataclass(frozen=True)
-class GoalsTable:
-    """Success rate and mean progress over sessions with a verdict; `failures` by status.
-
-    `without_goals` counts verdicts of sessions in which the user wanted nothing: in no mean.
-    """
-
-    sessions: int
-    success: Interval
-    progress: Interval
-    failures: dict[str, int]
-    without_goals: int
-    unquoted: int
-
-
-def goals_table(
-    verdicts: Sequence[GoalsVerdict | JudgeFailure], cases: Sequence[str], how: Resampling | None
-) -> GoalsTable:
-    """Return means over sessions; intervals resample `cases`, one label per verdict."""
-    how = how or Resampling()
-    graded = [
-        (case, v)
-        for case, v in zip(cases, verdicts, strict=True)
-        if isinstance(v, GoalsVerdict) and v.total
-    ]
-    labels = [case for case, _ in graded]
-    success = [float(bool(v.success)) for _, v in graded]
-    progress = [v.achieved / v.total for _, v in graded]
-    failures: Counter[str] = Counter(v.status for v in verdicts if isinstance(v, JudgeFailure))
-    return GoalsTable(
-        sessions=len(verdicts),
-        success=bootstrap_mean(success, labels, how=how.bootstrap()),
-        progress=bootstrap_mean(progress, labels, how=how.bootstrap()),
-        failures=dict(failures),
-        without_goals=len(verdicts) - len(graded) - failures.total(),
-        unquoted=sum(v.unquoted for _, v in graded),
-    )
+    verdicts = [goals for _, goals in scored if goals is not None]
+    if verdicts:
+        graded = [(c.session, v) for c, v in scored if isinstance(v, GoalsVerdict) and v.total]
+        cases = [session for session, _ in graded]
+        success = [float(bool(v.success)) for _, v in graded]
+        progress = [v.achieved / v.total for _, v in graded]
+        failures = Counter[str](v.status for v in verdicts if isinstance(v, JudgeFailure))
+        lost, unquoted = failures.total(), sum(v.unquoted for _, v in graded)
+        means = {
+            "success": bootstrap_mean(success, cases, how=how.bootstrap()),
+            "progress": bootstrap_mean(progress, cases, how=how.bootstrap()),
+        }
+        figures += [FigureRow(name, mean, of=mean.n) for name, mean in means.items()]
+        notes += [
+            "success: every goal is achieved and the judge says so; "
+            f"{unquoted} goals called achieved by words that are not in the conversation",
+            *_counted(lost, f"sessions without a verdict ({_listed(failures)})"),
+        ]
+        unscored.append(Unscored(lost, len(verdicts), "sessions"))
+        data["goals_table"] = {
+            "sessions": len(verdicts),
+            **{name: asdict(mean) for name, mean in means.items()},
+            "failures": dict(failures),
+            "without_goals": len(verdicts) - len(graded) - lost,
+            "unquoted": unquoted,
+        }
+    data["goals"] = [_json(verdict) for verdict in verdicts]
+    return scoring.figures("Sessions against gold", figures, notes, data, unscored, verdicts)
 
 
 async def score_published(rows: Rows, judge: EqualityJudge | None) -> Figures:
-    """Return the figures as the published scripts count. Each has two values, with all questions
-    to the judge that are open answered by no, and by yes. Raises InputError at the row where the
-    script would stop."""
+    """Return the figures as the published scripts count, with all questions to the judge that are
+    open answered by no (`low`), and by yes. Raises InputError at the row where the script would
+    stop."""
     figures, unanswered = await published.figures(rows, judge)
     notes = ["counted like the published scripts, including their mistakes; for comparison only"]
-    heads = {"low": "value"}
-    if unanswered:
-        notes.append(
-            f"{unanswered} questions to the judge are open; the bounds assume all no and all yes"
-        )
-        heads = {"low": "all no", "high": "all yes"}
-    cells = [
-        {"figure": name, **{end: ends[end] for end in heads}} for name, ends in figures.items()
-    ]
-    title, columns = f"{rows.level} level, as published", columns_headed(heads)
-    table = table_of(_FigureColumn, "published", title, cells, notes=notes, more=columns)
+    notes += _counted(unanswered, "questions to the judge are open; low: all no, high: all yes")
     data = {"level": rows.level, "mode": "reference", "open": unanswered, "figures": figures}
     total = len(rows.turns or rows.sessions)
     what = f"questions to the judge are open, for {total} rows: --model answers them"
-    return Figures((table,), data, Unscored(unanswered, total, what), Usage())
+    return Figures(
+        f"{rows.level} level, as published",
+        [FigureRow(name, low=ends["low"], high=ends["high"]) for name, ends in figures.items()],
+        notes,
+        data,
+        Unscored(unanswered, total, what),
+        Usage(),
+    )
 
 
-class _Equalities:
-    """One Equality per toolbox, because tools with the same name differ between scenarios."""
+class _Scoring:
+    """One Equality per toolbox, because tools with the same name differ between scenarios, and
+    what the judges took."""
 
     def __init__(self, judge: EqualityJudge | None) -> None:
         self._judge = judge
@@ -345,46 +303,45 @@ class _Equalities:
         self._spent: list[Usage] = []
         SPENT.set(self._spent)
 
-    def of(self, row: TurnRow | SessionRow) -> Equality:
+    def equality(self, row: TurnRow | SessionRow) -> Equality:
         new = Equality(row.schemas, self._judge)
         return self._by_schemas.setdefault(canonical_json(row.schemas), new)
 
     def figures(
         self,
-        tables: Sequence[Table],
+        title: str,
+        rows: Sequence[FigureRow],
+        notes: Sequence[str],
         data: dict[str, Any],
         unscored: Sequence[Unscored],
         judged: Sequence[ResponseVerdict | GoalsVerdict | JudgeFailure | None],
     ) -> Figures:
+        """Return the figures with the decisions on values, and the worst of `unscored`."""
+        if undecided := rows[0].open:
+            optimistic = (
+                f"{undecided} calls await a judge: matching texts are decided by rule and "
+                "differing ones are not, so the figures without them are too high; low and high "
+                "count all of them as wrong and as correct"
+            )
+            notes = [notes[0], optimistic, *notes[1:]]
         usage = sum((verdict.usage for verdict in judged if verdict), sum(self._spent, Usage()))
         judgements = [_json(row) for equality in self._by_schemas.values() for row in equality.log]
         data |= {"mode": "strict", "judgements": judgements, "usage": _json(usage)}
-        worst = max(unscored, key=lambda u: u.missing / (u.total or 1))
-        return Figures(tuple(tables), data, worst, usage)
+        missing, total, what = max(unscored, key=lambda u: u.missing / (u.total or 1))
+        worst = Unscored(missing, total, f"{what} are undecided or failed")
+        return Figures(title, rows, notes, data, worst, usage)
 
 
-def _rates_table(key: str, rates: Mapping[str, Rates], notes: list[str]) -> Table:
-    """Return the figures with their counts, and bounds where values are undecided."""
-    if undecided := rates["tool"].undecided:
-        notes[1:1] = [
-            f"{undecided} calls await a judge: matching texts are decided by rule and differing "
-            "ones are not, so the figures without them are too high; low and high count all of "
-            "them as wrong and as correct"
-        ]
-    is_open = any(share.undecided for share in rates.values())
-    rows = []
-    for name, r in rates.items():
-        cells: dict[str, Any] = {"figure": name, "open": r.undecided}
-        cells |= {count: getattr(r, count) for count in ("right", "predicted", "gold")}
-        for share in _SHARES:
-            rate: Rate = getattr(r, share)
-            cells[share] = rate.known
-            if is_open:
-                cells |= {f"{share}_low": rate.low, f"{share}_high": rate.high}
-        rows.append(_RateRow(**cells))
-    title = f"{key.capitalize()} against gold"
-    bounds = [f"{share}_{end}" for share in _SHARES for end in ("low", "high")]
-    return table_of(_RateRow, key, title, rows, notes=notes, drop_empty=() if is_open else bounds)
+def _figures(name: str, r: Rates) -> Iterator[FigureRow]:
+    """Yield precision, recall and F1, with bounds where values are undecided."""
+    for share, rate, of in (
+        ("precision", r.precision, r.predicted),
+        ("recall", r.recall, r.gold),
+        ("F1", r.f1, None),
+    ):
+        low, high = (rate.low, rate.high) if r.undecided else (None, None)
+        counts = (r.right, r.undecided or None, of)
+        yield FigureRow(f"{name} {share}", rate.known, low, high, *counts)
 
 
 def _listed(failures: Mapping[str, int]) -> str:

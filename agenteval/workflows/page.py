@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
@@ -54,14 +55,14 @@ from agenteval.workflows.page_sessions import (
 from agenteval.workflows.results import SessionResult, TurnJudged, TurnResult
 from agenteval.workflows.scores import TurnVerdict
 from agenteval.workflows.session import ENDS, Prediction, SessionFailure
-from agenteval.workflows.tallies import SessionTally, Tallies, TurnTally, format_pairs
+from agenteval.workflows.tallies import SessionTally, Tallies, TurnTally
 from agenteval.workflows.values import filled
 
 if TYPE_CHECKING:
     from agenteval.workflows.reports import WorkflowReport
 
 _MOST_TURNS = 100
-WRONG = {
+_WRONG = {
     "wrong": "wrong call",
     "missed": "no call",
     "spurious": "call instead of a reply",
@@ -105,20 +106,28 @@ def workflows_page(report: WorkflowReport, most_sessions: int) -> str:
         *map(_turn_line, sorted(tallies.turns_by(), key=lambda t: t.system)),
     ]
     answer = Answer("Workflows followed by", listed(agents, 5), lines or ["There are no trials."])
-    shown, decided = chosen(sessions, most_sessions)
-    items = session_items(shown)
-    wrong, wrong_in_all = wrong_turns(turns, _MOST_TURNS)
-    tables = report.tables or [Text("There are no deviations to count.")]
+    items, decided = chosen(sessions, most_sessions)
+    wrong = _wrong_turns(turns)
+    seen: Counter[str] = Counter()
+    wrong_items = [turn_item(r, seen) for r in wrong[:_MOST_TURNS]]
     lost = {
         "session{s} without a verdict": list(_lost_sessions(sessions)),
         "turn{s} without a prediction": list(_lost_turns(turns)),
     }
+    tables = report.tables or [Text("There are no deviations to count.")]
     sections = [
         summary(answer, _tiles(sessions, turns), flow_flags(sessions, turns)),
         figures(_plan(tallies)),
         PageSection("tables", "Tables", tables, _RATES),
-        foldouts("sessions", "Sessions", items, decided, "session{s} with a verdict", _SESSIONS),
-        foldouts("wrong", "Wrong turns", wrong, wrong_in_all, "wrong turn{s}", _TURNS),
+        foldouts(
+            "sessions",
+            "Sessions",
+            session_items(items),
+            decided,
+            "session{s} with a verdict",
+            _SESSIONS,
+        ),
+        foldouts("wrong", "Wrong turns", wrong_items, len(wrong), "wrong turn{s}", _TURNS),
         lost_section(lost, _LOST),
     ]
     return render(Page("workflow report", "Workflows", _LEAD, sections, report.unfinished))
@@ -131,10 +140,10 @@ def _session_line(t: SessionTally) -> str:
     if t.success.mean is None:
         reason = ", ".join(without) or "not judged yet"
         return "; ".join([f"{t.system}: no session has a verdict ({reason})", *_ends(t)]) + "."
-    held = plural(t.success.n, "session")
     one_each = t.success.n == t.success.n_clusters
     users = ", one for each user" if one_each else f" with {plural(t.tasks or 0, 'user')}"
-    parts = [f"{t.system} succeeds in {rate_words(t.success)} of {held}{users}"]
+    of = plural(t.success.n, "session")
+    parts = [f"{t.system} succeeds in {rate_words(t.success)} of {of}{users}"]
     if t.progress.mean is not None:
         parts.append(f"{shown(t.progress.mean, 'share')} of the goals achieved")
     if t.causes:
@@ -152,34 +161,35 @@ def _ends(t: SessionTally) -> list[str]:
     remarks = []
     sessions, calls = t.ended.total(), t.statuses.total()
     if t.cut_short > _NOTABLE * sessions:
-        how = ", ".join(
-            f"{end.head.replace(chr(10), ' ')} {t.ended[key]:,}"
-            for key, end in ENDS.items()
-            if end.cut_short and t.ended[key]
-        )
-        remarks.append(
-            f"{t.cut_short:,} of {plural(sessions, 'session')} ended without the user's "
-            f"goodbye ({how})"
-        )
+        ends = {ENDS[k].head.replace("\n", " "): n for k, n in t.ended.items() if ENDS[k].cut_short}
+        of = plural(sessions, "session")
+        how = f"{t.cut_short:,} of {of} ended without the user's goodbye"
+        remarks.append(f"{how} ({_counted(ends)})")
     if t.refused > _NOTABLE * calls:
-        kinds = [(k, n) for k, n in sorted(t.statuses.items()) if k != "ok"]
-        how = ", ".join(f"{k.replace('_', ' ')} {n:,}" for k, n in kinds)
-        remarks.append(f"{t.refused:,} of {plural(calls, 'call')} could not be executed ({how})")
+        kinds = {k.replace("_", " "): n for k, n in sorted(t.statuses.items()) if k != "ok"}
+        of = plural(calls, "call")
+        remarks.append(f"{t.refused:,} of {of} could not be executed ({_counted(kinds)})")
     return remarks
+
+
+def _counted(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {n:,}" for name, n in counts.items())
 
 
 def _turn_line(t: TurnTally) -> str:
     share = "no due call is decided"
     if t.recall.mean is not None:
         share = f"{rate_words(t.recall)} of {plural(t.due_calls, 'due call')} are correct"
-    parts = [f"{t.system}, single turns: {share}"]
-    if t.unreadable:
-        parts.append(f"{plural(t.unreadable, 'turn')} unreadable")
-    if t.undecided:
-        parts.append(f"{plural(t.undecided, 'call')} undecided")
-    if t.lost:
-        parts.append(f"{plural(t.lost, 'turn')} without a prediction, excluded from rates")
-    return "; ".join(parts) + "."
+    counted = {
+        "turn unreadable": t.unreadable,
+        "call undecided": t.undecided,
+        "turn without a prediction, excluded from rates": t.lost,
+    }
+    remarks = []
+    for name, n in counted.items():
+        noun, _, remark = name.partition(" ")
+        remarks += [f"{plural(n, noun)} {remark}"] if n else []
+    return "; ".join([f"{t.system}, single turns: {share}", *remarks]) + "."
 
 
 def _tiles(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -> list[Tile]:
@@ -193,11 +203,11 @@ def _tiles(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -> li
             (success.count(None), "not decided"),
         ]
     if turns:
-        outcomes = [outcome_of(r) for r in turns]
+        outcomes = [_outcome(r) for r in turns]
         tiles += [
             (len(turns), "single turns"),
             (outcomes.count("right"), "right calls"),
-            (sum(o in WRONG for o in outcomes), "wrong turns"),
+            (sum(o in _WRONG for o in outcomes), "wrong turns"),
             (sum(isinstance(r.prediction, AgentFailure) for r in turns), "no prediction"),
         ]
     return tiles
@@ -208,48 +218,20 @@ def _plan(tallies: Tallies) -> Plan:
     plan: list[tuple[str, str, Callable[[], Any]]] = []
     if tallies.sessions:
         several = len({r.format for r in tallies.sessions}) > 1
+        title = "Formats in sessions" if several else "Success in sessions"
         kind = "format of the procedure" if several else "system"
-        plan.append(
-            (
-                "Formats in sessions" if several else "Success in sessions",
-                f"Share of sessions that succeed, by domain and {kind}.",
-                lambda: plots.format_points(tallies, "sessions"),
-            )
-        )
-        if several:
-            plan.append(
-                (
-                    "Formats on the same users",
-                    "Paired by user, so that difficult users count equally on both sides.",
-                    lambda: plots.format_differences(format_pairs(tallies.sessions)),
-                )
-            )
+        caption = f"Share of sessions that succeed, by domain and {kind}."
+        plan.append((title, caption, partial(plots.format_points, tallies, "sessions")))
         by_name = sorted(tallies.sessions_by(), key=lambda t: t.system)
         causes = {t.system: t.causes for t in by_name if t.causes}
-        plan.append(
-            (
-                "Why sessions failed",
-                "The first deviation of a failed session from chart and gold calls.",
-                lambda: share_bars(causes, "Why sessions failed, by system", "failed session"),
-            )
-        )
+        caption = "The first deviation of a failed session from chart and gold calls."
+        words = ("Why sessions failed, by system", "failed session")
+        plan.append(("Why sessions failed", caption, partial(share_bars, causes, *words)))
     if tallies.turns:
         several = len({r.format for r in tallies.turns}) > 1
-        plan.append(
-            (
-                "Formats at single turns" if several else "Correct calls at single turns",
-                "Share of due calls with the correct tool and parameters.",
-                lambda: plots.format_points(tallies, "turns"),
-            )
-        )
-        if several:
-            plan.append(
-                (
-                    "Formats on the same recorded sessions",
-                    "Paired by recorded session.",
-                    lambda: plots.format_differences(format_pairs(tallies.turns), "right calls"),
-                )
-            )
+        title = "Formats at single turns" if several else "Correct calls at single turns"
+        caption = "Share of due calls with the correct tool and parameters."
+        plan.append((title, caption, partial(plots.format_points, tallies, "turns")))
     return plan
 
 
@@ -270,27 +252,25 @@ def _lost_turns(turns: Sequence[TurnResult]) -> Iterator[Lost]:
             yield Lost(r.system, trial, r.prediction.status, r.prediction.message)
 
 
-def outcome_of(result: TurnResult) -> str:
+def _outcome(result: TurnResult) -> str:
     """Return the word that the store has for its outcome, "" without a verdict."""
     return "" if result.verdict is None else TurnJudged(turn=result.verdict).outcome
 
 
-def wrong_turns(results: Sequence[TurnResult], most: int) -> tuple[list[Foldout], int]:
-    """Return wrong turns to unfold, the systems taking turns, and how many are wrong in all."""
+def _wrong_turns(results: Sequence[TurnResult]) -> list[TurnResult]:
+    """Return the wrong turns, the systems taking turns."""
     wrong = [
         (r.case.task, r.verdict.turn, r.trial, r)
         for r in results
-        if r.verdict is not None and outcome_of(r) in WRONG
+        if r.verdict is not None and _outcome(r) in _WRONG
     ]
     ordered = [r for *_, r in sorted(wrong, key=lambda row: row[:3])]
-    mixed = round_robin(rows for _, rows in sorted(by_system(ordered).items()))
-    seen: Counter[str] = Counter()
-    return [turn_item(r, seen) for r in mixed[:most]], len(mixed)
+    return round_robin(rows for _, rows in sorted(by_system(ordered).items()))
 
 
 def turn_item(result: TurnResult, seen: Counter[str]) -> Foldout:
     """Return a turn that has a verdict: what was due, and what was predicted."""
-    verdict, prediction, outcome = result.verdict, result.prediction, outcome_of(result)
+    verdict, prediction, outcome = result.verdict, result.prediction, _outcome(result)
     assert verdict is not None
     assert isinstance(prediction, Prediction)
     facts: list[tuple[str, Words]] = [
@@ -304,7 +284,7 @@ def turn_item(result: TurnResult, seen: Counter[str]) -> Foldout:
         unique_id("turn", result, seen),
         heading(result.case.id, result.system, f"trial {result.trial}" if result.trial else ""),
         [Facts([fact for fact in facts if fact[1]]), Lines(lines, "Differs")],
-        [badge(WRONG.get(outcome, outcome), "drop" if outcome in WRONG else "keep")],
+        [badge(_WRONG.get(outcome, outcome), "drop" if outcome in _WRONG else "keep")],
         kind="case",
         signs=flow_signs(result) or (),
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import zip_longest
 
 from pydantic import JsonValue
@@ -65,19 +66,12 @@ def chosen(results: Sequence[SessionResult], most: int) -> tuple[list[SessionRes
     queues: dict[bool | None, list[tuple[int, str, int, SessionResult]]] = defaultdict(list)
     for r in results:
         if r.verdict is not None and isinstance(r.log, SessionLog):
-            length = len(r.log.messages)
-            queues[r.verdict.success].append((length, r.case.id, r.trial, r))
+            queues[r.verdict.success].append((len(r.log.messages), r.case.id, r.trial, r))
     ordered: list[SessionResult] = []
     for success in _OUTCOMES:
         shortest = [r for *_, r in sorted(queues[success], key=lambda row: row[:3])]
         ordered += round_robin(rows for _, rows in sorted(by_system(shortest).items()))
     return ordered[:most], len(ordered)
-
-
-def session_items(results: Sequence[SessionResult]) -> list[Foldout]:
-    """Return the sessions with everything that the page unfolds of them."""
-    seen: Counter[str] = Counter()
-    return [_session(unique_id("session", result, seen), result) for result in results]
 
 
 def unique_id(kind: str, result: SessionResult | TurnResult, seen: Counter[str]) -> str:
@@ -98,15 +92,22 @@ def json_text(value: JsonValue) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+def session_items(results: Sequence[SessionResult]) -> list[Foldout]:
+    """Return sessions that have a verdict with everything that the page unfolds of them."""
+    seen: Counter[str] = Counter()
+    return [_session(unique_id("session", result, seen), result) for result in results]
+
+
 def _session(id: str, result: SessionResult) -> Foldout:
     verdict, log = result.verdict, result.log
-    assert verdict is not None  # `chosen` takes no others
+    assert verdict is not None
     assert isinstance(log, SessionLog)
-    cards, more = conversation(id, log, verdict.deviations)
-    chat: list[Block] = [Cards(cards, form="chat") if cards else Text("There are no messages.")]
-    if more:
+    cards = _conversation(id, log, verdict.deviations)
+    shown, more = cards[:MOST_ITEMS], len(cards) - MOST_ITEMS
+    chat: list[Block] = [Cards(shown, form="chat") if cards else Text("There are no messages.")]
+    if more > 0:
         chat.append(Text(f"… and {more} more", "note"))
-    anchors = {card.id for card in cards if card.id}
+    anchors = {card.id for card in shown if card.id}
     about = heading(
         verdict.cause.replace("_", " ") if verdict.cause else "",
         plural(log.turns, "turn"),
@@ -186,28 +187,22 @@ def _final_state(verdict: SessionVerdict) -> Block:
     if verdict.differences:
         lines = [[Fragment(cut(d, MOST_TEXT), "code")] for d in verdict.differences[:MOST_LISTED]]
         return Lines(lines, "Final state: session and gold")
+    text = "The final state equals that of the gold calls."
     if verdict.state_success is None:
         text = "There is no final state to compare."
-    elif verdict.state_success:
-        text = "The final state equals that of the gold calls."
-    else:
-        text = (
-            "The final state equals that of the gold calls, but a result that they obtain is "
-            "missing."
-        )
+    elif not verdict.state_success:
+        text = f"{text[:-1]}, but a result that they obtain is missing."
     return Text(text, title="Final state")
 
 
 def _goals(texts: Sequence[str], verdict: SessionVerdict) -> list[Words]:
     """Return each goal with what final state and judge say of it."""
     judged = verdict.judge.goals if isinstance(verdict.judge, GoalsVerdict) else ()
-    state = verdict.state_goals
-    paired = len(judged) == len(texts)
-    goals = [
-        _goal(text, state[i] if i < len(state) else None, judged[i] if paired else None)
-        for i, text in enumerate(texts[:MOST_LISTED])
-    ]
-    return goals + ([] if paired else [_goal(g.goal, None, g) for g in judged[:MOST_LISTED]])
+    paired: Sequence[GoalVerdict] = judged if len(judged) == len(texts) else ()
+    rows = list(zip_longest(texts, verdict.state_goals[: len(texts)], paired))
+    if not paired:
+        rows += [(g.goal, None, g) for g in judged]
+    return [_goal(*row) for row in rows[:MOST_LISTED]]
 
 
 def _goal(text: str, state: bool | None, judged: GoalVerdict | None) -> Words:
@@ -244,10 +239,8 @@ def _judge_note(verdict: SessionVerdict) -> str:
 # ---- the conversation ----------------------------------------------------------------------------
 
 
-def conversation(
-    id: str, log: SessionLog, deviations: Sequence[Deviation]
-) -> tuple[list[Card], int]:
-    """Return the conversation, at most 80 cards of it, and how many more there are.
+def _conversation(id: str, log: SessionLog, deviations: Sequence[Deviation]) -> list[Card]:
+    """Return the cards of a conversation.
 
     Calls are shown where the messages have them, in the order of the log, with the answer and who
     gave it; calls in no message (malformed, or lost by an adapter) are shown where the log has
@@ -256,65 +249,61 @@ def conversation(
     marks: dict[int, list[Deviation]] = defaultdict(list)
     for deviation in deviations:
         marks[_call_number(deviation, log)].append(deviation)
-    talk = _Conversation(id, log, marks)
+    calls, cards, turn = deque(enumerate(log.calls, 1)), list[Card](), 0
+    answered: set[str] = set()  # ids of calls whose result is shown
     for message, following in zip_longest(log.messages, log.messages[1:]):
-        talk.add(message, following)
-    talk.show_calls_until(None)
-    if marks[0]:
-        talk.cards.append(_missing_card(marks[0], _anchor(id, 0)))
-    return talk.cards[:MOST_ITEMS], max(len(talk.cards) - MOST_ITEMS, 0)
-
-
-class _Conversation:
-    """The cards of a conversation while its messages are added; `calls` are not shown yet."""
-
-    def __init__(self, id: str, log: SessionLog, marks: dict[int, list[Deviation]]) -> None:
-        self.id, self.marks = id, marks
-        self.calls = deque(enumerate(log.calls, 1))
-        self.cards: list[Card] = []
-        self.turn = 0
-        self._answered: set[str | None] = set()  # ids of calls whose result is shown
-
-    def add(self, message: Message, following: Message | None) -> None:
-        text = cut(message.content, MOST_WORDS) if message.content.strip() else ""
+        kind, who, text = _speaker(message, following), "", message.content
+        if kind in ("user", "agent"):
+            cards += _shown(id, calls, marks, partial(_is_before, turn))
         if message.role == "user":
-            self.show_calls_until(self.turn)
-            self.turn += 1
-            self._say("user", f"user, turn {self.turn}", text)
-        elif message.role == "assistant":
-            reply = not message.tool_calls and (following is None or following.role == "user")
-            if reply:
-                self.show_calls_until(self.turn)
-            if text:
-                self._say(*(("agent", "agent") if reply else ("thought", "agent, to itself")), text)
-            for call in message.tool_calls:
-                self._match(call)
-        elif text and message.tool_call_id not in self._answered - {None}:
-            self._say("thought", "other message", f"{message.role}: {text}")
+            turn += 1
+            who = f"user, turn {turn}"
+        elif message.role != "assistant":
+            who, text = "other message", f"{message.role}: {text}" if text.strip() else ""
+            text = "" if message.tool_call_id in answered else text
+        if text.strip():
+            who = who or ("agent" if kind == "agent" else "agent, to itself")
+            cards.append(Card(who, [Text(cut(text, MOST_WORDS), "say")], kind))
+        for requested in message.tool_calls:
+            cards += _shown(id, calls, marks, lambda call: call.status == "malformed")
+            answered.add((requested.id or "") if calls else "")
+            cards += _shown(id, calls, marks, most=1) or [_unanswered(requested)]
+    cards += _shown(id, calls, marks)
+    return cards + ([_missing_card(marks[0], _anchor(id, 0))] if marks[0] else [])
 
-    def show_calls_until(self, turn: int | None) -> None:
-        """Show the calls left from earlier turns of the agent, for None all that are left."""
-        while self.calls and (turn is None or self.calls[0][1].turn < turn):
-            self._show_call()
 
-    def _match(self, requested: ToolCall) -> None:
-        """Show the next call of the log for a call of a message."""
-        while self.calls and self.calls[0][1].status == "malformed":
-            self._show_call()
-        if self.calls:
-            self._answered.add(requested.id)
-            self._show_call()
-        else:
-            name = Text([Fragment(cut(requested.name, MOST_NAME), "strong")])
-            arguments = Text(cut(json_text(requested.arguments), MOST_TEXT), "pre")
-            self.cards.append(Card("the answer is unknown", [name, arguments], "call"))
+def _is_before(turn: int, call: SessionCall) -> bool:
+    return call.turn < turn
 
-    def _show_call(self) -> None:
-        number, call = self.calls.popleft()
-        self.cards += _call_cards(_anchor(self.id, number), number, call, self.marks[number])
 
-    def _say(self, kind: str, who: str, text: str) -> None:
-        self.cards.append(Card(who, [Text(text, "say")], kind))
+def _speaker(message: Message, following: Message | None) -> str:
+    """Return the kind of card: user, agent (what the user reads) or thought."""
+    if message.role == "user":
+        return "user"
+    last = not message.tool_calls and (following is None or following.role == "user")
+    return "agent" if message.role == "assistant" and last else "thought"
+
+
+def _shown(
+    id: str,
+    calls: deque[tuple[int, SessionCall]],
+    marks: Mapping[int, Sequence[Deviation]],
+    take: Callable[[SessionCall], bool] = lambda _: True,
+    most: int | None = None,
+) -> list[Card]:
+    """Return the cards of the next calls while `take` is true of them, removing the calls."""
+    cards: list[Card] = []
+    while calls and most != 0 and take(calls[0][1]):
+        number, call = calls.popleft()
+        cards += _call_cards(_anchor(id, number), number, call, marks.get(number, ()))
+        most = None if most is None else most - 1
+    return cards
+
+
+def _unanswered(requested: ToolCall) -> Card:
+    name = Text([Fragment(cut(requested.name, MOST_NAME), "strong")])
+    arguments = Text(cut(json_text(requested.arguments), MOST_TEXT), "pre")
+    return Card("the answer is unknown", [name, arguments], "call")
 
 
 def _call_cards(
@@ -332,17 +321,15 @@ def _call_cards(
         arguments = "\n".join(f"{key} = {value}" for key, value in pairs)
     blocks += [Text(cut(text, MOST_TEXT), "pre") for text in (arguments, call.result) if text]
     blocks += [Text(_mark(d, tool=False), "warning") for d in wrong]
-    if call.status == "ok":
-        kind, answered = "call", _ANSWERED[call.answered]
-    else:
+    kind, answered = "call", _ANSWERED[call.answered]
+    if call.status != "ok":
         kind, answered = "call refused", _STATUSES.get(call.status, call.status)
     yield Card(f"call {number}, {answered}", blocks, "call wrong" if wrong else kind, anchor)
 
 
 def _missing_card(deviations: Sequence[Deviation], anchor: str = "") -> Card:
-    return Card(
-        "not done", [Text(_mark(d, tool=True), "warning") for d in deviations], "missing", anchor
-    )
+    marks = [Text(_mark(d, tool=True), "warning") for d in deviations]
+    return Card("not done", marks, "missing", anchor)
 
 
 def _call_number(deviation: Deviation, log: SessionLog) -> int:

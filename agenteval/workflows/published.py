@@ -2,8 +2,8 @@
 
 The rules, mistakes included, are those of turn_metric_display.py and of session_eval in
 session_simulate.py (arXiv 2406.14884) with their missing imports repaired; everything else uses
-`scores`. Questions that the judge does not answer are undecided: each
-figure has a value with all of them wrong, and one with all of them right.
+`scores`. Questions that the judge does not answer are undecided: each figure has a value with all
+of them wrong, and one with all of them right.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from agenteval.errors import Filtered, InputError, ReplyError, TooLong, Transien
 from agenteval.workflows.equality import Decision, Same
 from agenteval.workflows.flowbench_rows import Rows, SessionRow, TurnRow
 from agenteval.workflows.judges import EqualityJudge, ValueQuestion
-from agenteval.workflows.rates import MatchCounts
+from agenteval.workflows.scores import MatchCounts
 
 Judge = Callable[[ValueQuestion], Awaitable[Same]]
 _Ask = Callable[[str, str, str], Awaitable[Same]]  # parameter, gold, given
@@ -58,8 +58,10 @@ async def figures(
     if rows.level == "turn":
         turns = [await count_turn(row, ask) for row in rows.turns]
         calls = shares("turn_call", [call for call, _ in turns])
-        low, high = map(f1, calls["turn_call_pre"], calls["turn_call_rec"])
         ends |= calls | shares("turn_params", [parameters for _, parameters in turns])
+        # The script does not compute F1, which the paper reports.
+        pairs = zip(calls["turn_call_pre"], calls["turn_call_rec"], strict=True)
+        low, high = (2 * p * r / (p + r) if p + r else None for p, r in pairs)
         ends["turn_call_f1"] = low, high
     else:
         ends |= shares("session_call", [await count_session(row, ask) for row in rows.sessions])
@@ -105,12 +107,9 @@ async def count_turn(turn: TurnRow, judge: Judge) -> tuple[MatchCounts, MatchCou
     if called == turn.action:
         lower = _loaded(turn.action_input.lower()), _loaded(text.lower())
         decision = await _all_same(*lower, ask)
-    return (
-        MatchCounts(
-            int(decision == "right"), int(decision == "undecided"), int(match is not None), 1
-        ),
-        MatchCounts(verdicts["equal"], verdicts["unjudged"], len(predicted), len(gold)),
-    )
+    call = MatchCounts(decision == "right", decision == "undecided", match is not None, 1)
+    parameters = (verdicts["equal"], verdicts["unjudged"], len(predicted), len(gold))
+    return call, MatchCounts(*parameters)
 
 
 async def count_session(session: SessionRow, judge: Judge) -> MatchCounts:
@@ -124,45 +123,40 @@ async def count_session(session: SessionRow, judge: Judge) -> MatchCounts:
     async def ask(parameter: str, gold: str, predicted: str) -> Same:
         return await judge(ValueQuestion("", parameter, "", gold, predicted))
 
+    async def in_any(gold: _Call) -> Decision:
+        best: Decision = "wrong"
+        for name, arguments in generated:
+            if name == gold[0]:
+                decision = await _all_same(gold[1], arguments, ask)
+                if decision == "right":
+                    return decision
+                best = "undecided" if decision == "undecided" else best
+        return best
+
     actions = "\n\n".join("\n".join(parts) for parts in _CALLS.findall(session.dialogue))
     generated = [_read_call(text) for text in actions.strip().split("\n\n")]
     gold = [_read_call(text) for text in session.gold_text.strip().split("\n\n")]
-    decisions = Counter([await _in_any(action, generated, ask) for action in gold])
+    decisions = Counter([await in_any(action) for action in gold])
     return MatchCounts(decisions["right"], decisions["undecided"], len(generated), len(gold))
 
 
 def shares(name: str, counts: Sequence[MatchCounts]) -> dict[str, tuple[float, float]]:
     """Return the lower and the upper value of precision and recall, by their published names. The
     script replaces a zero denominator by -1."""
-    low = sum(c.right for c in counts)
-    high = low + sum(c.undecided for c in counts)
-    predicted, gold = (sum(c.predicted for c in counts) or -1, sum(c.gold for c in counts) or -1)
+    low, undecided, predicted, gold = (
+        sum(column) for column in zip(MatchCounts(), *counts, strict=True)
+    )
+    high, predicted, gold = low + undecided, predicted or -1, gold or -1
     return {
         f"{name}_pre": (low / predicted, high / predicted),
         f"{name}_rec": (low / gold, high / gold),
     }
 
 
-def f1(precision: float, recall: float) -> float | None:
-    """Return 2PR / (P + R), which the script does not compute and the paper reports."""
-    return 2 * precision * recall / (precision + recall) if precision + recall else None
-
-
 def _read_call(text: str) -> _Call:
     """Return name and arguments in lower case."""
     name, flat = _NAME.search(text), _FLAT.search(text)
     return name[1].lower() if name else "", _loaded(flat[1].lower() if flat else "")
-
-
-async def _in_any(gold: _Call, generated: Sequence[_Call], ask: _Ask) -> Decision:
-    best: Decision = "wrong"
-    for name, arguments in generated:
-        if name == gold[0]:
-            decision = await _all_same(gold[1], arguments, ask)
-            if decision == "right":
-                return decision
-            best = "undecided" if decision == "undecided" else best
-    return best
 
 
 async def _all_same(gold: _Object | None, predicted: _Object | None, ask: _Ask) -> Decision:

@@ -14,21 +14,104 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
 from pydantic import Field
 
 from agenteval.records import FailureStatus, Record
-from agenteval.stats import Interval, bootstrap_mean
+from agenteval.stats import Bootstrap, Interval, bootstrap_mean, bootstrap_sums
+from agenteval.stats.bootstrap import Floats
 from agenteval.workflows.align import Call
 from agenteval.workflows.equality import Decision, Equality, Judgement, decided
 from agenteval.workflows.judges import ResponseVerdict
-from agenteval.workflows.rates import MatchCounts, Rates, Resampling, rates
 from agenteval.workflows.scenario import Action, RecordedSession
 from agenteval.workflows.session import Prediction
 from agenteval.workflows.values import assigned, filled
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """Settings of intervals: cases are drawn with replacement, from `seed`, for each figure."""
+
+    resamples: int = 2000
+    seed: int = 0
+    level: float = 0.95
+
+    def bootstrap(self) -> Bootstrap:
+        """Return a resampler that starts from the seed, so that figures do not depend on each
+        other."""
+        return Bootstrap(np.random.default_rng(self.seed), self.resamples, self.level)
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A share. `known` is over what is decided, with its interval; `low` and `high` are the share
+    with all that is undecided wrong, and right. None where there is nothing to divide by."""
+
+    known: Interval
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Counts in sum, and precision = right / predicted, recall = right / gold,
+    F1 = 2 right / (predicted + gold), which is 2PR / (P + R)."""
+
+    right: int
+    undecided: int
+    predicted: int
+    gold: int
+    precision: Rate
+    recall: Rate
+    f1: Rate
+
+
+class MatchCounts(NamedTuple):
+    """Counts of one unit. `undecided` ones are counted as both predicted and gold."""
+
+    right: int = 0
+    undecided: int = 0
+    predicted: int = 0
+    gold: int = 0
+
+
+def rates(
+    counts: Sequence[MatchCounts], cases: Sequence[Hashable], how: Resampling | None = None
+) -> Rates:
+    """Return the rates of all units together; intervals resample `cases` (one label per unit).
+
+    Counts are summed, then divided. What is undecided (a judge was needed and none has said
+    anything) is in no figure; the ends beside them have all of it wrong, and right. Raises
+    ValueError for labels of another number than units.
+    """
+    how = how or Resampling()
+    parts = np.array(counts, dtype=np.float64).reshape(len(counts), 4)
+    right, undecided, predicted, gold = (int(x) for x in parts.sum(axis=0))
+
+    def rate(weights: tuple[int, int]) -> Rate:
+        """right · (sum of weights) over weights · (predicted, gold)."""
+        share = float(sum(weights))
+
+        def statistic(totals: Floats) -> Floats:
+            below = totals[:, 2:] @ np.array(weights, dtype=np.float64) - share * totals[:, 1]
+            rate = np.full(len(totals), np.nan)
+            np.divide(share * totals[:, 0], below, out=rate, where=below > 0)
+            return rate
+
+        decided = bootstrap_sums(parts, statistic, list(cases), how=how.bootstrap())
+        total = weights[0] * predicted + weights[1] * gold
+        if not total:
+            return Rate(decided, None, None)
+        return Rate(decided, share * right / total, share * (right + undecided) / total)
+
+    return Rates(right, undecided, predicted, gold, rate((1, 0)), rate((0, 1)), rate((1, 1)))
+
+
+# ---- whole sessions ------------------------------------------------------------------------------
 
 
 class SessionCounts(Record):
@@ -96,6 +179,9 @@ def _by_rule(gold: Action, call: Call, equality: Equality) -> Decision:
     return decided(
         [equality.by_rule(gold.tool, k, expected[k], stated[k]).verdict for k in expected]
     )
+
+
+# ---- single turns --------------------------------------------------------------------------------
 
 
 class GoldTurn(Record):

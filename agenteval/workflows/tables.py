@@ -1,17 +1,22 @@
-"""Results of workflows as tables, for terminal, JSON, page and export."""
+"""Results of workflows as tables, for terminal, JSON, page and export: the rates, and their limits
+(missing results, recorded rewards that contradict verdicts, invalid comparisons)."""
 
 from __future__ import annotations
 
+import json
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from agenteval.analysis.system_pairs import Pair
+from agenteval.agents import AgentFailure
+from agenteval.analysis.system_pairs import Pair, by_system
 from agenteval.records.table import (
     Cell,
     Column,
     Estimate,
     Table,
-    cells_of,
     column,
     columns_headed,
     columns_of,
@@ -19,18 +24,10 @@ from agenteval.records.table import (
 )
 from agenteval.stats import Interval
 from agenteval.text import plural
-from agenteval.workflows.caveat_tables import (
-    losses_of_session,
-    losses_of_turn,
-    lost_table,
-    reward_tables,
-    suffixes,
-    unequal,
-    without_interval,
-)
 from agenteval.workflows.conformance import CAUSES
+from agenteval.workflows.judges import JudgeFailure
 from agenteval.workflows.results import SessionResult, TurnResult
-from agenteval.workflows.session import ENDS
+from agenteval.workflows.session import ENDS, Prediction, SessionFailure, SessionLog
 from agenteval.workflows.tallies import GROUPS, SessionTally, Tallies, TurnTally, format_pairs
 
 _SESSIONS = "success success_low success_high progress sessions tasks without_verdict"
@@ -52,6 +49,25 @@ _UNDECIDED = (
     "Undecided calls need a judge. Matching values are decided by rule and differing ones are not, "
     "so the F1 of decided calls is optimistic: use the bounds."
 )
+_SUFFIX = re.compile(r" \[[0-9a-f]{6}\]")
+_WHOLE = 1e-6  # as far from 1 as tau-bench takes a reward for a success
+_MOST_LISTED, _MOST_TEXT = 100, 80
+
+
+def result_tables(
+    sessions: Sequence[SessionResult], turns: Sequence[TurnResult]
+) -> tuple[Table, ...]:
+    """Return all tables that have a row, the rates of each agent and format first."""
+    tallies = Tallies(sessions, turns)
+    tables: list[Table] = []
+    if sessions:
+        tables += _session_tables(tallies)
+    if turns:
+        tables += _turn_tables(tallies)
+    return tuple(sorted((t for t in tables if t.rows), key=lambda table: table.detail))
+
+
+# ---- sessions ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,26 +76,17 @@ class _AgentColumns:
     format: str = column("format", hint="format of the procedure")
 
 
-@dataclass(frozen=True, slots=True)
-class _SessionCount(_AgentColumns):
-    sessions: int = column("sessions", "count")
-
-
-@dataclass(frozen=True, slots=True)
-class _FailedCount(_AgentColumns):
-    failed: int = column("failed", "count", "sessions")
-
-
-@dataclass(frozen=True, slots=True)
-class _CallStatuses:
-    calls: int = column("calls", "count", "in these sessions")
-    malformed: int = column("malformed", "count", "calls that could not be read")
-    bad_arguments: int = column(
+_CALL_STATUSES = (
+    Column("calls", "calls", "count", "in these sessions"),
+    Column("malformed", "malformed", "count", "calls that could not be read"),
+    Column(
+        "bad_arguments",
         "refused",
         "count",
         "calls with undeclared arguments, or refused by the tool",
-    )
-    unknown_tool: int = column("unknown\ntool", "count", "calls of a tool that does not exist")
+    ),
+    Column("unknown_tool", "unknown\ntool", "count", "calls of a tool that does not exist"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,86 +115,75 @@ class _EffortColumns(_AgentColumns):
     cost: float | None = column("cost,\nagent", "money", "in the currency of the prices given")
 
 
-@dataclass(frozen=True, slots=True)
-class _TurnCalls(_AgentColumns):
-    precision: Interval = column("tool P\n[95%]", "number", "calls that match gold calls")
-    recall: Interval = column("tool R\n[95%]", "number", "matched gold calls")
-    f1: Interval = column("tool F1\n[95%]", "number")
-    parameters: Interval = column(
-        "parameters\nF1 [95%]", "number", "credited only if the tool is correct"
-    )
-    parameters_free: Interval = column("with any tool\nF1 [95%]", "number")
-
-
-def result_tables(
-    sessions: Sequence[SessionResult], turns: Sequence[TurnResult]
-) -> tuple[Table, ...]:
-    """Return all tables that have a row, the rates of each agent and format first."""
-    tallies = Tallies(sessions, turns)
-    tables: list[Table] = []
-    if sessions:
-        tables += _session_tables(tallies)
-    if turns:
-        tables += _turn_tables(tallies)
-    return tuple(sorted((t for t in tables if t.rows), key=lambda table: table.detail))
+@dataclass(frozen=True)
+class _FormatPairColumns:
+    agent: str = column("agent")
+    first: str = column("first")
+    second: str = column("second")
+    difference: Interval = column("first less\nsecond [95%]", "signed")
+    tasks: int = column("tasks", "count", "with both")
+    left_out: int = column("left\nout", "count", "tasks with a verdict on one side only")
+    p: float | None = column("p", "p")
+    corrected: float | None = column("p cor-\nrected", "p", "Holm, over all pairs")
 
 
 def _session_tables(all_tallies: Tallies) -> Iterator[Table]:
     sessions, tallies = all_tallies.sessions, all_tallies.sessions_by()
-    missing = any(t.without_verdict for t in tallies)
-    undecided = any(t.f1_low is not None for t in tallies)
-    yield _table(
+    yield _rates(
         tallies,
         "sessions",
         "Whole sessions",
         _SESSIONS,
         "Success is the mean over tasks, progress over sessions. Intervals treat tasks as units: "
         "repeated sessions of a user do not add units.",
-        _NO_VERDICT if missing else "",
-        without_interval(i for t in tallies for i in (t.success, t.progress)),
-        unequal(sessions, "tasks"),
-        suffixes(t.system for t in tallies),
+        _NO_VERDICT if any(t.without_verdict for t in tallies) else "",
+        _unequal(sessions, "tasks"),
+        _suffixes(tallies),
         detail=False,
     )
-    yield lost_table(
-        "lost",
-        "Missing verdicts and simulator mistakes",
-        [loss for r in sessions for loss in losses_of_session(r)],
-        "None of these count against the agent.",
-    )
-    yield _table(
+    lost = [loss for r in sessions for loss in _losses_of_session(r)]
+    title = "Missing verdicts and simulator mistakes"
+    yield _lost("lost", title, lost, "None of these count against the agent.")
+    yield _rates(
         tallies,
         "procedure",
         "Do sessions follow the procedure?",
         _PROCEDURE,
         "An incomplete walk also follows the chart; the causes show what is missing.",
         *_unchecked(sessions),
-        without_interval(t.conforms for t in tallies),
     )
-    yield from reward_tables(sessions)
-    yield _table(
+    yield from _reward_tables(sessions)
+    yield _rates(
         tallies,
         "session_calls",
         "Calls in sessions",
         _CALLS,
         "A call is correct if its tool and parameters equal those of a gold call; each gold call "
         "counts once.",
-        _UNDECIDED if undecided else "",
-        without_interval(t.f1 for t in tallies),
+        _undecided(tallies),
     )
     yield _ends(tallies)
     for name in GROUPS:
-        if _several(name, sessions):
-            groups = sorted(all_tallies.sessions_by(name), key=lambda t: t.group)
-            notes = [
-                _UNDECIDED if any(t.f1_low is not None for t in groups) else "",
-                without_interval(i for t in groups for i in (t.success, t.f1)),
-            ]
-            yield _table(
-                groups, f"sessions_by_{name}", f"Sessions by {name}", _GROUP, *notes, by=name
-            )
+        groups = sorted(all_tallies.sessions_by(name), key=lambda t: t.group)
+        if len({t.group for t in groups}) > 1:
+            title = f"Sessions by {name}"
+            yield _rates(groups, f"sessions_by_{name}", title, _GROUP, _undecided(groups), by=name)
     yield _formats(format_pairs(sessions), "sessions", "share of successes")
-    yield _causes([t for t in tallies if t.causes])
+    yield table_of(
+        _AgentColumns,
+        "causes",
+        "Why sessions failed",
+        [(t, {"failed": sum(t.causes.values()), **t.causes}) for t in tallies if t.causes],
+        notes=[
+            "The first deviation of a failed session from chart and gold calls (without a judge)."
+        ],
+        group="agent",
+        detail=True,
+        more=[
+            Column("failed", "failed", "count", "sessions"),
+            *columns_headed({c: c.replace("_", "\n") for c in (*CAUSES, "other")}, "count"),
+        ],
+    )
     repeated = [(p, t) for t in tallies if len(t.powers) > 1 for p in t.powers]
     yield table_of(
         _PowerColumns,
@@ -212,23 +208,96 @@ def _session_tables(all_tallies: Tallies) -> Iterator[Table]:
     yield table_of(_EffortColumns, "effort", title, efforts, group="agent", detail=True)
 
 
+def _unchecked(sessions: Sequence[SessionResult]) -> Iterator[str]:
+    """Yield how many sessions have no chart, and how many transitions could not be checked."""
+    verdicts = [r.verdict for r in sessions if r.verdict]
+    if without := sum(not v.charted for v in verdicts):
+        yield f"{plural(without, 'session')} without a chart: not applicable."
+    if unchecked := sum(v.unchecked for v in verdicts):
+        walked = sum(len(v.edges) for v in verdicts)
+        reason = "the user's choice, or a value that no call returned"
+        yield f"{unchecked:,} of {walked:,} transitions could not be checked: {reason}."
+
+
+def _ends(tallies: Sequence[SessionTally]) -> Table:
+    """Return how sessions ended, with a column for each end, and what became of their calls."""
+    columns = (
+        *columns_of(_AgentColumns),
+        Column("sessions", "sessions", "count"),
+        *(Column(end.column, end.head, "count", end.hint) for end in ENDS.values()),
+        *_CALL_STATUSES,
+    )
+    notable = [t for t in tallies if t.cut_short or t.refused]
+    rows: list[dict[str, Cell]] = []
+    for t in notable:
+        cells: dict[str, Cell] = {"agent": t.agent, "format": t.format}
+        cells["sessions"] = t.ended.total()
+        cells |= {end.column: t.ended[key] for key, end in ENDS.items()}
+        cells["calls"] = t.statuses.total()
+        cells["malformed"] = t.statuses["malformed"]
+        cells["bad_arguments"] = t.statuses["bad_arguments"]
+        cells["unknown_tool"] = t.statuses["unknown_tool"]
+        rows.append(cells)
+    omitted = (
+        "Agents whose sessions all ended with the user's goodbye and without refused calls are "
+        "omitted."
+    )
+    notes = (omitted,) if len(notable) < len(tallies) else ()
+    return Table("ended", "How sessions ended", columns, tuple(rows), notes, "agent", detail=True)
+
+
+def _effort(t: SessionTally) -> dict[str, Cell]:
+    """Return what each party took; the sum is unknown where either kind of token is."""
+    cells: dict[str, Cell] = {"cost": t.usage.cost}
+    for party, usage in (("agent", t.usage), ("simulators", t.simulated), ("judges", t.judging)):
+        prompt, reply = usage.prompt_tokens, usage.completion_tokens
+        cells[f"requests_{party}"] = usage.requests
+        cells[f"tokens_{party}"] = None if prompt is None or reply is None else prompt + reply
+    return cells
+
+
+def _formats(pairs: Sequence[Pair], level: str, what: str) -> Table:
+    rows = [(p, {"p": Estimate(None, reason=p.reason or "")} if p.p is None else {}) for p in pairs]
+    return table_of(
+        _FormatPairColumns,
+        f"formats_{level}",
+        f"Formats of the procedure compared, {level}",
+        rows,
+        notes=[f"Paired by task: {what}. p: sign flips over tasks."],
+        group="agent",
+        detail=True,
+    )
+
+
+# ---- single turns --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _TurnCalls(_AgentColumns):
+    precision: Interval = column("tool P\n[95%]", "number", "calls that match gold calls")
+    recall: Interval = column("tool R\n[95%]", "number", "matched gold calls")
+    f1: Interval = column("tool F1\n[95%]", "number")
+    parameters: Interval = column(
+        "parameters\nF1 [95%]", "number", "credited only if the tool is correct"
+    )
+    parameters_free: Interval = column("with any tool\nF1 [95%]", "number")
+
+
 def _turn_tables(all_tallies: Tallies) -> Iterator[Table]:
     turns, tallies = all_tallies.turns, all_tallies.turns_by()
-    undecided = any(t.undecided for t in tallies)
-    yield _table(
+    yield _rates(
         tallies,
         "turns",
         "Single turns of recorded sessions",
         _TURNS,
         "Intervals resample recorded sessions. Lost: no prediction; excluded from rates.",
-        unequal(turns, "turns"),
-        suffixes(t.system for t in tallies),
-        _UNDECIDED if undecided else "",
-        without_interval(t.f1 for t in tallies),
+        _unequal(turns, "turns"),
+        _suffixes(tallies),
+        _undecided(tallies),
         detail=False,
     )
-    losses = [loss for r in turns for loss in losses_of_turn(r)]
-    yield lost_table("turns_lost", "Missing predictions and grades", losses)
+    losses = [loss for r in turns for loss in _losses_of_turn(r)]
+    yield _lost("turns_lost", "Missing predictions and grades", losses)
     calls = [
         _TurnCalls(
             t.agent,
@@ -244,20 +313,19 @@ def _turn_tables(all_tallies: Tallies) -> Iterator[Table]:
     title = "Calls and parameters at single turns"
     yield table_of(_TurnCalls, "turn_calls", title, calls, group="agent", detail=True)
     replies = [t for t in tallies if t.named or t.graded]
-    yield _table(replies, "turn_replies", "Nodes and replies", _REPLIES)
+    yield _rates(replies, "turn_replies", "Nodes and replies", _REPLIES)
     for name in GROUPS:
-        if _several(name, turns):
-            groups = sorted(all_tallies.turns_by(name), key=lambda t: t.group)
-            notes = [
-                _UNDECIDED if any(t.undecided for t in groups) else "",
-                without_interval(t.f1 for t in groups),
-            ]
+        groups = sorted(all_tallies.turns_by(name), key=lambda t: t.group)
+        if len({t.group for t in groups}) > 1:
             title = f"Single turns by {name}"
-            yield _table(groups, f"turns_by_{name}", title, _TURNS, *notes, by=name)
+            yield _rates(groups, f"turns_by_{name}", title, _TURNS, _undecided(groups), by=name)
     yield _formats(format_pairs(turns), "turns", "share of correct due calls")
 
 
-def _table(
+# ---- columns of tallies, and notes ---------------------------------------------------------------
+
+
+def _rates(
     tallies: Sequence[SessionTally] | Sequence[TurnTally],
     key: str,
     title: str,
@@ -268,112 +336,259 @@ def _table(
 ) -> Table:
     """Return a table of some columns of tallies, by agent and format or by group and system.
 
-    Bounds that no row has are left out.
+    Bounds that no row has are left out, and a note says why rates have no interval.
     """
     kind = TurnTally if tallies and isinstance(tallies[0], TurnTally) else SessionTally
-    full = table_of(kind, key, title, tallies, notes=filter(None, notes), drop_empty=_BOUNDS)
+    full = table_of(kind, key, title, tallies, drop_empty=_BOUNDS)
     columns = {c.key: c for c in full.columns}
     lead = ("group", "system") if by else ("agent", "format")
     keys = [k for k in (*lead, *names.split()) if k in columns]
     if by:
         columns |= _MEANS | {"group": Column(by, by)}
-    plain = {"fitness", "order", "turns", "calls", *(_MEANS if by else ())}
     rows: list[dict[str, Cell]] = []
     for row in full.rows:
         cells = {columns[k].key: row[k] for k in keys}
-        for k in plain & cells.keys():
-            cell = cells[k]
-            cells[k] = cell.value if isinstance(cell, Estimate) else cell
+        for k, cell in cells.items():
+            if isinstance(cell, Estimate) and (k not in columns or "[95%]" not in columns[k].head):
+                cells[k] = cell.value
         rows.append(cells)
     shown = tuple(columns[k] for k in keys)
-    return replace(full, columns=shown, rows=tuple(rows), group=by or "agent", detail=detail)
+    notes = tuple(filter(None, (*notes, _without_interval(shown, rows))))
+    return Table(key, title, shown, tuple(rows), notes, by or "agent", detail)
 
 
-def _several(name: str, results: Sequence[SessionResult] | Sequence[TurnResult]) -> bool:
-    return len({GROUPS[name](r.case) for r in results}) > 1
+def _without_interval(columns: Sequence[Column], rows: Sequence[dict[str, Cell]]) -> str:
+    """Return which rates have no interval and why, "" where all have one."""
+    reasons, heads, complete = set[str](), list[str](), True
+    estimated = [c for c in columns if any(isinstance(row[c.key], Estimate) for row in rows)]
+    for c in estimated:
+        cells = [cell for row in rows if isinstance(cell := row[c.key], Estimate)]
+        missing = [e for e in cells if e.value is not None and (e.low is None or e.low == e.high)]
+        if missing:
+            heads.append(c.head.replace("[95%]", "").replace("\n", " ").strip())
+        complete = complete and len(missing) == len(cells)
+        for estimate in missing:
+            if (estimate.units or estimate.n or 0) < 2:
+                reasons.add("a single task")
+            elif not estimate.reason or estimate.reason.startswith("no variation"):
+                reasons.add("no variation between tasks")
+            else:
+                few = "too few" in estimate.reason
+                reasons.add("too few tasks" if few else estimate.reason)
+    if not reasons:
+        return ""
+    which = "" if complete else f" for {'some ' * (len(rows) > 1)}{', '.join(heads)}"
+    return f"No interval{which}: {' or '.join(sorted(reasons))}."
 
 
-def _unchecked(sessions: Sequence[SessionResult]) -> Iterator[str]:
-    """Yield how many sessions have no chart, and how many transitions could not be checked."""
-    verdicts = [r.verdict for r in sessions if r.verdict]
-    if without := sum(not v.charted for v in verdicts):
-        yield f"{plural(without, 'session')} without a chart: not applicable."
-    unchecked, walked = sum(v.unchecked for v in verdicts), sum(len(v.edges) for v in verdicts)
-    if unchecked:
-        reason = "the user's choice, or a value that no call returned"
-        yield f"{unchecked:,} of {walked:,} transitions could not be checked: {reason}."
+def _undecided(tallies: Sequence[SessionTally] | Sequence[TurnTally]) -> str:
+    return _UNDECIDED if any(t.f1_low is not None for t in tallies) else ""
 
 
-def _ends(tallies: Sequence[SessionTally]) -> Table:
-    """Return how sessions ended, with a column for each end, and what became of their calls."""
-    columns = (
-        *columns_of(_SessionCount),
-        *(Column(end.column, end.head, "count", end.hint) for end in ENDS.values()),
-        *columns_of(_CallStatuses),
-    )
-    notable = [t for t in tallies if t.cut_short or t.refused]
-    rows: list[dict[str, Cell]] = []
-    for t in notable:
-        counts = _SessionCount(t.agent, t.format, t.ended.total())
-        kinds = (t.statuses[k] for k in ("malformed", "bad_arguments", "unknown_tool"))
-        ends = {end.column: t.ended[key] for key, end in ENDS.items()}
-        rows.append(asdict(counts) | ends | asdict(_CallStatuses(t.statuses.total(), *kinds)))
-    left_out = (
-        "Agents whose sessions all ended with the user's goodbye and without refused calls are "
-        "omitted."
-    )
-    notes = (left_out,) if len(notable) < len(tallies) else ()
-    return Table("ended", "How sessions ended", columns, tuple(rows), notes, "agent", detail=True)
-
-
-def _causes(tallies: Sequence[SessionTally]) -> Table:
-    """Return the table of causes, which has a column for each."""
-    heads = {cause: cause.replace("_", "\n") for cause in (*CAUSES, "other")}
-    return table_of(
-        _FailedCount,
-        "causes",
-        "Why sessions failed",
-        [(t, {"failed": sum(t.causes.values()), **t.causes}) for t in tallies],
-        notes=[
-            "The first deviation of a failed session from chart and gold calls (without a judge)."
-        ],
-        group="agent",
-        detail=True,
-        more=columns_headed(heads, "count"),
+def _suffixes(tallies: Sequence[SessionTally] | Sequence[TurnTally]) -> str:
+    """Return what a piece of a hash behind a name means, "" where no name has one."""
+    if not any(_SUFFIX.search(t.system) for t in tallies):
+        return ""
+    return (
+        "A suffix […] distinguishes systems with the same name but different settings, source or "
+        "procedure."
     )
 
 
-def _effort(t: SessionTally) -> dict[str, Cell]:
-    """Return what each party took; the sum is unknown where either kind of token is."""
-    cells: dict[str, Cell] = {"cost": t.usage.cost}
-    for party, usage in (("agent", t.usage), ("simulators", t.simulated), ("judges", t.judging)):
-        prompt, reply = usage.prompt_tokens, usage.completion_tokens
-        cells[f"requests_{party}"] = usage.requests
-        cells[f"tokens_{party}"] = None if prompt is None or reply is None else prompt + reply
-    return cells
-
-
-@dataclass(frozen=True)
-class _FormatPairColumns:
-    agent: str = column("agent")
-    first: str = column("first")
-    second: str = column("second")
-    difference: Interval = column("first less\nsecond [95%]", "signed")
-    tasks: int = column("tasks", "count", "with both")
-    left_out: int = column("left\nout", "count", "tasks with a verdict on one side only")
-    p: float | None = column("p", "p")
-    corrected: float | None = column("p cor-\nrected", "p", "Holm, over all pairs")
-
-
-def _formats(pairs: Sequence[Pair], level: str, what: str) -> Table:
-    columns = tuple(
-        replace(c, hint=what) if c.key == "difference" else c
-        for c in columns_of(_FormatPairColumns)
+def _unequal(results: Sequence[SessionResult] | Sequence[TurnResult], what: str) -> str:
+    """Return a warning where the systems did not all get the same `what`, else ""."""
+    cases: dict[str, set[str]] = {}
+    for r in results:
+        cases.setdefault(r.system, set()).add(r.case.id)
+    sets = list(cases.values())
+    if all(ids == sets[0] for ids in sets):
+        return ""
+    common, sizes = len(set.intersection(*sets)), sorted(map(len, sets))
+    each = f"{sizes[0]:,}" if sizes[0] == sizes[-1] else f"{sizes[0]:,} to {sizes[-1]:,}"
+    formats = {(r.agent, r.format) for r in results}
+    paired = len({agent for agent, _ in formats}) < len(formats)
+    return (
+        f"Systems were not run on the same {what} ({each} each, {common or 'none'} of them common "
+        "to all): differences between rows may come from the tasks. Compare only systems run on "
+        "the same ones" + ("; formats of one agent are paired below." if paired else ".")
     )
-    rows = []
-    for pair in pairs:
-        p = Estimate(None, reason=pair.reason or "") if pair.p is None else pair.p
-        rows.append(cells_of(pair, columns, p=p))
-    title = f"Formats of the procedure compared, {level}"
-    note = f"Paired by task: {what}. p: sign flips over tasks."
-    return Table(f"formats_{level}", title, columns, tuple(rows), (note,), "agent", detail=True)
+
+
+# ---- what is missing -----------------------------------------------------------------------------
+
+
+class _Loss(NamedTuple):
+    """The reason for a missing result of a trial, with its message if there is one."""
+
+    system: str
+    what: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _LostColumns:
+    system: str = column("system")
+    what: str = column("what")
+    times: int = column("times", "count")
+    example: str | None = column("for example", hint="the beginning of a message")
+
+
+def _lost(key: str, title: str, losses: Sequence[_Loss], *notes: str) -> Table:
+    """Return how often each loss happened to each system, with the first message."""
+    times = Counter((loss.system, loss.what) for loss in losses)
+    messages = {(loss.system, loss.what): loss.message for loss in losses[::-1] if loss.message}
+    systems = list(dict.fromkeys(loss.system for loss in losses))
+    ordered = sorted(times, key=lambda pair: (systems.index(pair[0]), pair[1]))
+    rows = [
+        _LostColumns(*pair, times[pair], _line(messages.get(pair, "")) or None) for pair in ordered
+    ]
+    return table_of(_LostColumns, key, title, rows, notes=notes, group="system")
+
+
+def _losses_of_session(r: SessionResult) -> Iterator[_Loss]:
+    """Yield what was lost of a session, and simulators' mistakes in it."""
+    log = r.log.log if isinstance(r.log, SessionFailure) else r.log
+    if isinstance(r.log, SessionFailure):
+        yield _Loss(r.system, f"no session: {r.log.status}", r.log.message)
+    elif r.verdict is None:
+        yield _Loss(r.system, "not judged yet")
+    elif r.verdict.success is None:
+        who = " and ".join(r.log.invalidated_by) or "undecided"
+        yield _Loss(r.system, f"no verdict: {who}")
+    for m in log.mistakes if log else ():
+        repaired = ", made good" if m.repaired else ""
+        yield _Loss(r.system, f"simulator's mistake{repaired}, {m.who}: {m.kind}", m.text)
+    for status in r.verdict.failures if r.verdict else ():
+        judge = r.verdict.judge if r.verdict else None
+        failed = isinstance(judge, JudgeFailure) and judge.status == status
+        message = judge.message if failed and isinstance(judge, JudgeFailure) else ""
+        yield _Loss(r.system, f"a judge failed: {status}", message)
+
+
+def _losses_of_turn(r: TurnResult) -> Iterator[_Loss]:
+    if isinstance(r.prediction, AgentFailure):
+        yield _Loss(r.system, f"no prediction: {r.prediction.status}", r.prediction.message)
+    if r.grade is not None and r.grade.status is not None:
+        yield _Loss(r.system, f"no grade: {r.grade.status}", r.grade.message)
+    if r.verdict is None and isinstance(r.prediction, Prediction):
+        yield _Loss(r.system, "not judged yet")
+    for judgement in r.verdict.parameters if r.verdict else ():
+        if judgement.status is not None:
+            what = f"a judge of a value failed: {judgement.status}"
+            yield _Loss(r.system, what, judgement.message)
+
+
+def _line(message: str) -> str:
+    line = " ".join(message.split())
+    return line if len(line) <= _MOST_TEXT else f"{line[: _MOST_TEXT - 1]}…"
+
+
+# ---- recorded rewards ----------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Rewards:
+    system: str = column("system")
+    rewards: int = column("rewards", "count", "sessions recorded with a reward", default=0)
+    agree: int = column("agree", "count", "reward and verdict agree", default=0)
+    reward_only: int = column(
+        "reward\nalone", "count", "reward 1, but the session failed", default=0
+    )
+    state_only: int = column(
+        "success\nalone", "count", "reward 0, but the session succeeded", default=0
+    )
+    neither: int = column(
+        "can not be\ncompared", "count", "another reward, or no verdict", default=0
+    )
+    calls: int = column("calls", "count", "replayed", default=0)
+    differing: int = column(
+        "other\nanswers", "count", "answered differently by the backend", default=0
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Contradiction:
+    system: str = column("system")
+    case: str = column("task")
+    trial: int = column("trial", "count")
+    reward: float = column("reward", "number")
+    success: str = column("success")
+    why: str = column("why")
+
+
+@dataclass(frozen=True, slots=True)
+class _OtherAnswer:
+    system: str = column("system")
+    case: str = column("task")
+    trial: int = column("trial", "count")
+    call: int = column("call", "count", "its place among the calls of the session, from 1")
+    tool: str = column("tool")
+    arguments: str = column("arguments")
+    recorded: str = column("recorded answer", hint="the beginning")
+
+
+def _reward_tables(sessions: Sequence[SessionResult]) -> Iterator[Table]:
+    """Yield how often recorded rewards and verdicts agree, the sessions where they contradict each
+    other, and the calls that the backend answers otherwise.
+
+    The tables have no rows where no reward is recorded and every call was answered as before.
+    """
+    rows, contradictions, answers = list[_Rewards](), list[_Contradiction](), list[_OtherAnswer]()
+    for system, results in by_system(sessions).items():
+        replays = [
+            (r, r.log)
+            for r in results
+            if isinstance(r.log, SessionLog) and r.log.changes is not None
+        ]
+        if not any(log.reward is not None or log.differing for _, log in replays):
+            continue
+        row = _Rewards(system)
+        rows.append(row)
+        for r, log in replays:
+            row.calls += len(log.calls)
+            row.differing += len(log.differing)
+            answers += _other_answers(r, log)
+            if log.reward is None:
+                continue
+            row.rewards += 1
+            rewarded = True if abs(log.reward - 1) <= _WHOLE else False if log.reward == 0 else None
+            success = r.verdict and r.verdict.success
+            if rewarded is None or success is None:
+                row.neither += 1
+            elif rewarded is success:
+                row.agree += 1
+            else:
+                row.reward_only += rewarded
+                row.state_only += not rewarded
+                about = (system, r.case.id, r.trial, log.reward, "yes" if success else "no")
+                contradictions.append(_Contradiction(*about, _why(r, log)))
+    title, note = "Recorded rewards against success", "Rewards are not verdicts and enter no rate."
+    yield table_of(_Rewards, "rewards", title, rows, notes=[note], group="system")
+    title = "Sessions whose reward contradicts the verdict"
+    yield _first(_Contradiction, "contradictions", title, contradictions)
+    yield _first(_OtherAnswer, "answers", "Calls that the backend answers differently", answers)
+
+
+def _first(kind: type, key: str, title: str, rows: Sequence[object]) -> Table:
+    """Return a table of the first rows, with a note on how many more there are."""
+    more = len(rows) - _MOST_LISTED
+    notes = [f"{more:,} more are not listed; see --json or `export`."] if more > 0 else []
+    return table_of(kind, key, title, rows[:_MOST_LISTED], notes=notes, group="system")
+
+
+def _other_answers(r: SessionResult, log: SessionLog) -> Iterator[_OtherAnswer]:
+    for at in log.differing:
+        call = log.calls[at]
+        arguments = _line(json.dumps(call.arguments, ensure_ascii=False))
+        about = (r.system, r.case.id, r.trial, at + 1, call.tool)
+        yield _OtherAnswer(*about, arguments, _line(call.result))
+
+
+def _why(r: SessionResult, log: SessionLog) -> str:
+    reasons = list(r.verdict.differences[:1]) if r.verdict else []
+    if ENDS[log.ended].decided_by:
+        reasons = ["the session was cut off"]
+    if log.differing:
+        first = log.calls[log.differing[0]]
+        reasons.append(f"{first.tool} answers differently in the replay")
+    return "; ".join(reasons) or "the state is the expected one"

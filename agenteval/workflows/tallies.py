@@ -22,8 +22,10 @@ from agenteval.stats import (
     Interval,
     Kappa,
     PassK,
+    bootstrap_mean,
     cohen_kappa,
     mean_interval,
+    pass_hat_k,
     proportion_interval,
     sign_flip_test,
 )
@@ -32,9 +34,17 @@ from agenteval.stats.paired import PairedTest
 from agenteval.stats.vectors import Floats
 from agenteval.workflows.conformance import CAUSES
 from agenteval.workflows.judges import GoalsVerdict
-from agenteval.workflows.rates import MatchCounts, Rates, pass_powers, rates
 from agenteval.workflows.results import CaseInfo, SessionResult, SessionVerdict, TurnResult
-from agenteval.workflows.scores import TurnFailure, TurnTable, TurnVerdict, turn_table
+from agenteval.workflows.scores import (
+    MatchCounts,
+    Rates,
+    Resampling,
+    TurnFailure,
+    TurnTable,
+    TurnVerdict,
+    rates,
+    turn_table,
+)
 from agenteval.workflows.session import ENDS, SessionEnd, SessionFailure, SessionLog
 
 _MOST_K = 8
@@ -288,6 +298,23 @@ def share(values: _Values) -> Interval:
 def _mean(values: _Values, bounds: tuple[float, float] | None = (0.0, 1.0)) -> Interval:
     present = [(task, float(v)) for task, v in values if v is not None]
     return mean_interval([v for _, v in present], [task for task, _ in present], bounds=bounds)
+
+
+def pass_powers(tasks: Sequence[tuple[int, int]], most: int) -> tuple[PassK, ...]:
+    """Return pass^1 to pass^most, as far as some task has that many attempts with a verdict.
+
+    `tasks` as (successes, attempts with a verdict). Each is the mean over tasks of `pass_hat_k`,
+    the interval by resampling tasks, or for few tasks, or such that hardly differ, by
+    `bounded_interval`; tasks with fewer attempts are left out, as neither 0 nor 1.
+    """
+    powers = []
+    for k in range(1, min(most, max((n for _, n in tasks), default=0)) + 1):
+        values = [v for c, n in tasks if (v := pass_hat_k(c, n, k)) is not None]
+        rate = bootstrap_mean(values, how=Resampling().bootstrap())
+        if rate.low is None:
+            rate = bounded_interval(np.array(values), (0.0, 1.0))
+        powers.append(PassK(rate, k, len(tasks) - len(values)))
+    return tuple(powers)
 
 
 def _agreement(judged: Sequence[tuple[str, SessionVerdict]]) -> Kappa | None:

@@ -125,7 +125,7 @@ def test_sessions_strict_and_published(score: Any) -> None:
         )
     assert judged.code == 0, judged.err
     assert "success" in judged.out
-    assert "success 1.00 1 1" in " ".join(judged.out.split())
+    assert "success 1.00 – 1" in " ".join(judged.out.split())
 
 
 @pytest.mark.parametrize(

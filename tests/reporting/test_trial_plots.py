@@ -8,14 +8,13 @@ import matplotlib.colors
 import pytest
 from matplotlib.text import Text
 
-from agenteval.analysis.system_pairs import Pair
 from agenteval.errors import InputError
 from agenteval.planning.capability import bounds
 from agenteval.planning.page import success_by_actions, success_by_topic
 from agenteval.planning.rates import SuccessRate
 from agenteval.reporting.charts import share_bars
 from agenteval.stats import Interval, proportion_interval
-from agenteval.workflows.plots import format_differences, format_points
+from agenteval.workflows.plots import format_points
 from agenteval.workflows.results import (
     CaseInfo,
     SessionResult,
@@ -150,10 +149,9 @@ def test_what_cannot_be_drawn_is_refused():
     for draw, nothing in (
         (lambda _: share_bars({}, "t", "error"), None),
         (format_points, Tallies()),
-        (format_differences, []),
         (format_points, Tallies([session("A", "t", None)])),
     ):
-        with pytest.raises(InputError, match=r"no .* to draw|no agent was run"):
+        with pytest.raises(InputError, match=r"no .* to draw"):
             draw(nothing)
 
 
@@ -228,27 +226,3 @@ def test_agents_in_one_format_stand_side_by_side_in_one_panel(words):
     drawn = words(format_points(Tallies(many)).axes[0])
     assert drawn[:7] == [f"a{i}" for i in range(8, 1, -1)]
     assert "not shown: a1 and a0" in drawn
-
-
-def pair(agent, names, difference, tasks=9):
-    return Pair(*names, tasks, 0, difference, 0.5, 0.5, agent=agent)
-
-
-def test_differences_stand_on_one_scale_with_zero_in_the_middle(words):
-    spread = Interval(0.4, 0.2, 0.6, None, 9, 9, "m")
-    alone = Interval(-0.1, None, None, None, 1, 1, "m", "one task")
-    (ax,) = format_differences(
-        [
-            pair("b", ("text", "none"), spread),
-            pair("a", ("code", "none"), alone, 1),
-            pair("a", ("text", "code"), spread),
-        ]
-    ).axes
-    assert rows_of(ax) == ["a: text − code", "a: code − none", "b: text − none"]
-    assert whiskers(ax, BLUE) == [pytest.approx((0.2, 0.6))] * 2
-    hollow = next(x for x in ax.lines if x.get_markerfacecolor() == "white")
-    assert (list(hollow.get_xdata()), list(hollow.get_ydata())) == ([-0.1], [1.0])
-    assert [t.get_text() for t in ax.texts] == ["9", "1", "9"]
-    low, high = ax.get_xlim()
-    assert -low == high == pytest.approx(0.648)
-    assert "hollow: no interval" in words(ax)

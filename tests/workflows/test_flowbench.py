@@ -34,7 +34,7 @@ from agenteval.workflows.flowbench_score import (
     score_turns,
 )
 from agenteval.workflows.published import count_session, count_turn, predicted_input, shares
-from agenteval.workflows.rates import MatchCounts, Resampling
+from agenteval.workflows.scores import MatchCounts, Resampling
 from agenteval.workflows.verdicts import Judges
 from tests.golden.files import published
 

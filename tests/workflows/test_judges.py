@@ -12,7 +12,6 @@ from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply
 from agenteval.records import Message
 from agenteval.testing.scripted import ScriptedTransport
-from agenteval.workflows.flowbench_score import goals_table
 from agenteval.workflows.judges import (
     GoalsVerdict,
     JudgeFailure,
@@ -25,7 +24,6 @@ from agenteval.workflows.judges import (
     read_goals,
     read_score,
 )
-from agenteval.workflows.rates import Resampling
 
 DIALOGUE = "user: Dune, please.\nassistant calls lend_book: {}\nassistant: It is yours."
 SESSION = SessionText(DIALOGUE, "Lend books.", ("borrow Dune", "ask about parking"))
@@ -109,25 +107,6 @@ async def test_what_cannot_be_read_is_no_verdict(answer: Any, status: str) -> No
     verdict, _ = await judged(answer)
     assert isinstance(verdict, JudgeFailure)
     assert verdict.status == status
-
-
-def test_a_table_of_sessions() -> None:
-    verdicts = [
-        GoalsVerdict(achieved=2, total=2, said=True),
-        GoalsVerdict(achieved=3, total=4, said=True),
-        GoalsVerdict(achieved=0, total=0, said=True),
-        JudgeFailure(status="unscored:parse"),
-        JudgeFailure(status="unscored:refusal"),
-        JudgeFailure(status="unscored:parse"),
-    ]
-    found = goals_table(verdicts, list("abcdef"), Resampling(200))
-    assert (found.success.mean, found.success.n) == (0.5, 2)
-    assert found.progress.mean == pytest.approx((1 + 0.75) / 2)
-    assert found.failures == {"unscored:parse": 2, "unscored:refusal": 1}
-    assert (found.sessions, found.without_goals) == (6, 1)
-    cases = goals_table(verdicts, list("aabbcc"), Resampling(200))
-    assert (cases.success.mean, cases.success.n_clusters) == (0.5, 1)
-    assert goals_table([], [], Resampling(200)).success.mean is None
 
 
 def test_nobody_can_write_lines_of_others() -> None:

@@ -22,15 +22,17 @@ from agenteval.workflows.align import Call
 from agenteval.workflows.equality import Equality
 from agenteval.workflows.folder import read_role
 from agenteval.workflows.judges import EqualityJudge
-from agenteval.workflows.rates import MatchCounts, Resampling, rates
 from agenteval.workflows.reply_text import read_reply
 from agenteval.workflows.scenario import Action
 from agenteval.workflows.scores import (
     GoldTurn,
+    MatchCounts,
+    Resampling,
     SessionCounts,
     TurnTable,
     TurnVerdict,
     gold_turns,
+    rates,
     score_session,
     score_turn,
     turn_table,

@@ -18,7 +18,6 @@ from agenteval.records import Usage
 from agenteval.records.table import Table, shown
 from agenteval.workflows.equality import Judgement
 from agenteval.workflows.judges import GoalsVerdict, JudgeFailure, ResponseVerdict
-from agenteval.workflows.rates import pass_powers
 from agenteval.workflows.results import CaseInfo, SessionResult, SessionVerdict, TurnResult
 from agenteval.workflows.scores import TurnVerdict
 from agenteval.workflows.session import (
@@ -29,7 +28,7 @@ from agenteval.workflows.session import (
     SimulatorMistake,
 )
 from agenteval.workflows.tables import result_tables
-from agenteval.workflows.tallies import Tallies, format_pairs, share
+from agenteval.workflows.tallies import Tallies, format_pairs, pass_powers, share
 
 Z = 1.959963984540054
 LOST = SessionFailure(status="error:infrastructure", message="no answer", usage=Usage(requests=1))
