@@ -1,20 +1,245 @@
-"""The chart of a procedure: nodes, edges with conditions, which node calls which tool, and
-subgraphs, whose arrows become arrows between nodes.
+"""The chart of a procedure: nodes, edges with conditions, and which node calls which tool.
 
-`mermaid` reads charts from text.
+`mermaid` reads charts from text. A condition is at the end of an edge label, as in `Seats are left
+(free >= 1 and open = true)`:
+
+condition  = all {"or" all}          all = comparison {"and" comparison}
+comparison = [tool "."] field op value
+op         = "=" | "!=" | "<" | "<=" | ">" | ">=" | "is" | "is not"
+value      = number | true | false | "quoted" | unquoted words
 """
 
 from __future__ import annotations
 
+import math
+import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from decimal import Decimal
+from typing import Any, Literal
 
 from pydantic import Field
 
+from agenteval.errors import InputError
 from agenteval.records import Record
-from agenteval.workflows.conditions import Condition
+
+
+class FieldComparison(Record):
+    """Compares a returned value with a constant: `field`, or `tool.field` where `tool` is set."""
+
+    field: str
+    tool: str | None = None
+    op: Literal["=", "!=", "<", "<=", ">", ">="]
+    value: str | float | bool
+
+    @property
+    def name(self) -> str:
+        """The field, with its tool where that is set."""
+        return f"{self.tool}.{self.field}" if self.tool else self.field
+
+
+class Condition(Record):
+    """The returned values that a transition needs, in disjunctive normal form."""
+
+    alternatives: tuple[tuple[FieldComparison, ...], ...] = Field(min_length=1)
+
+    @property
+    def comparisons(self) -> tuple[FieldComparison, ...]:
+        """All comparisons, in their order."""
+        return tuple(c for alternative in self.alternatives for c in alternative)
+
+
+class ConditionError(InputError):
+    """A label ends with what looks like a condition but cannot be read; `problem` says why."""
+
+    def __init__(self, problem: str) -> None:
+        self.problem = (
+            f"{problem}; allowed is `field op value`, joined by `and` or `or`, with op "
+            "one of = != < <= > >="
+        )
+        super().__init__(self.problem, "label")
+
+
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\d\d(?::\d\d)?)?|\d\d:\d\d(?::\d\d)?", re.ASCII)
+_ORDER = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+def is_date(text: str) -> bool:
+    """Return whether the text is an ISO date or time, and so can be ordered."""
+    return _DATE.fullmatch(text) is not None
+
+
+def compare(returned: Any, op: str, value: str | float | bool) -> bool | None:
+    """Return whether `returned op value` holds, None when the two have no order.
+
+    Case and runs of blanks make no difference. Numbers are ordered, and so are ISO dates and
+    times, as text; nothing else is.
+    """
+    result, operand = plain(returned), plain(value)
+    if op in ("=", "!="):
+        return bool(result == operand) == (op == "=")
+    if isinstance(result, float) and isinstance(operand, float):
+        return bool(_ORDER[op](result, operand))
+    words = isinstance(result, str) and isinstance(operand, str)
+    # A time has no order among dates.
+    if (
+        words
+        and is_date(result)
+        and is_date(operand)
+        and (":" in result[:3]) == (":" in operand[:3])
+    ):
+        return bool(_ORDER[op](result.replace("t", " "), operand.replace("t", " ")))
+    return None
+
+
+def plain(value: Any) -> Any:
+    """Return one spelling for all values that are equal: numbers as float, words in lower case,
+    truth values as "true" and "false". Lists, objects and null stay as they are, and equal no
+    constant."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, int | float | str):
+        return value
+    text = " ".join(value.split()) if isinstance(value, str) else None
+    if text is not None and (len(text) >= 400 or not _NUMBER.fullmatch(text)):
+        return text.casefold()
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    if math.isfinite(number):
+        return number
+    return None if text is None else text.casefold()
+
+
+_JOIN = re.compile(r'(?<![^\s"])(and|or)(?![^\s"])', re.I)
+_SIGN = r"<=|>=|!=|==|≤|≥|≠|[=<>]"
+_COMPARISON = re.compile(
+    rf"\s*(?:(?P<tool>[^\W\d]\w*)\.)?(?P<field>[^\W\d]\w*)"
+    rf'(?:\s*(?P<sign>{_SIGN})|\s+(?P<word>is\s+not|is)(?=[\s"]))'
+    r'\s*(?:"(?P<quoted>[^"]*)"|(?!not\s*$)(?P<words>[^\s"=<>!≤≥≠()][^"=<>!≤≥≠()]*?))\s*',
+    re.I,
+)
+_CONSTANT = re.compile(r"[+-]?(?:\d+(?:\.\d+)?|\.\d+)")
+_LOOKS = re.compile(r"(?<![\w.])[^\W\d][\w.]*\s*(?:[<>=!]=|[<>=≤≥≠](?![<>]))")
+_SIGNS = {"==": "=", "≤": "<=", "≥": ">=", "≠": "!="}
+
+
+def split_label(label: str) -> tuple[str, Condition | None]:
+    """Return the intent and the condition of a label.
+
+    Parentheses at its end that hold no comparison belong to the intent. Raises ConditionError
+    for what looks like a comparison and cannot be read.
+    """
+    label = label.strip()
+    if not label.endswith(")"):
+        return label, None
+    unquoted, depth, start = _without_quoted(label), 0, len(label)
+    while depth or start == len(label):  # back to the parenthesis that the end closes
+        start -= 1
+        if start < 0:
+            return label, None
+        depth += {")": 1, "(": -1}.get(unquoted[start], 0)
+    try:
+        condition = read_condition(label[start + 1 : -1])
+    except ConditionError:
+        if _LOOKS.search(unquoted[start + 1 : -1]):
+            raise
+        return label, None
+    return label[:start].strip(), condition
+
+
+def _without_quoted(text: str) -> str:
+    return re.sub(r'"[^"]*"', lambda m: '"' * len(m.group()), text)
+
+
+def read_condition(text: str) -> Condition:
+    """Return the condition that a text states. Raises ConditionError."""
+    alternatives: list[tuple[FieldComparison, ...]] = [()]
+    begin = 0
+    for join in _JOIN.finditer(_without_quoted(text)):
+        alternatives[-1] += (_read_comparison(text[begin : join.start()]),)
+        begin = join.end()
+        if join[1].lower() == "or":
+            alternatives.append(())
+    alternatives[-1] += (_read_comparison(text[begin:]),)
+    return Condition(alternatives=tuple(alternatives))
+
+
+def _read_comparison(text: str) -> FieldComparison:
+    match = _COMPARISON.fullmatch(text)
+    if match is None:
+        raise ConditionError(f"`{text.strip()}` is no comparison")
+    sign = match["sign"] or ("!=" if match["word"].lower() != "is" else "=")
+    value: str | float | bool = match["quoted"] or ""
+    if match["words"]:
+        value = " ".join(match["words"].split())
+        if value.lower() in ("true", "false"):
+            value = value.lower() == "true"
+        elif _CONSTANT.fullmatch(value):
+            value = float(value)
+            if not math.isfinite(value):
+                raise ConditionError("the number is too large")
+    op: Any = _SIGNS.get(sign, sign)
+    return FieldComparison(tool=match["tool"], field=match["field"], op=op, value=value)
+
+
+def holds(condition: Condition, returned: Sequence[tuple[str, Mapping[str, Any]]]) -> bool | None:
+    """Return whether the condition holds of what tools returned, None when that is unknown.
+
+    `returned` are (tool, result) in the order of the calls; the latest value of a field counts. A
+    field that was never returned makes its comparison unknown, and unknowns combine as in Kleene's
+    three-valued logic: `and` is the minimum and `or` the maximum of false < unknown < true.
+    """
+
+    def comparison(c: FieldComparison) -> bool | None:
+        for tool, result in reversed(returned):
+            if c.tool in (None, tool) and c.field in result:
+                return compare(result[c.field], c.op, c.value)
+        return None
+
+    rank = (False, None, True).index
+    return max(
+        (min(map(comparison, all_of), key=rank) for all_of in condition.alternatives), key=rank
+    )
+
+
+def attributed(
+    condition: Condition, called: Sequence[str], fields: Mapping[str, Sequence[str]]
+) -> Condition:
+    """Return the condition with the tool set wherever it is clear which tool returns the field:
+    the last of `called` that does, else the only tool in `fields` that does.
+
+    Without this the `status` of one tool would be read as that of another.
+    """
+
+    def named(c: FieldComparison) -> FieldComparison:
+        if c.tool is not None:
+            return c
+        owners = [tool for tool in called if c.field in fields.get(tool, ())][-1:]
+        owners = owners or [tool for tool, names in fields.items() if c.field in names]
+        return c.model_copy(update={"tool": owners[0]}) if len(owners) == 1 else c
+
+    return Condition(alternatives=tuple(tuple(map(named, a)) for a in condition.alternatives))
+
+
+def written(condition: Condition) -> str:
+    """Return the condition in the form that `read_condition` reads."""
+    return " or ".join(
+        " and ".join(f"{c.name} {c.op} {constant(c.value)}" for c in alternative)
+        for alternative in condition.alternatives
+    )
+
+
+def constant(value: str | float | bool) -> str:
+    """Return a value as a condition writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{Decimal(repr(value)):f}".removesuffix(".0")
+    return f'"{value}"'
+
 
 Shape = Literal["start", "reply", "call"]  # (Start), >call a tool], and any other shape
 RemarkKind = Literal["doubled", "no_label", "no_start", "no_arrow_head", "subgraph", "skipped"]
@@ -124,74 +349,3 @@ def reached(begin: Iterable[str], to: Mapping[str, Iterable[str]]) -> set[str]:
         seen |= new
         todo += new
     return seen
-
-
-@dataclass(slots=True)
-class Subgraphs:
-    """The subgraphs of a chart by id, in the order in which they end: inner ones first.
-
-    A node is in all subgraphs around the place where it is mentioned. As in Mermaid, a subgraph
-    that mentions a node of an earlier one does not have it.
-    """
-
-    nodes: dict[str, list[str]] = field(default_factory=dict)
-    _open: list[tuple[int, str | None, dict[str, None]]] = field(default_factory=list)
-    _placed: set[str] = field(default_factory=set)
-
-    @property
-    def unclosed(self) -> int | None:
-        """The offset of the last subgraph that was begun and not ended."""
-        return self._open[-1][0] if self._open else None
-
-    def begin(self, at: int, id: str | None) -> None:
-        """Begin a subgraph at an offset of the text; `id` is None if nothing can refer to it."""
-        self._open.append((at, id, {}))
-
-    def mention(self, node: str) -> None:
-        """Put a node into the subgraph that was begun last and has not ended."""
-        if self._open and node not in self._placed:
-            self._open[-1][2][node] = None
-
-    def end(self) -> None:
-        """End the last subgraph that was begun."""
-        _, id, nodes = self._open.pop()
-        self._placed |= nodes.keys()
-        if id is not None:
-            self.nodes[id] = list(dict.fromkeys([*self.nodes.get(id, ()), *nodes]))
-        if self._open:
-            self._open[-1][2].update(nodes)
-
-    def resolved(self, edges: Sequence[Edge], most: int) -> tuple[list[Edge], list[Edge]]:
-        """Return the edges between nodes, and those left out because the subgraph has no such node.
-
-        An edge to a subgraph leads to its entries, the nodes that no edge from within it enters, or
-        to its first node if there are none. An edge from a subgraph leaves the nodes that no edge
-        within it leaves. An edge between a subgraph and what is in it is left out. Stops when there
-        are more than `most`.
-        """
-        edges, left_out = list(edges), list[Edge]()
-        for id, nodes in self.nodes.items():
-            if not any(id in (edge.source, edge.target) for edge in edges):
-                continue
-            inside = {id, *nodes}
-            steps = [node for node in nodes if node not in self.nodes]
-            inner = [e for e in edges if e.source in inside and e.target in inside]
-            entered = {e.target for e in inner if e.source != e.target and e.source != id}
-            outer_sources = {e.source for e in inner if e.source != e.target and e.target != id}
-            entries = [node for node in steps if node not in entered] or steps[:1]
-            exits = [node for node in steps if node not in outer_sources]
-            edges_kept: list[Edge] = []
-            for edge in edges:
-                if id not in (edge.source, edge.target):
-                    edges_kept.append(edge)
-                    continue
-                ends: Sequence[str] = ()
-                end = "source" if edge.source == id else "target"
-                if not {edge.source, edge.target} <= inside:
-                    ends = exits if end == "source" else entries
-                edges_kept += [edge.model_copy(update={end: node}) for node in ends]
-                left_out += [] if ends else [edge]
-                if len(edges_kept) > most:
-                    return edges_kept, left_out
-            edges = edges_kept
-        return edges, left_out

@@ -126,7 +126,7 @@ def check(
     Checked are charts, their tools and conditions, users, recorded calls and the backend. Exit
     code 1 for errors, 2 for files that cannot be read.
     """
-    from agenteval.workflows.procedure_api import flow_check
+    from agenteval.workflows.check import flow_check
 
     finish(flow_check(roles, scenarios=scenario or (), tools=tools, notify=notify), output)
 

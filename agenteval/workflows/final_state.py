@@ -23,9 +23,9 @@ from pydantic import Field, JsonValue
 from agenteval.errors import InputError
 from agenteval.records import Record, canonical_json
 from agenteval.workflows.backend import BackendDefect, StatefulBackend, call_tool, fresh_backend
+from agenteval.workflows.equality import assigned, contains_tokens, equal_by_rule
 from agenteval.workflows.scenario import Action, Demand, Profile, Role, WorkflowTool, complaint
 from agenteval.workflows.session import Change, SessionLog
-from agenteval.workflows.values import assigned, contains_tokens, equal_by_rule
 
 _MAX_DIFFERENCES = 50
 _MAX_SHOWN = 200  # characters of a value in a difference

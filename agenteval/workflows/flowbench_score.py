@@ -101,7 +101,7 @@ async def aflow_score(
         figures.title,
         figures.rows,
         notes=figures.notes,
-        drop_empty=("low", "high", "right", "open", "of"),
+        drop_empty=("value", "low", "high", "right", "open", "of"),
     )
     lost = figures.unscored
     gate = unscored_gate(lost.total, lost.missing, how.max_unscored, lost.what)

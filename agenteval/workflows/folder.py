@@ -163,12 +163,6 @@ def read_tools(path: Path) -> tuple[WorkflowTool, ...]:
     return tools
 
 
-def schemas_rewritten(path: Path) -> tuple[str, ...]:
-    """Return the names of the tools of a tools.json whose schemas were not JSON schemas."""
-    tools = _tools_in(path) if path.exists() else []
-    return tuple(str(tool["name"]) for tool in tools if _with_schemas(tool) != tool)
-
-
 def _tools_in(path: Path) -> Any:
     data = decode(read_text(path), str(path))
     if isinstance(data, list):

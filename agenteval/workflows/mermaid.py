@@ -22,21 +22,21 @@ import json
 import re
 from bisect import bisect
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from agenteval.errors import InputError
 from agenteval.readers.strict_yaml import load_yaml
 from agenteval.workflows.chart import (
     Chart,
+    ConditionError,
     Edge,
     Node,
     Remark,
     RemarkKind,
     Shape,
-    Subgraphs,
     reached,
+    split_label,
 )
-from agenteval.workflows.conditions import ConditionError, split_label
 
 _IGNORED = re.compile(r"(?:[\s;]|%%\{(?:[^%]|%(?!%))*\}%%|%%[^\n]*)*")
 _FENCE = re.compile(r"^[ \t]*(```|~~~|:::)[ \t]*\{?\.?mermaid\b[^\n]*\n(.*?)^[ \t]*\1", re.M | re.S)
@@ -124,8 +124,6 @@ _FORMS = (
     "A--label-->B, A-->|label|B, A-->B, A & B-->C, with nodes A(start), A[reply], A{question}, "
     "A>call]"
 )
-_MOST_NODES = 2_000  # the checks take time by their square
-_MOST_EDGES = 10_000  # a join of many nodes with many makes more edges than anybody can follow
 
 
 def parse_chart(text: str, where: str = "flowchart") -> Chart:
@@ -160,6 +158,14 @@ class _Link:
     drawn: bool
 
 
+class _Group(NamedTuple):
+    """A subgraph that has not ended: its offset, its id and the nodes mentioned in it."""
+
+    at: int
+    id: str | None
+    nodes: dict[str, None]
+
+
 class _Parser:
     def __init__(self, text: str, where: str) -> None:
         self._text, self._where, self._at = text, where, 0
@@ -168,7 +174,8 @@ class _Parser:
         self._round: set[str] = set()  # ids of round nodes
         self._edges: list[Edge] = []
         self._mentioned: dict[str, int] = {}  # id → offset of its first mention
-        self._groups = Subgraphs()
+        self._groups: dict[str, list[str]] = {}  # nodes of subgraphs by id, inner ones first
+        self._open: list[_Group] = []
         self._edge_ids: set[str] = set()
         self._remarks: list[Remark] = []
         self._skipped: dict[str, list[int]] = {}  # what was skipped → its lines
@@ -183,10 +190,9 @@ class _Parser:
             if not self._appearance():
                 self._statement()
             self._end()
-        if self._groups.unclosed is not None:
-            self._fail(
-                "this subgraph is not closed: a line `end` is missing", self._groups.unclosed
-            )
+        if self._open:
+            problem = "this subgraph is not closed: a line `end` is missing"
+            self._fail(problem, self._open[-1].at)
         self._finish_groups()
         if not self._mentioned:
             self._fail(f"the chart has no nodes; write {_FORMS}")
@@ -230,24 +236,18 @@ class _Parser:
     def _end(self) -> None:
         self._take(_BLANKS)
         if self._take(_END) is None:
-            here = self._text[self._at]
-            if here in ")]}":
-                self._fail(
-                    f"this `{here}` closes nothing: remove it, or quote the label that it "
-                    'belongs to: A["label"]'
-                )
             self._fail(f"{self._shown()} cannot stand here; the forms are {_FORMS}")
 
     def _appearance(self) -> bool:
         """Read a statement that says nothing about the steps and their order, if there is one."""
         start = self._at
         if group := self._take(_SUBGRAPH):
-            self._groups.begin(start, group["id"])
+            self._open.append(_Group(start, group["id"], {}))
             self._skip("subgraph", start)
         elif self._take(_CLOSED):
-            if self._groups.unclosed is None:
+            if not self._open:
                 self._fail("`end` closes no subgraph", start)
-            self._groups.end()
+            self._close_group()
         elif style := self._take(_APPEARANCE):
             self._skip(style["what"] or style["access"], start)
         return self._at > start
@@ -281,10 +281,10 @@ class _Parser:
             self._fail(
                 f"`{id}` is a word of Mermaid and cannot stand here; the forms are {_FORMS}", start
             )
-        if id not in self._mentioned and len(self._mentioned) >= _MOST_NODES:
-            self._fail(f"more than {_MOST_NODES:,} nodes", start)
         self._mentioned.setdefault(id, start)
-        self._groups.mention(id)
+        # As in Mermaid, a subgraph that mentions a node of an earlier one does not have it.
+        if self._open and not any(id in nodes for nodes in self._groups.values()):
+            self._open[-1].nodes[id] = None
         opened = self._at
         if (opener := self._text[opened : opened + 1]) in _CLOSERS:
             self._declare(id, self._label(id), opener, start, opened)
@@ -332,7 +332,11 @@ class _Parser:
         end = _closing(self._text, opened, closer)
         label = self._text[opened + 1 : end]
         if end < 0 or _ARROW.search(label):
-            self._not_closed(id, opened, closer)
+            self._fail(
+                f"the label of {id} is not closed before the next arrow: close each bracket in it, "
+                f'or quote it: {id}["label"]',
+                opened,
+            )
         self._at = end + 1
         for _ in range(2):
             if len(label) < 3 or label[0] not in _INNER[opener]:
@@ -343,28 +347,6 @@ class _Parser:
                 break
             opener, label = "(" if opener + label[0] == "((" else ">", label[1:-1]
         return label
-
-    def _not_closed(self, id: str, opened: int, closer: str) -> NoReturn:
-        """Name the bracket that is one too many, or the one that is missing."""
-        ends = (p.search(self._text, opened + 1) for p in (_ARROW, _CONTINUES))
-        until = min((end.start() for end in ends if end), default=len(self._text))
-        marks = list(_BRACKETS[closer].finditer(self._text, opened + 1, until))
-        while marks and marks[-1].group() != closer:
-            marks.pop()
-        unmatched: list[int] = []
-        for mark in marks[:-1]:  # the last one closes the label
-            if mark.group() != closer:
-                unmatched.append(mark.start())
-            elif unmatched:
-                unmatched.pop()
-        if unmatched:
-            self._fail(
-                f"this `{self._text[unmatched[-1]]}` in the label of {id} is one too many: remove "
-                f'it, close it with `{closer}`, or quote the label: {id}["label"]',
-                unmatched[-1],
-            )
-        place = "" if until == len(self._text) else " before the next arrow or statement"
-        self._fail(f"the label of {id} is not closed{place}: `{closer}` is missing", opened)
 
     def _data(self) -> dict[str, object]:
         """Read `@{ ... }`, which is YAML."""
@@ -420,8 +402,6 @@ class _Parser:
             intent, condition = split_label(label)
         except ConditionError as error:
             self._fail(error.problem, link.at)
-        if len(self._edges) + (1 + link.both) * len(sources) * len(targets) > _MOST_EDGES:
-            self._fail(f"more than {_MOST_EDGES:,} edges", link.at)
         line = self._line(link.at)
         ends = [(s, t) for s in sources for t in targets] if link.drawn else []
         ends += [(t, s) for s, t in ends] if link.both else []
@@ -430,27 +410,64 @@ class _Parser:
             for s, t in ends
         ]
 
+    def _close_group(self) -> None:
+        group = self._open.pop()
+        # Nothing can refer to a subgraph without an id; its line stands for one.
+        id = group.id or f"\n{group.at}"
+        self._groups[id] = list(dict.fromkeys([*self._groups.get(id, ()), *group.nodes]))
+        if self._open:
+            self._open[-1].nodes.update(group.nodes)
+
     def _finish_groups(self) -> None:
         """Have the arrows to and from subgraphs join nodes; a subgraph is not a step."""
-        groups = self._groups.nodes.keys() & self._mentioned.keys()
+        groups = self._groups.keys() & self._mentioned.keys()
         if not groups:
             return
         lines = sorted({e.line for e in self._edges if groups & {e.source, e.target}})
-        self._edges, left_out = self._groups.resolved(self._edges, _MOST_EDGES)
-        if len(self._edges) > _MOST_EDGES:
-            self._fail(f"more than {_MOST_EDGES:,} edges")
+        left_out: set[int] = set()
+        for id, nodes in self._groups.items():
+            left_out |= self._resolve(id, nodes)
         for id in groups:
-            for known in (self._mentioned, self._nodes):
-                known.pop(id, None)
+            self._mentioned.pop(id)
+            self._nodes.pop(id, None)
         self._round -= groups
         message = (
             "arrows to a subgraph lead to the nodes where it begins, arrows from one leave the "
             f"nodes where it ends: lines {_listed(lines)}"
         )
         if left_out:
-            missing = _listed(sorted({edge.line for edge in left_out}))
-            message += f"; left out, as no such node was found: lines {missing}"
+            message += f"; left out, as no such node was found: lines {_listed(sorted(left_out))}"
         self._remark("subgraph", message, lines[0] if lines else 0)
+
+    def _resolve(self, id: str, nodes: list[str]) -> set[int]:
+        """Replace the edges to and from a subgraph, and return the lines of those left out.
+
+        An edge to it leads to its entries, the nodes that no edge from within it enters, or to its
+        first node if there are none. An edge from it leaves the nodes that no edge within it
+        leaves. An edge between it and what is in it is left out.
+        """
+        inside = {id, *nodes}
+        steps = [node for node in nodes if node not in self._groups]
+        inner = [
+            (e.source, e.target)
+            for e in self._edges
+            if e.source != e.target and {e.source, e.target} <= inside
+        ]
+        entered = {target for source, target in inner if source != id}
+        exited = {source for source, target in inner if target != id}
+        entries = [node for node in steps if node not in entered] or steps[:1]
+        exits = [node for node in steps if node not in exited]
+        edges, left_out = list[Edge](), set[int]()
+        for edge in self._edges:
+            if id not in (edge.source, edge.target):
+                edges.append(edge)
+                continue
+            end, ends = ("source", exits) if edge.source == id else ("target", entries)
+            ends = [] if {edge.source, edge.target} <= inside else ends
+            edges += [edge.model_copy(update={end: node}) for node in ends]
+            left_out |= set() if ends else {edge.line}
+        self._edges = edges
+        return left_out
 
     def _finish_nodes(self) -> None:
         """Give nodes without a label their id as text."""

@@ -40,6 +40,7 @@ from agenteval.reporting.page import (
 from agenteval.reporting.text import cut, listed
 from agenteval.text import plural
 from agenteval.workflows import plots
+from agenteval.workflows.equality import filled
 from agenteval.workflows.flags import flow_flags, flow_signs
 from agenteval.workflows.page_sessions import (
     MOST_LISTED,
@@ -56,7 +57,6 @@ from agenteval.workflows.results import SessionResult, TurnJudged, TurnResult
 from agenteval.workflows.scores import TurnVerdict
 from agenteval.workflows.session import ENDS, Prediction, SessionFailure
 from agenteval.workflows.tallies import SessionTally, Tallies, TurnTally
-from agenteval.workflows.values import filled
 
 if TYPE_CHECKING:
     from agenteval.workflows.reports import WorkflowReport

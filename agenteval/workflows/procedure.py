@@ -2,20 +2,52 @@
 
 A position is in a node, before one of the tools that the node calls or after the last one (its
 exit). Edges leave from exits only; an exit without edges is an end. `chart.calls_by_node` says
-which tools a node calls, and in which order. `align` says how a walk passes between scenarios.
+which tools a node calls, and in which order.
+
+The best reading of calls as a walk through a procedure.
+
+Alignment-based conformance checking (Adriansyah, van Dongen, van der Aalst, "Conformance checking
+using cost-based fitness analysis", EDOC 2011): the cheapest path through the product of the calls
+and the automaton, found by Dijkstra's algorithm. Costs:
+
+    0  a call is the next step                     1  a step of the walk is left out
+    0  an edge whose condition holds, is not       1  a call is no step of the walk
+       known, or is the user's will                1  an edge whose condition is false by the
+    1  a step without a required parameter            values that were returned so far
+
+A call that was refused, or whose tool no node calls, is never a step. The values returned so far
+are those of all calls that were carried out, steps or not.
+
+Of readings that cost the same, the most telling one is taken, in this order:
+1. a false transition before a step left out before an extra call before a false transition after
+   the last call that can be a step (weights 1, 2, 3, 4). A call that repeats the last one that was
+   carried out word for word is an extra call of weight 0: a loop. A scenario put aside costs
+   nothing and weighs 2;
+2. steps are left out as late as possible, then extra calls come as late as possible: of two swapped
+   calls the first one is out of order, of two equal ones the second;
+3. the shortest walk with the fewest unchecked transitions. A walk that may stop anywhere still goes
+   on to an end if that costs nothing.
+
+Over several scenarios any may begin, another may begin after each end, and between two nodes one
+may be put aside for another. One scenario waits at a time; it can be resumed where it was left, or
+be left for good, but not begin anew. Where the walk may stop anywhere, the scenario that it was
+left for may then wait in its turn.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, NamedTuple
+
+from pydantic import JsonValue
 
 from agenteval.errors import InputError
-from agenteval.workflows.chart import Chart, Edge, calls_by_node
-from agenteval.workflows.conditions import Condition, attributed, holds
+from agenteval.records import Record
+from agenteval.workflows.chart import Chart, Condition, Edge, attributed, calls_by_node, holds
 from agenteval.workflows.mermaid import parse_chart
 from agenteval.workflows.scenario import Role, WorkflowTool
 
@@ -176,3 +208,229 @@ def compiled(charts: Mapping[str, Chart], tools: Sequence[WorkflowTool]) -> Proc
     return Procedure(
         tuple(charts), tuple(positions), tuple(entries), {t.name: t.required for t in tools}
     )
+
+
+# step: a call is the next step; skip: a step is left out; extra: a call is no step; edge: the walk
+# goes on; enter: a scenario begins; leave: it is over or put aside; resume: it is taken up again.
+MoveKind = Literal["step", "skip", "extra", "edge", "enter", "leave", "resume"]
+_Key = tuple[int, int, int]  # calls so far, position, the position that waits
+
+
+class _Cost(NamedTuple):
+    """The criteria of the module's docstring, most important first; compared in this order."""
+
+    cost: int = 0
+    telling: int = 0
+    skip_late: int = 0
+    extra_late: int = 0
+    length: int = 0
+
+    def plus(self, other: _Cost) -> _Cost:
+        """Return the sum, criterion by criterion."""
+        a, b, c, d, e = self
+        v, w, x, y, z = other
+        return _Cost(a + v, b + w, c + x, d + y, e + z)
+
+
+_FREE, _PASSED, _ASIDE = _Cost(), _Cost(length=1), _Cost(telling=2, length=1)
+
+
+class Call(Record):
+    """A call as conformance sees it. `carried_out` is False when the tool refused it, with the
+    reason in `problem`; `returned` is the result as JSON, None when it is not JSON."""
+
+    tool: str
+    arguments: JsonValue = None
+    carried_out: bool = True
+    problem: str = ""
+    returned: JsonValue = None
+
+    @property
+    def unreadable(self) -> bool:
+        """Its arguments are not a JSON object."""
+        return not (self.arguments is None or isinstance(self.arguments, dict))
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One move of a reading, made after `at` calls.
+
+    `position` is the node before it, `target` the node after it, or None between scenarios. `holds`
+    is whether the condition of an edge holds (None: unknown, or no condition).
+    """
+
+    kind: MoveKind
+    at: int
+    position: int | None
+    target: int | None
+    edge: Edge | None = None
+    holds: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """The best reading: its cost, its moves, and the cost of the worst reading."""
+
+    cost: int
+    worst: int
+    moves: tuple[Move, ...]
+
+
+def align(procedure: Procedure, calls: Sequence[Call], *, complete: bool = True) -> Alignment:
+    """Return the best reading of calls as a walk from a start to an end of the procedure.
+
+    With `complete=False` the walk may stop anywhere (the session was ended from outside). Time and
+    memory grow with calls x positions, over several scenarios with positions squared, but only as
+    far as a reading costs no more than the best. Raises InputError when the walk must end and no
+    end of the procedure can be reached.
+    """
+    if complete and procedure.shortest is None:
+        raise InputError("no end can be reached from the start", ", ".join(procedure.scenarios))
+    search = _AlignmentSearch(procedure, calls, complete)
+    start = (0, search.hub, search.hub)
+    best = {start: _FREE}
+    came_from: dict[_Key, tuple[_Key, Move]] = {}
+    settled: set[_Key] = set()
+    heap = [(_FREE, start)]
+    while True:
+        so_far, key = heapq.heappop(heap)
+        if key == search.goal:
+            break
+        if key in settled:
+            continue
+        settled.add(key)
+        for target, cost, move in search.moves(key):
+            total = so_far.plus(cost)
+            if target not in best or total < best[target]:
+                best[target] = total
+                came_from[target] = key, move
+                heapq.heappush(heap, (total, target))
+    moves = []
+    key, _ = came_from[search.goal]  # the last move only says that the walk stops
+    while key in came_from:
+        key, move = came_from[key]
+        moves.append(move)
+    worst = len(calls) + ((procedure.shortest or 0) if complete else 0)
+    return Alignment(so_far.cost, worst, tuple(reversed(moves)))
+
+
+def returned_before(calls: Sequence[Call], at: int) -> list[tuple[str, Mapping[str, JsonValue]]]:
+    """Return the results of the calls before number `at`, in the form that `conditions.holds`
+    expects."""
+    return [(c.tool, c.returned) for c in calls[:at] if isinstance(c.returned, dict)]
+
+
+def steppable(procedure: Procedure, call: Call) -> bool:
+    """Return whether a call can be a step at all."""
+    return call.carried_out and call.tool in procedure.steps
+
+
+def lacking(procedure: Procedure, call: Call) -> tuple[str, ...]:
+    """Return the required parameters that a call lacks; none when its arguments are unknown."""
+    if not isinstance(call.arguments, Mapping):
+        return ()
+    return tuple(p for p in procedure.required.get(call.tool, ()) if p not in call.arguments)
+
+
+class _AlignmentSearch:
+    """The moves from each key with their costs. `hub` stands for between scenarios, and for no
+    waiting scenario."""
+
+    def __init__(self, procedure: Procedure, calls: Sequence[Call], complete: bool) -> None:
+        self.procedure, self.calls, self.complete = procedure, calls, complete
+        self.hub = len(procedure.positions)
+        self.goal = (len(calls) + 1, 0, 0)
+        self.stopped = _Cost(length=8 * (self.hub + 2))  # longer than any walk without a call
+        self.can = [steppable(procedure, call) for call in calls]
+        self.until = max((at + 1 for at, can in enumerate(self.can) if can), default=0)
+        self.returned = _returned(calls)
+        self.repeats: list[bool] = []
+        last: Call | None = None
+        for call in calls:
+            same = last is not None and (call.tool, call.arguments) == (last.tool, last.arguments)
+            self.repeats.append(call.carried_out and same)
+            last = call if call.carried_out else last
+        self._verdicts: dict[tuple[int, int, int], bool | None] = {}
+
+    def moves(self, key: _Key) -> Iterator[tuple[_Key, _Cost, Move]]:
+        at, place, waits = key
+        remaining = len(self.calls) - at
+        position = None if place == self.hub else self.procedure.positions[place]
+        here = None if position is None else place
+        if position is None:
+            yield from self._from_hub(at, waits)
+        elif position.tool is None:
+            yield from self._from_exit(at, place, position, waits)
+        else:
+            skip = Move("skip", at, here, place + 1)
+            yield (at, place + 1, waits), _Cost(1, 2, skip_late=remaining), skip
+            if remaining and self.can[at] and self.calls[at].tool == position.tool:
+                cost = _Cost(int(bool(lacking(self.procedure, self.calls[at]))))
+                yield (at + 1, place + 1, waits), cost, Move("step", at, here, place + 1)
+        ended = position is not None and position.is_end
+        if not remaining and (ended or not self.complete):
+            yield self.goal, _FREE if ended else self.stopped, Move("leave", at, here, None)
+        if remaining:
+            telling = 3 if self.can[at] and not self.repeats[at] else 0
+            extra = _Cost(1, telling, extra_late=remaining)
+            yield (at + 1, place, waits), extra, Move("extra", at, here, here)
+
+    def _from_hub(self, at: int, waits: int) -> Iterator[tuple[_Key, _Cost, Move]]:
+        positions = self.procedure.positions
+        waiting = positions[waits].scenario if waits != self.hub else None
+        for entry in self.procedure.entries:
+            if positions[entry].scenario != waiting:  # that one is taken up where it was left
+                yield (at, entry, waits), _PASSED, Move("enter", at, None, entry)
+        if waits != self.hub:
+            yield (at, waits, self.hub), _PASSED, Move("resume", at, None, waits)
+
+    def _from_exit(
+        self, at: int, place: int, position: Position, waits: int
+    ) -> Iterator[tuple[_Key, _Cost, Move]]:
+        for number, way in enumerate(position.ways):
+            verdict = None
+            if way.condition is not None:
+                version, returned = self.returned[at]
+                if (key := (version, place, number)) not in self._verdicts:
+                    self._verdicts[key] = holds(way.condition, returned)
+                verdict = self._verdicts[key]
+            cost = _Cost(length=1 + (verdict is None and way.edge.label != ""))
+            if verdict is False:
+                # After the last possible step, this only avoids a step that is due.
+                cost = _Cost(1, 1 if at < self.until else 4, length=1)
+            move = Move("edge", at, place, way.target, way.edge, verdict)
+            yield (at, way.target, waits), cost, move
+        if not self.procedure.cross or place in self.procedure.entries:
+            return
+        leave = Move("leave", at, place, None)
+        if position.is_end:
+            yield (at, self.hub, waits), _PASSED, leave
+        elif waits == self.hub:
+            yield (at, self.hub, place), _ASIDE, leave
+        elif not self.complete:
+            # Back to the other one, and this one waits. Where the walk must end this would be a
+            # way round every step that is missing before the end.
+            yield (at, waits, place), _ASIDE, Move("resume", at, None, waits)
+
+
+_Values = tuple[tuple[str, dict[str, JsonValue]], ...]
+
+
+def _returned(calls: Sequence[Call]) -> list[tuple[int, _Values]]:
+    """Return a version and the latest values before each call and after the last.
+
+    Only the latest value of a field of a tool counts, so older ones are left out; the order of the
+    others is kept. The version changes when the values do.
+    """
+    latest: dict[tuple[str, str], JsonValue] = {}
+    versions: list[tuple[int, _Values]] = [(0, ())]
+    for call in calls:
+        version, values = versions[-1]
+        if call.carried_out and isinstance(call.returned, dict) and call.returned:
+            for field, value in call.returned.items():
+                latest.pop((call.tool, field), None)
+                latest[call.tool, field] = value
+            values = tuple((tool, {field: value}) for (tool, field), value in latest.items())
+            version = len(versions)
+        versions.append((version, values))
+    return versions

@@ -24,7 +24,7 @@ from agenteval.agents.protocol import AgentFailure, AgentLimits, AgentLog, Tool
 from agenteval.agents.toolbox import Toolbox
 from agenteval.models.jsonish import NotJsonish, scan
 from agenteval.models.wire import printable
-from agenteval.workflows.align import Call
+from agenteval.workflows.procedure import Call
 from agenteval.workflows.session import Prediction
 
 _LABEL = re.compile(

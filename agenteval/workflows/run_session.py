@@ -22,7 +22,7 @@ from agenteval.errors import (
     Unauthorized,
 )
 from agenteval.records import FailureStatus, Message, Usage
-from agenteval.workflows.instructions import instructions, tools_given
+from agenteval.workflows.cases import instructions, tools_given
 from agenteval.workflows.scenario import Format, Profile, Role
 from agenteval.workflows.session import (
     SessionCall,

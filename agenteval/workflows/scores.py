@@ -24,12 +24,11 @@ from pydantic import Field
 from agenteval.records import FailureStatus, Record
 from agenteval.stats import Bootstrap, Interval, bootstrap_mean, bootstrap_sums
 from agenteval.stats.bootstrap import Floats
-from agenteval.workflows.align import Call
-from agenteval.workflows.equality import Decision, Equality, Judgement, decided
+from agenteval.workflows.equality import Decision, Equality, Judgement, assigned, decided, filled
 from agenteval.workflows.judges import ResponseVerdict
+from agenteval.workflows.procedure import Call
 from agenteval.workflows.scenario import Action, RecordedSession
 from agenteval.workflows.session import Prediction
-from agenteval.workflows.values import assigned, filled
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ from agenteval.models.reply import parse_reply
 from agenteval.models.wire import NONCE, Request, one_line
 from agenteval.records import Usage, canonical_json, content_hash
 from agenteval.workflows.backend import StatefulBackend, call_tool, fresh_backend
+from agenteval.workflows.equality import normalised
 from agenteval.workflows.scenario import Profile, Role, WorkflowTool, complaint
 from agenteval.workflows.session import Answered, SimulatorMistake
-from agenteval.workflows.values import normalised
 
 ToolMode = Literal["auto", "backend", "recorded", "model"]
 _PACKAGE = "agenteval.workflows"

@@ -377,7 +377,8 @@ def _without_interval(columns: Sequence[Column], rows: Sequence[dict[str, Cell]]
                 reasons.add("too few tasks" if few else estimate.reason)
     if not reasons:
         return ""
-    which = "" if complete else f" for {'some ' * (len(rows) > 1)}{', '.join(heads)}"
+    rows_named = " in some rows" if len(rows) > 1 else ""
+    which = "" if complete else f" for {', '.join(heads)}{rows_named}"
     return f"No interval{which}: {' or '.join(sorted(reasons))}."
 
 

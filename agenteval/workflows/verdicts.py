@@ -18,7 +18,7 @@ from agenteval.models.client import Client
 from agenteval.records import FailureStatus, Usage, canonical_json, content_hash
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.workflows.cases import SessionCase, TurnCase
-from agenteval.workflows.causes import SessionReading, primary
+from agenteval.workflows.conformance import SessionReading, primary
 from agenteval.workflows.equality import SPENT, Equality, Judgement
 from agenteval.workflows.final_state import Gold, StateVerdict, gold_state, judged
 from agenteval.workflows.judges import (

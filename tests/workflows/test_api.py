@@ -17,9 +17,9 @@ from agenteval.records import Run
 from agenteval.records.run import Span
 from agenteval.store import Store
 from agenteval.testing.thread import serve
-from agenteval.workflows.align import Call
 from agenteval.workflows.api import flow_results, read_roles
 from agenteval.workflows.folder import read_role
+from agenteval.workflows.procedure import Call
 
 DESK = Path(__file__).parent / "library_desk"
 LEND = {"reader_id": "R-17", "title": "Dune"}

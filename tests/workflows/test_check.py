@@ -16,10 +16,17 @@ from hypothesis import strategies as st
 import agenteval
 from agenteval.errors import InputError
 from agenteval.workflows.chart import Chart, Edge, Node
-from agenteval.workflows.defects import Defect, chart_defects, profile_defects, session_defects
+from agenteval.workflows.check import (
+    Defect,
+    backend_defects,
+    chart_defects,
+    check_role,
+    flow_check,
+    profile_defects,
+    session_defects,
+)
 from agenteval.workflows.folder import role_folders
 from agenteval.workflows.mermaid import parse_chart
-from agenteval.workflows.procedure_api import backend_defects, check_role, flow_check
 from agenteval.workflows.scenario import Action, Goal, Profile, RecordedSession, Turn, WorkflowTool
 from tests.workflows.boats import BOOK, CHART, CHECK, TOOLS, replaced, tool
 
@@ -137,7 +144,7 @@ def test_reachability_and_exits_as_networkx_sees_them(pairs: list[tuple[str, str
     ends = {n for n in NAMES if oracle.out_degree(n) == 0}
     stuck = {n for n in reachable if not (networkx.descendants(oracle, n) | {n}) & ends}
     told = chart_defects(Chart(nodes=tuple(nodes), edges=edges), ())
-    assert {d.node for d in told if d.kind == "unreachable"} == set(NAMES) - reachable
+    assert {d.place for d in told if d.kind == "unreachable"} == set(NAMES) - reachable
     named = [d.message.split("from ")[1].split(", ") for d in told if d.kind == "no_exit"]
     assert named == ([sorted(stuck)] if stuck else [])
 

@@ -11,16 +11,13 @@ from typing import Any
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.workflows.align import Call, align
 from agenteval.workflows.backend import load_backend
-from agenteval.workflows.causes import SessionReading, primary
-from agenteval.workflows.chart import Chart, Edge, Node
-from agenteval.workflows.conditions import Condition, FieldComparison
-from agenteval.workflows.conformance import Deviation, conform, conformance
+from agenteval.workflows.chart import Chart, Condition, Edge, FieldComparison, Node
+from agenteval.workflows.conformance import Deviation, SessionReading, conform, conformance, primary
 from agenteval.workflows.final_state import gold_state, judged
 from agenteval.workflows.folder import read_role
 from agenteval.workflows.mermaid import parse_chart
-from agenteval.workflows.procedure import Procedure, compiled, procedure
+from agenteval.workflows.procedure import Call, Procedure, align, compiled, procedure
 from agenteval.workflows.scenario import Action, Profile, WorkflowTool
 from agenteval.workflows.session import SessionCall, SessionLog, SimulatorMistake
 from tests.workflows.boats import boats

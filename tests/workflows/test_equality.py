@@ -17,9 +17,8 @@ from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply, Request
 from agenteval.records import Usage
 from agenteval.testing.scripted import ScriptedTransport
-from agenteval.workflows.equality import SPENT, Equality, Judgement
+from agenteval.workflows.equality import SPENT, Equality, Judgement, equal_by_rule, filled, tokens
 from agenteval.workflows.judges import EqualityJudge, ValueQuestion
-from agenteval.workflows.values import equal_by_rule, filled, tokens
 
 SCHEMAS: dict[str, Any] = {
     "book": {

@@ -12,8 +12,8 @@ import pytest
 
 from agenteval.errors import InputError
 from agenteval.workflows.backend import backend_sha256, fresh_backend, load_backend
+from agenteval.workflows.check import check_role
 from agenteval.workflows.folder import find_role, read_role, role_folders
-from agenteval.workflows.procedure_api import check_role
 from agenteval.workflows.scenario import standard_schema
 
 DESK = Path(__file__).parent / "library_desk"
@@ -361,6 +361,5 @@ def test_a_published_role(tmp_path: Path) -> None:
     assert scenario.tools[0].required == ("kinds",)
     assert scenario.tools[0].properties == {"kinds": {"type": "array"}}
     defects = [d for checked in check_role(str(tmp_path)) for d in checked.defects]
-    assert [(d.kind, d.severity) for d in defects] == [("tools", "note"), ("backend", "warning")]
-    assert "check_room, pay" in defects[0].message
-    assert "--tools model" in defects[1].message
+    assert [(d.kind, d.severity) for d in defects] == [("backend", "warning")]
+    assert "--tools model" in defects[0].message

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from agenteval.workflows.cases import instructions, tools_given
 from agenteval.workflows.folder import read_role
-from agenteval.workflows.instructions import instructions, tools_given
 from agenteval.workflows.scenario import FORMATS, Format, Role
 
 DESK = Path(__file__).parent / "library_desk"

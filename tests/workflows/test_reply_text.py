@@ -20,8 +20,7 @@ from agenteval.agents.openai_chat import openai_chat
 from agenteval.agents.react import react
 from agenteval.errors import Transient
 from agenteval.testing import serve
-from agenteval.workflows.cases import open_role, turn_cases
-from agenteval.workflows.instructions import instructions
+from agenteval.workflows.cases import instructions, open_role, turn_cases
 from agenteval.workflows.reply_text import (
     predict_next,
     read_actions,
@@ -30,7 +29,7 @@ from agenteval.workflows.reply_text import (
     thought_items,
 )
 from agenteval.workflows.session import Prediction
-from agenteval.workflows.templated import template_agent
+from agenteval.workflows.variants import template_agent
 from tests.agents.conftest import call, calls, instant
 
 THOUGHT = (

@@ -18,10 +18,10 @@ from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Request
 from agenteval.stats import bootstrap_sums
 from agenteval.testing.scripted import ScriptedTransport
-from agenteval.workflows.align import Call
 from agenteval.workflows.equality import Equality
 from agenteval.workflows.folder import read_role
 from agenteval.workflows.judges import EqualityJudge
+from agenteval.workflows.procedure import Call
 from agenteval.workflows.reply_text import read_reply
 from agenteval.workflows.scenario import Action
 from agenteval.workflows.scores import (

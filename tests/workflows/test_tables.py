@@ -328,6 +328,8 @@ def test_what_readers_of_the_rates_must_know() -> None:
         "no variation between tasks": [session(f"t{i}") for i in range(6)],
     }.items():
         assert f"No interval: {reason}." in notes(tables(results)["session_calls"])
+    partly = [session(f"t{i}", i > 2) for i in range(9)]  # success varies, progress does not
+    assert "No interval for progress: no variation" in notes(tables(partly)["sessions"])
 
 
 def test_turns_by_hand() -> None:

@@ -18,11 +18,10 @@ from agenteval.errors import InputError
 from agenteval.models.limits import Budget
 from agenteval.records import Message, ToolCall
 from agenteval.testing import Fault, serve
+from agenteval.workflows.cases import instructions, tools_given
 from agenteval.workflows.folder import read_role
-from agenteval.workflows.instructions import instructions, tools_given
 from agenteval.workflows.scenario import Format
-from agenteval.workflows.templated import template_agent
-from agenteval.workflows.variants import AgentUnderTest
+from agenteval.workflows.variants import AgentUnderTest, template_agent
 from tests.agents.conftest import instant, script
 
 ROLE = read_role(Path(__file__).parent / "library_desk")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from agenteval.workflows.align import Call
 from agenteval.workflows.chart import Chart
+from agenteval.workflows.check import chart_defects
 from agenteval.workflows.conformance import conform
-from agenteval.workflows.defects import chart_defects
-from agenteval.workflows.procedure import procedure
+from agenteval.workflows.procedure import Call, procedure
 from tests.tasks.flows.flow import Flow
 
 NODES = (7, 13)

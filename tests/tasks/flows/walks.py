@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from agenteval.workflows.chart import Chart, Edge
-from agenteval.workflows.conditions import holds
+from agenteval.workflows.chart import Chart, Edge, holds
 from agenteval.workflows.scenario import RecordedSession, Turn
 from tests.tasks.flows.flow import Flow
 
