@@ -10,15 +10,13 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from agenteval.records.trial import Trial, TrialCase, TrialSystem
 from agenteval.store import Store, Trials
-from agenteval.workflows.judges import SessionText, read_goals
 from benchmarks.crash import __main__ as crash
-from benchmarks.crash import agents, checks
+from benchmarks.crash import checks
 from benchmarks.crash import child as watching
 from benchmarks.crash.storm import Tally
 from tests.store.making import ScriptedJudge, criteria, items, scores
@@ -143,31 +141,6 @@ def test_a_part_of_a_verdict_is_half_a_unit(judged: Path, change: str) -> None:
         db.execute("PRAGMA ignore_check_constraints = 1")
         db.execute(f"UPDATE calls SET {change} WHERE status IS NOT NULL")
     assert examined(judged, []).half_units == ["here: trial 0 of one: half a verdict"]
-
-
-def test_what_is_told_of_a_row_is_its_key_and_of_a_verdict_its_judge_too() -> None:
-    new = {f"its_{k}": v for k, v in KEY.items()} | {"new_check_key": "c" * 64, "new_outcome": "x"}
-    assert watching._told(new, list(KEY)) == {**KEY, "check_key": "c" * 64}
-    assert watching._told({**KEY, "status": "done"}, list(KEY)) == KEY
-    assert watching._told({"trial": 0}, list(KEY)) == {}
-
-
-def _asked(nonce: str, conversation: str) -> dict[str, Any]:
-    user = f"<<BEGIN goals {nonce}>>\n1. A bed.\n2. A meal.\n<<END goals {nonce}>>\n{conversation}"
-    return {"messages": [{"role": "system", "content": ""}, {"role": "user", "content": user}]}
-
-
-def test_a_judge_of_sessions_answers_by_the_request_alone_and_as_it_must() -> None:
-    """Each goal once, by the package's own reader; the random code changes nothing."""
-    text = SessionText(dialogue="", goals=("A bed.", "A meal."))
-    verdicts = set()
-    for number in range(12):
-        one, two = (agents.reply(_asked(c * 24, f"talk {number}"), {"goals": {}}) for c in "0f")
-        assert one == two
-        read = read_goals(str(one), text)
-        assert [goal.goal for goal in read.goals] == ["A bed.", "A meal."]
-        verdicts.add(read.success)
-    assert verdicts == {True, False}
 
 
 def _garble(store: Path) -> None:

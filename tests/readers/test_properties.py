@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agenteval.errors import InputError
-from agenteval.readers import degenerate, find_leaks, make_view, read_runs
-from agenteval.readers.fields import FIELDS, VERDICT
+from agenteval.readers import degenerate, make_view, read_runs
 from agenteval.records import Message, Run, Span, ToolCall
 from tests.thorough import often
 
@@ -34,71 +32,6 @@ plain = st.recursive(
     lambda x: st.lists(x, max_size=3) | st.dictionaries(text, x, max_size=3),
     max_leaves=8,
 )
-# Names that mean something, in places where they may not fit.
-names = st.sampled_from(
-    sorted({name for field in FIELDS.values() for name in field} | set(VERDICT))
-)
-kinds = st.sampled_from(
-    [
-        "user",
-        "assistant",
-        "tool",
-        "TextMessage",
-        "ToolCallRequestEvent",
-        "ToolCallExecutionEvent",
-        "text",
-        "tool_use",
-        "tool_result",
-        "image",
-        "StopMessage",
-        "CodeExecutionEvent",
-        "ModelClientStreamingChunkEvent",
-    ]
-)
-words = kinds | st.sampled_from(["true", "pass", "TERMINATE"])
-nasty = st.recursive(
-    scalar | words,
-    lambda x: st.lists(x, max_size=4) | st.dictionaries(names | text, x, max_size=6),
-    max_leaves=25,
-)
-bits = st.recursive(  # smaller, since many of them make one record
-    scalar | words,
-    lambda x: st.lists(x, max_size=2) | st.dictionaries(names, x, max_size=2),
-    max_leaves=4,
-)
-part_keys = st.sampled_from(
-    [
-        "content",
-        "text",
-        "type",
-        "name",
-        "id",
-        "function",
-        "arguments",
-        "function_call",
-        "tool_calls",
-        "refusal",
-        "call_id",
-        "is_error",
-        "models_usage",
-        "result",
-    ]
-)
-message_like = st.builds(
-    lambda head, rest: {**rest, **head},
-    st.fixed_dictionaries({"role": kinds}) | st.fixed_dictionaries({"source": text, "type": kinds}),
-    st.dictionaries(
-        part_keys, bits | st.lists(st.dictionaries(part_keys, bits, max_size=4), max_size=3)
-    ),
-)
-talks = st.lists(message_like, min_size=1, max_size=4)
-records = st.builds(
-    lambda a, b: {**a, **b},
-    st.dictionaries(names, bits | talks, max_size=5),
-    st.fixed_dictionaries(
-        {}, optional={"messages": talks, "output": bits | talks, "problem": text}
-    ),
-)
 
 
 def read_bytes(data: bytes, suffix: str) -> list[Run]:
@@ -106,24 +39,6 @@ def read_bytes(data: bytes, suffix: str) -> list[Run]:
         path = Path(folder) / f"x.{suffix}"
         path.write_bytes(data)
         return read_runs(path).runs
-
-
-@pytest.mark.slow
-@QUICK
-@given(
-    value=records | talks | nasty | st.lists(records, max_size=3),
-    suffix=st.sampled_from(["json", "jsonl"]),
-)
-def test_any_json_gives_runs_or_an_input_error(value: Any, suffix: str) -> None:
-    try:
-        runs = read_bytes(json.dumps(value).encode(), suffix)
-    except InputError:
-        return
-    for run in runs:
-        view = make_view(run, max_chars=200)
-        find_leaks(run, view)
-        degenerate(run)
-        assert Run.model_validate_json(run.model_dump_json()) == run
 
 
 @QUICK

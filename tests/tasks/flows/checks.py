@@ -1,10 +1,4 @@
-"""Checks that every role of ``tasks/flows`` must pass. Each returns what is wrong, in words.
-
-A test of a role is short:
-
-    FLOW = load("hotel_reception", ByHand(...))
-    test_role = role_test(FLOW)
-"""
+"""Checks that every role of ``tasks/flows`` must pass. Each returns what is wrong, in words."""
 
 from __future__ import annotations
 
@@ -13,21 +7,13 @@ from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
 
-import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 from pydantic import JsonValue
 
 from agenteval.workflows.scenario import CROSS
-from tests.tasks.flows.anything import check_any_calls
-from tests.tasks.flows.calls import check_orders, check_refusals, check_whole_numbers
-from tests.tasks.flows.flow import Flow, calls_of, carry_out, load, state_after
+from tests.tasks.flows.flow import Flow, calls_of, carry_out, state_after
 from tests.tasks.flows.formats import check_charts, check_conformance
-from tests.tasks.flows.hand import ByHand, Told
-from tests.tasks.flows.spoken import Spoken
 from tests.tasks.flows.walks import check_coverage, check_walks
-from tests.tasks.flows.words import check_readme, check_told, check_weekdays
-
-__all__ = ["ALL", "ByHand", "Check", "Flow", "Told", "load", "role_test"]
 
 MIN_SCENARIO = (5, 5)  # profiles, sessions
 MIN_CROSS = (4, 5)
@@ -134,25 +120,6 @@ def check_calls(flow: Flow) -> list[str]:
     ]
 
 
-def check_arguments(flow: Flow) -> list[str]:
-    """The user said what the agent sends (or a tool returned it, where that is allowed)."""
-    faults = []
-    spoken = Spoken(flow.role.now, flow.hand.aliases)
-    for where, session, _ in flow.sessions():
-        said: list[str] = []
-        returned: list[JsonValue] = []
-        for i, turn in enumerate(session.turns):
-            if turn.kind == "user":
-                said.append(turn.text)
-            for name, value in turn.arguments.items():
-                taken = name in flow.hand.from_results and value in returned
-                if not (taken or spoken.told(value, said)):
-                    faults.append(f"{where} turn {i}: {name}={value!r} was not said")
-            if isinstance(turn.result, dict):
-                returned += turn.result.values()
-    return faults
-
-
 def check_form(flow: Flow) -> list[str]:
     """The user opens as in its profile and the agent has the last word; only known profiles'
     asides are answered out of scope."""
@@ -193,29 +160,9 @@ ALL: tuple[Check, ...] = (
     check_writing,
     check_results,
     check_calls,
-    check_arguments,
     check_form,
     check_walks,
     check_coverage,
     check_charts,
     check_conformance,
-    check_told,
-    check_weekdays,
-    check_readme,
-    check_refusals,
-    check_orders,
-    check_whole_numbers,
-    check_any_calls,
 )
-
-
-def role_test(flow: Flow) -> Callable[[Check], None]:
-    """The test that a role passes all checks, one after the other."""
-
-    @pytest.mark.parametrize("check", ALL, ids=lambda check: check.__name__)
-    def test_role(check: Check) -> None:
-        faults = check(flow)
-        if faults:
-            pytest.fail("\n".join(faults))
-
-    return test_role

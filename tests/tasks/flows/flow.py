@@ -23,14 +23,13 @@ from agenteval.workflows.scenario import (
     Role,
     WorkflowTool,
 )
-from tests.tasks.flows.hand import ByHand
 
 FLOWS = Path(__file__).resolve().parents[3] / "tasks" / "flows"
 
 
 @dataclass(frozen=True)
 class Flow:
-    """A role with its backend, and what its test says by hand.
+    """A role with its backend.
 
     The role is read when it is first asked for: where tests run on several workers, each reads
     only those that it tests.
@@ -39,7 +38,6 @@ class Flow:
     folder: Path
     read: Callable[[], Role]
     backend: Callable[[], StatefulBackend]
-    hand: ByHand
 
     @cached_property
     def role(self) -> Role:
@@ -73,10 +71,10 @@ class Flow:
                 yield f"{group}/{session.id}", session, known[session.profile]
 
 
-def load(name: str, hand: ByHand) -> Flow:
+def load(name: str) -> Flow:
     """The role of this name in `tasks/flows`."""
     folder = FLOWS / name
-    return Flow(folder, cache(lambda: read_role(folder)), load_backend(folder), hand)
+    return Flow(folder, cache(lambda: read_role(folder)), load_backend(folder))
 
 
 def carry_out(backend: StatefulBackend, tool: str, arguments: Mapping[str, JsonValue]) -> Any:
