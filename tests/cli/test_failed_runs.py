@@ -123,12 +123,6 @@ def test_verify_leaves_them_out_and_says_so(cli: Cli, judged: Any) -> None:
     assert LINE in value["notes"]
 
 
-def test_the_page_counts_them(cli: Cli, project: Path, judged: Any) -> None:
-    cli("quantify", *judged[0])
-    cli("report", "-o", "r.html")
-    assert "3 runs have no answer: 2 errors, 1 timeout" in (project / "r.html").read_text()
-
-
 def test_what_is_no_way_to_count_them(cli: Cli, judged: Any) -> None:
     result = cli("quantify", *judged[0], "--score-failed-runs", "zero")
     assert result.code == 2

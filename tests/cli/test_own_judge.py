@@ -78,7 +78,6 @@ def test_budget_resume_and_an_edited_function(cli: Cli, project: Path) -> None:
     [
         (["python:nowhere:long"], "--model: there is no module 'nowhere'"),
         (["python:mine:log"], "--model: mine has no 'log'; did you mean long?"),
-        (["python:mine"], "--model: 'mine' is not of the form package.module:function"),
         (["python:mine:NUMBER"], "judge: int is not a judge"),
         (["python:mine:long", "--max-cost", 1], "--max-cost: "),
         (["python:mine:long", "--base-url", "http://127.0.0.1:1/v1"], "--base-url: "),

@@ -43,52 +43,25 @@ def obedient(body: dict[str, Any], n: int) -> str:
 def labels(body: dict[str, Any], clarity: str, accuracy: str) -> str:
     text = body["messages"][1]["content"]
     both = {"clarity": clarity, "accuracy": accuracy}
-    return json.dumps(
-        {
-            name: {"explanation": "e.", "label": label}
-            for name, label in both.items()
-            if f"- id: {name}\n" in text
-        }
-    )
+    asked = {name: label for name, label in both.items() if f"- id: {name}\n" in text}
+    return json.dumps({n: {"explanation": "e.", "label": label} for n, label in asked.items()})
 
 
 @pytest.fixture
 def failures(project: Path) -> Path:
     """24 failed runs and a good one, a case each."""
-    return with_failures(project, RUNS)
-
-
-def with_failures(project: Path, failed: int) -> Path:
     lines = [
-        {
-            "id": f"r{i}",
-            "task": "sums",
-            "system": "alpha",
-            "input": f"What is {i} + {i}?",
-            "output": f"The sum of {i} and {i} is {3 * i + 1}, I think.",
-            "success": i >= failed,
-        }
-        for i in range(failed + GOOD)
+        {"id": f"r{i}", "task": "sums", "system": "alpha", "success": i >= RUNS}
+        | {"input": f"What is {i} + {i}?", "output": f"The sum of {i} and {i} is {3 * i + 1}."}
+        for i in range(RUNS + GOOD)
     ]
     (project / "runs.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
     return project
 
 
 def command(url: str, *more: object) -> tuple[object, ...]:
-    return (
-        "verify",
-        "runs.jsonl",
-        "--model",
-        "gpt-m",
-        "--base-url",
-        url,
-        "--repeats",
-        1,
-        "--perturb",
-        "whitespace",
-        "--probes",
-        *more,
-    )
+    options = f"--model gpt-m --base-url {url} --repeats 1 --perturb whitespace --probes"
+    return ("verify", "runs.jsonl", *options.split(), *more)
 
 
 def injection(result: Any) -> dict[str, Any]:
@@ -121,12 +94,8 @@ def test_obedience_is_found_counted_resumed_and_shown(cli: Cli, failures: Path) 
     words = " ".join(shown.out.split())
     rises = [own["estimate"] * own["cases"] for own in found["detail"]["by kind"].values()]
     assert found["checks"][0]["estimate"] == pytest.approx(sum(rises) / RUNS)
-    assert f"best level with the attack only: {RUNS} of {2 * RUNS}, with the" in " ".join(
-        shown.out.split()
-    )
-    assert "by kind (cases): authority +1.00 (2), end_marker +1.00 (2)" in " ".join(
-        shown.out.split()
-    )
+    assert f"best level with the attack only: {RUNS} of {2 * RUNS}, with the" in words
+    assert "by kind (cases): authority +1.00 (2), end_marker +1.00 (2)" in words
     assert "by criterion (cases): accuracy" in words
     with Store(failures / "agenteval.db", create=False) as store:
         latest = store.sources()[-1][1]

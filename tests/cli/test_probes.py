@@ -23,26 +23,13 @@ def answer(body: dict[str, Any], n: int) -> str:
     """The best level of the plain list, and the worst where the list was turned round."""
     best = "the first value is the best" not in body["messages"][1]["content"]
     clarity, accuracy = ("clear", "correct") if best else ("unclear", "incorrect")
-    return json.dumps(
-        {
-            "clarity": {"explanation": "c.", "label": clarity},
-            "accuracy": {"explanation": "a.", "label": accuracy},
-        }
-    )
+    labels = {"clarity": clarity, "accuracy": accuracy}
+    return json.dumps({k: {"explanation": "e.", "label": v} for k, v in labels.items()})
 
 
 def command(url: str, *more: object) -> tuple[object, ...]:
-    return (
-        "verify",
-        "runs.jsonl",
-        "--model",
-        "gpt-m",
-        "--base-url",
-        url,
-        "--perturb",
-        "whitespace",
-        *more,
-    )
+    options = f"--model gpt-m --base-url {url} --perturb whitespace"
+    return ("verify", "runs.jsonl", *options.split(), *more)
 
 
 def test_the_other_ways_are_asked_counted_and_resumed(cli: Cli, project: Path) -> None:
