@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from agenteval.engine import Experiment
-from agenteval.errors import InputError
 from agenteval.models.client import Client
 from agenteval.readers import make_view
 from agenteval.records.verification import VerifiedSet
@@ -108,26 +106,6 @@ def test_copies_are_the_same_for_a_seed_and_name_their_original(material: Verifi
     assert all(view.origin in originals for c in again for _, view in c.items)
 
 
-@pytest.mark.slow
-def test_copies_of_an_older_program_stay_out(material: VerificationData, tmp_path: Path) -> None:
-    """The same variant name with another text is another row, and is not asked for."""
-    result, asked = judged(perfect(), material, tmp_path / "s.db")
-    older = tuple(
-        replace(
-            c,
-            items=tuple(
-                (run, view.model_copy(update={"trajectory": view.trajectory + " Thus."}))
-                for run, view in c.items
-            ),
-        )
-        for c in material.copies
-    )
-    _, more = judged(perfect(), replace(material, copies=older), tmp_path / "s.db")
-    assert more == asked - len(material.items) * REPEATS
-    again, nothing = judged(perfect(), material, tmp_path / "s.db")
-    assert (again, nothing) == (result, 0)
-
-
 def test_a_copy_that_equals_its_original_is_left_out_with_the_reason() -> None:
     run = make_runs(2, np.random.default_rng(1))[0]
     run = run.model_copy(update={"output": "Seven, I think", "messages": ()})
@@ -135,8 +113,3 @@ def test_a_copy_that_equals_its_original_is_left_out_with_the_reason() -> None:
     assert copies.items == ()
     assert list(copies.unchanged) == [run.id]
     assert copies.unchanged[run.id]
-
-
-def test_an_unknown_operator(material: VerificationData) -> None:
-    with pytest.raises(InputError, match="does not exist"):
-        make_copies(material.items[:1], ("nonsense",), share=0.25, seed=0)

@@ -35,32 +35,17 @@ def test_which_numbers_are_swapped(text: str, numbers: list[str]) -> None:
     assert len(differ) == len(numbers)
 
 
-def test_tool_output_and_words_stay() -> None:
-    for seed in range(20):
-        text = do(tools(), "swap_numbers", 1.0, seed).view.trajectory
-        for kept in (
-            "[tool: python]\n25 numbers.",
-            "[tool: check]\n25",
-            '{"upto": 50}',
-            "Are you sure? 25 it is?",
-        ):
-            assert kept in text
-        first, copy = re.findall(r"So the answer is (\d\d)\.", text)
-        assert first == copy != "25"
-
-
-@pytest.mark.parametrize("seed", range(25))
-def test_days_and_years_stay_possible(seed: int) -> None:
-    got = do(plain("On 14 March 2025 and May 3 and 30 June."), "swap_numbers", 1.0, seed)
-    found = re.fullmatch(
-        r"On (\d\d) March (20\d\d) and May (\d) and (\d\d) June\.", got.view.trajectory
-    )
-    assert found
-    day, year, may, june = (int(g) for g in found.groups())
-    assert 10 <= day <= 28
-    assert 10 <= june <= 28
-    assert may in {1, 2, 4, 5, 6, 7, 8, 9}
-    assert (day, year) != (14, 2025)
+def test_days_and_years_stay_possible() -> None:
+    text = "On 14 March 2025 and May 3 and 30 June."
+    form = r"On (\d\d) March (20\d\d) and May (\d) and (\d\d) June\."
+    for copy in shown(text, "swap_numbers", 1.0, seeds=25):
+        found = re.fullmatch(form, copy)
+        assert found
+        day, year, may, june = map(int, found.groups())
+        assert 10 <= day <= 28
+        assert 10 <= june <= 28
+        assert may in {1, 2, 4, 5, 6, 7, 8, 9}
+        assert (day, year) != (14, 2025)
 
 
 def test_first_digits_never_become_zero() -> None:
@@ -98,11 +83,6 @@ def test_greeting_and_name_keep_lines_of_their_own() -> None:
         lines = do(view, "shuffle_sentences", seed=seed).view.trajectory.splitlines()
         assert "Hi Lukas," in lines
         assert "Mara from Quillmoor" in lines
-
-
-def test_fillers_are_short_distinct_and_empty() -> None:
-    assert len(set(FILLERS)) == len(FILLERS) >= 20
-    assert all(25 <= len(f) <= 65 and f.endswith(".") and not re.search(r"\d", f) for f in FILLERS)
 
 
 @pytest.mark.parametrize("share", [0.25, 0.5, 1.0])
@@ -145,9 +125,7 @@ def test_pad_where_no_sentence_ends() -> None:
         ),
         ("formatting", "**Answer: 35**", {"Answer: 35"}),
         ("formatting", "- one thing\n- two things", {"* one thing\n* two things"}),
-        ("formatting", "* one thing", {"- one thing"}),
         ("formatting", "## The plan\n\nWe go on.", {"**The plan**\n\nWe go on."}),
-        ("formatting", "Only this.", {"**Only this.**"}),
         (
             "formatting",
             "It is **very** good, `a ** b ** c` too.",
@@ -158,9 +136,3 @@ def test_pad_where_no_sentence_ends() -> None:
 )
 def test_all_that_a_control_may_do(operator: str, text: str, seen: set[str]) -> None:
     assert shown(text, operator) == seen
-
-
-def test_whitespace_of_one_sentence() -> None:
-    for text in shown("All of it is `a b` here.", "whitespace"):
-        assert text.split() == ["All", "of", "it", "is", "`a", "b`", "here."]
-        assert "`a b`" in text

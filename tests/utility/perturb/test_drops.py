@@ -8,7 +8,7 @@ import pytest
 
 from agenteval.readers.view import make_view
 from agenteval.records import Message, Run, Span
-from tests.utility.perturb.cases import PROSE, do, plain, run_id, shown, tools
+from tests.utility.perturb.cases import PROSE, do, plain, shown, tools
 
 SENTENCES = [
     "There are 12 boxes with 30 pens each.",
@@ -24,9 +24,7 @@ SENTENCES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("share", "count"), [(0.01, 1), (0.1, 1), (0.15, 2), (0.25, 3), (0.5, 5), (0.95, 9), (1, 9)]
-)
+@pytest.mark.parametrize(("share", "count"), [(0.01, 1), (0.15, 2), (0.25, 3), (1, 9)])
 def test_drop_sentences_counts_half_up(share: float, count: int) -> None:
     left = do(plain(PROSE), "drop_sentences", share).view.trajectory
     assert sum(s not in left for s in SENTENCES) == count
@@ -95,17 +93,9 @@ def test_all_assistant_turns_are_one_pool() -> None:
     assert gone == set(own)
 
 
-def test_a_turn_that_loses_all_keeps_its_heading() -> None:
-    view = run_id("math", "math-06-coder")
-    text = do(view, "drop_sentences", 1.0).view.trajectory
-    for mark in ("[assistant]", "```"):
-        assert text.count(mark) == view.trajectory.count(mark)
-
-
 @pytest.mark.parametrize(
     ("text", "operator", "reason"),
     [
-        ("", "drop_sentences", "the system wrote no sentence"),
         ("```\nx = 1\n```", "drop_sentences", "the system wrote only code"),
         ("Only this.", "drop_sentences", "there is only one sentence, and one must remain"),
         (
@@ -114,7 +104,6 @@ def test_a_turn_that_loses_all_keeps_its_heading() -> None:
             "the system wrote no sentence",
         ),
         ("One a. Two b.", "drop_middle", "2 sentences have no middle"),
-        ("One a.", "drop_middle", "one sentence has no middle"),
         ("Only this.", "truncate", "only one sentence, block of code or call"),
         ("Word.", "drop_words", "fewer than two words can be dropped"),
         ("Red. Big.", "drop_words", "every sentence has only one word that can be dropped"),
@@ -195,13 +184,8 @@ def test_truncate_leaves_no_bare_heading() -> None:
 
 def test_what_the_reader_wrote_into_spans_stays() -> None:
     """ "status: error" is a line of the view; the agent's own sentences may go."""
-    span = Span(
-        id="s",
-        name="plan",
-        kind="agent",
-        status="error",
-        attributes={"output": "One is it. Two is it."},
-    )
+    output = {"output": "One is it. Two is it."}
+    span = Span(id="s", name="plan", kind="agent", status="error", attributes=output)
     view = make_view(Run(id="r", input="q", spans=(span,)))
     head = "[span assistant: agent plan]\nstatus: error\n"
     seen = {do(view, "drop_sentences", 1.0, seed).view.trajectory for seed in range(10)}

@@ -46,14 +46,8 @@ def plain_table() -> ScoreTable:
     """The truth as plain ratings."""
     ids = [c.id for c in criteria()]
     return score_table(
-        {
-            "run": run.id,
-            "case": run.input,
-            "criterion": name,
-            "repeat": repeat,
-            "value": level / 4,
-            "success": run.success,
-        }
+        {"run": run.id, "case": run.input, "criterion": name, "repeat": repeat}
+        | {"value": level / 4, "success": run.success}
         for run in world()
         for repeat in range(REPEATS)
         for name, level in zip(ids, levels()[run.id], strict=True)
@@ -82,11 +76,13 @@ class Swayed:
     obeyed: set[tuple[str, int]] = dataclasses.field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self._texts = {_spaced(neutralise(attack_text(kind, criteria()))) for kind in KINDS}
+        self._texts = {
+            neutralise(attack_text(kind, criteria())).replace(DATAMARK, " ") for kind in KINDS
+        }
         self._works = {run.id: neutralise(run.output).rstrip() for run in world()}
 
     def __call__(self, request: Request) -> Reply:
-        request = _without_marks(request)
+        request = _changed(request, DATAMARK, " ")
         work = read_prompt(request).work
         own = self._works[request.run_id]
         assert work.startswith(own)
@@ -105,14 +101,6 @@ class Swayed:
     def _happens(self, what: str, share: float, request: Request) -> bool:
         words = f"{what}|{request.run_id}|{request.repeat}".encode()
         return int.from_bytes(hashlib.sha256(words).digest()[:8], "big") / 2**64 < share
-
-
-def _spaced(text: str) -> str:
-    return text.replace(DATAMARK, " ")
-
-
-def _without_marks(request: Request) -> Request:
-    return _changed(request, DATAMARK, " ")
 
 
 def _changed(request: Request, old: str, new: str) -> Request:

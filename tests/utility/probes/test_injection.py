@@ -16,7 +16,6 @@ from agenteval.utility.probes.attacks import KINDS
 from agenteval.utility.probes.injection import NOBODY, Injected, injection
 from agenteval.utility.probes.result import MeasuredProbe, Probe, ProbeOptions, settle
 from agenteval.utility.probes.targets import Target
-from agenteval.utility.quantifier import QuantifierOptions
 from tests.support.world import criteria
 from tests.thorough import often
 from tests.utility.probes.attacking import OPTIONS, REPEATS, Swayed, injected, levels, run_of
@@ -62,16 +61,6 @@ def test_obedience_is_measured_as_it_was_done(tmp_path: Path) -> None:
     assert isinstance(kinds, dict)
     assert len(kinds) == 12
     assert sum(own["pairs"] for own in kinds.values() if isinstance(own, dict)) == pairs
-
-
-@pytest.mark.slow
-def test_one_criterion_per_call(tmp_path: Path) -> None:
-    how = QuantifierOptions(one_per_call=True)
-    probe = outcome(injected(Swayed(obey=1.0), tmp_path, how=how))
-    attack, control, plain = (probe.detail[name] for name in ("attack", "control", "plain"))
-    assert attack == 1.0
-    assert control == pytest.approx(plain, abs=0.1)  # of ratings, and of runs
-    assert probe.outcome == "fail"
 
 
 def test_a_judge_that_ignores_the_text_passes(tmp_path: Path) -> None:
@@ -133,11 +122,10 @@ def test_refusals_are_counted_and_are_no_success_of_the_attack(tmp_path: Path) -
 def test_few_cases_decide_nothing(tmp_path: Path) -> None:
     few = ProbeOptions(draws=1000, attacked=5)
     probe = outcome(injected(Swayed(obey=1.0), tmp_path, options=few), few)
-    assert probe.outcome == "unknown"
-    assert "5 cases; 20 are needed" in probe.reason
-    more = ProbeOptions(draws=1000, attacked=12)
-    probe = outcome(injected(Swayed(obey=0.0), tmp_path / "firm", options=more), more)
-    assert (probe.outcome, "12 cases; 20 are needed" in probe.reason) == ("unknown", True)
+    assert (probe.outcome, "5 cases; 20 are needed" in probe.reason) == ("unknown", True)
+
+
+def test_without_a_low_run_there_is_nothing_to_attack() -> None:
     none = outcome(Injected((), score_table([]), 2))
     assert (none.outcome, none.reason) == ("unknown", NOBODY)
 
@@ -162,17 +150,10 @@ def simulated(
                 obeys = side == "attack" and rng.random() < obey
                 noisy = np.clip(np.rint(base + rng.normal(0, noise, 2)), 0, 4)
                 level = (4, 4) if obeys else noisy.tolist()
-                rows += [
-                    {
-                        "run": run.id,
-                        "case": run.input,
-                        "criterion": name,
-                        "repeat": repeat,
-                        "variant": f"{side}:{kind}:0",
-                        "value": value / 4,
-                    }
-                    for name, value in zip("ab", level, strict=True)
-                ]
+                row = {"run": run.id, "case": run.input, "repeat": repeat}
+                row["variant"] = f"{side}:{kind}:0"
+                for name, value in zip("ab", level, strict=True):
+                    rows.append(row | {"criterion": name, "value": value / 4})
     return Injected(tuple(chosen), score_table(rows), 2)
 
 
@@ -220,14 +201,8 @@ def test_means_are_of_the_case_and_by_hand() -> None:
     rows = []
     for run, kind, name, repeat, attack, control in given:
         for side, value in (("attack", attack), ("control", control)):
-            row = {
-                "run": run,
-                "case": run,
-                "criterion": name,
-                "repeat": repeat,
-                "variant": f"{side}:{kind}:0",
-                "value": value,
-            }
+            row = {"run": run, "case": run, "criterion": name, "repeat": repeat}
+            row |= {"variant": f"{side}:{kind}:0", "value": value}
             rows.append(row | ({"status": "unscored:parse"} if value is None else {}))
     rows[-3] |= {"status": "not_applicable"}  # the control of r001 on a, repeat 1
     found = injection(Injected(chosen, score_table(rows), 2), OPTIONS)
@@ -277,16 +252,8 @@ def made(cases: int, rise: Rise, base: float = 0.7, kinds: Sequence[str] = KINDS
         kind = kinds[i % len(kinds)]
         chosen.append(Target(run, view, kind, ("a",), base, True))
         for side, value in (("attack", min(1.0, base + rise(i, kind))), ("control", base)):
-            rows.append(
-                {
-                    "run": run.id,
-                    "case": run.input,
-                    "criterion": "a",
-                    "value": value,
-                    "variant": f"{side}:{kind}:0",
-                    "success": False,
-                }
-            )
+            row = {"run": run.id, "case": run.input, "criterion": "a", "success": False}
+            rows.append(row | {"value": value, "variant": f"{side}:{kind}:0"})
     return Injected(tuple(chosen), score_table(rows), 1)
 
 
@@ -348,16 +315,3 @@ def test_the_number_of_cases_needed_is_what_suffices() -> None:
     rise = made(100, lambda i, kind: 0.6 * (i % 50 == 0), 0.4)
     assert measured(rise, FAST).interval is not None
     assert outcome(rise, FAST).outcome == "pass"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("noise", "cases", "share"), [(0.3, 80, 0.8), (0.5, 100, 0.7)])
-def test_a_noisy_judge_that_ignores_attacks_passes_often_enough(
-    noise: float, cases: int, share: float
-) -> None:
-    trials = often(10, 200)
-    passed = 0
-    for seed in range(trials):
-        rng = np.random.default_rng([seed, cases])
-        passed += outcome(simulated(rng, 0.0, noise, cases, KINDS), FAST).outcome == "pass"
-    assert passed / trials >= share - 3 * (share * (1 - share) / trials) ** 0.5

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.utility.probes import NO_SCALE, ProbeRatings, examine
 from agenteval.utility.probes.result import Probe
 from tests.support import judges as family
 from tests.support.judges import Answers
-from tests.utility.probes.making import OPTIONS, Otherwise, judged, probed
+from tests.utility.probes.making import Otherwise, probed
 
 WORDING_B = "without taking sides"
 REVERSED = "order of this list"
@@ -55,26 +54,3 @@ def test_a_judge_that_depends_on_the_wording_is_found(tmp_path: Path) -> None:
     (folder := tmp_path / "chance").mkdir()
     agreement = probed(chance, folder)["wording"].checks[1]
     assert (agreement.name, agreement.outcome) == ("agreement", "fail")
-
-
-@pytest.mark.slow
-def test_a_judge_that_depends_on_the_words_of_a_criterion_is_found(tmp_path: Path) -> None:
-    stricter = Otherwise(family.perfect(), "to be graded:", family.lenient(-1.0))
-    probes = probed(stricter, tmp_path)  # of three wordings one
-    assert outcomes(probes, *ASKED) == ["pass", "pass", "fail"]
-
-
-@pytest.mark.slow
-def test_few_cases_pass_nothing_and_fail_what_is_sure(tmp_path: Path) -> None:
-    probes = probed(Answers(family.position_only(slot=4), seed=1), tmp_path, cases=10)
-    failed = [name for name in probes if probes[name].outcome == "fail"]
-    assert failed == ["scale order"]  # it answers by the place of the label
-    assert "though of 10 cases only" in probes["scale order"].reason
-    assert "pass" not in outcomes(probes, *probes)
-
-
-@pytest.mark.slow
-def test_a_judge_without_prompts_is_told_what_does_not_apply(tmp_path: Path) -> None:
-    full = judged(Answers(family.perfect(), seed=1), tmp_path, cases=20)
-    probes = {p.name: p for p in examine(ProbeRatings(full.criteria, full.table), OPTIONS)}
-    assert [probes[name].reason for name in ASKED] == [NO_SCALE] * 3

@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from agenteval.errors import InputError
 from agenteval.stats.interval import Interval
 from agenteval.utility.probes.result import MeasuredProbe, Probe, ProbeFinding, ProbeOptions, settle
 
@@ -15,9 +14,8 @@ def finding(
     mean: float, low: float, high: float, p: float, *, n: int = 30, one_sided: bool = False
 ) -> ProbeFinding:
     interval = Interval(mean, low, high, None, n, n, "by hand")
-    return ProbeFinding(
-        "x", (MeasuredProbe("m", "u", "changed by", 0.05, interval, p, n, one_sided=one_sided),)
-    )
+    measured = MeasuredProbe("m", "u", "changed by", 0.05, interval, p, n, one_sided=one_sided)
+    return ProbeFinding("x", (measured,))
 
 
 @pytest.mark.parametrize(
@@ -26,7 +24,6 @@ def finding(
         (finding(0.2, 0.1, 0.3, 0.001), "fail"),
         (finding(-0.2, -0.3, -0.1, 0.001), "fail"),
         (finding(-0.2, -0.3, -0.1, 0.001, one_sided=True), "pass"),  # the harmless side
-        (finding(0.2, -0.1, 0.5, 0.2), "unknown"),
         (finding(0.03, 0.02, 0.04, 0.001), "pass"),  # sure, and too small to matter
         (finding(0.04, 0.01, 0.07, 0.001), "unknown"),  # sure, and perhaps too small
         (finding(0.0, -0.04, 0.04, 1.0), "pass"),
@@ -36,8 +33,6 @@ def finding(
         (finding(-0.2, -0.3, -0.1, 0.001, n=6), "fail"),
         (finding(0.2, 0.1, 0.3, 0.001, n=5), "unknown"),
         (finding(0.2, 0.04, 0.36, 0.001, n=19), "unknown"),
-        (finding(0.2, 0.1, 0.3, 0.06, n=19), "unknown"),
-        (finding(-0.2, -0.3, -0.1, 0.001, n=19, one_sided=True), "unknown"),
         (finding(0.0, -0.01, 0.01, 1.0, n=19), "unknown"),
     ],
 )
@@ -81,9 +76,3 @@ def test_what_cannot_be_made_is_unknown_and_all_is_plain_json() -> None:
     for probe in probes:
         again = json.dumps(probe.model_dump(mode="json"), allow_nan=False)
         assert Probe.model_validate_json(again) == probe
-
-
-def test_thresholds_that_nothing_could_meet_are_refused() -> None:
-    for bad in ({"margin": 0.0}, {"loss": 1.0}, {"min_cases": 1}, {"draws": 5}):
-        with pytest.raises(InputError):
-            ProbeOptions(**bad)

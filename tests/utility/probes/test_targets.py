@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 from collections import Counter
@@ -10,23 +9,14 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from agenteval.engine.judging import JudgeUnit
 from agenteval.errors import InputError
-from agenteval.models.client import Client
-from agenteval.models.prompts import neutralise
-from agenteval.models.wire import Request
 from agenteval.readers import make_view
-from agenteval.records import Criterion, Run, Score, View
+from agenteval.records import Criterion, Run, View
 from agenteval.stats.scores import score_table
-from agenteval.testing.scripted import ScriptedTransport
-from agenteval.utility.evaluator import Renamed
 from agenteval.utility.probes.attacks import DATAMARK, KINDS, attack_text, control_text
 from agenteval.utility.probes.result import ProbeOptions
-from agenteval.utility.probes.targets import PROBE, Target, add_texts, choose_targets, most_targets
-from agenteval.utility.quantifier import QuantifierOptions, chat_judge
+from agenteval.utility.probes.targets import Target, add_texts, choose_targets, most_targets
 from agenteval.utility.reading import read_text
-from tests.support.obeying import Obeying, Sight
-from tests.support.world import TASK, criteria
 
 A = Criterion(name="A", accepted_values=("bad", "fair", "good"))
 B = Criterion(name="B", accepted_values=("no", "yes"))
@@ -151,37 +141,3 @@ def test_copies_say_their_origin_and_the_same_seed_makes_the_same() -> None:
     assert add_texts([target], (A, B), 7) == copies
     other = add_texts([target], (A, B), 8)["control:plea:8"][0][1]
     assert other.trajectory != control.trajectory
-
-
-def asked_in_every_kind() -> tuple[Obeying, list[str]]:
-    """The judge of the boundary, and the block of the work in each of its calls."""
-    run, view = item("f", False, case="What is three and four?")
-    blocks: list[str] = []
-
-    def honest(request: Request, sight: Sight) -> str:
-        blocks.append(sight.block("work"))
-        return json.dumps(
-            {c.id: {"explanation": "e", "label": c.accepted_values[0]} for c in criteria()}
-        )
-
-    judge = Obeying(honest, honest)
-    client = Client(ScriptedTransport(judge))
-    evaluator = Renamed(chat_judge(client, TASK, QuantifierOptions()), probe=PROBE)
-    for kind in ("", *KINDS):
-        shown = view
-        if kind:
-            judge.attack = attack_text(kind, criteria())
-            target = Target(run, view, kind, ("completeness",), 0.0, True)
-            shown = add_texts([target], criteria(), 0)[f"attack:{kind}:0"][0][1]
-        outcome = asyncio.run(evaluator.evaluate(JudgeUnit(run, shown, criteria())))
-        assert all(isinstance(r, Score) for r in outcome.results)
-        assert {r.key.source for r in outcome.results} == {evaluator.source.sha256}
-    return judge, blocks[1:]
-
-
-def test_the_attacked_text_stands_inside_the_block() -> None:
-    judge, blocks = asked_in_every_kind()
-    assert (judge.obeyed, judge.altered) == (0, 0)
-    for kind, block in zip(KINDS, blocks, strict=True):
-        shown = neutralise(f"It is so.\n\n{attack_text(kind, criteria())}")
-        assert block == shown

@@ -38,7 +38,7 @@ def by_definition(plain: np.ndarray, other: np.ndarray) -> tuple[float, float]:
     return 1 - within / expected, 1 - across / expected
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_lost_agreement_is_that_of_its_definition(seed: int) -> None:
     rng = np.random.default_rng(seed)
     plain, other = rng.integers(0, 5, (2, 12, 3, 2)) / 4.0
@@ -127,10 +127,9 @@ def test_a_sure_change_fails_though_the_judge_hardly_agrees_with_itself() -> Non
     assert (outcome, checks["difference"]) == ("fail", "fail")
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_judges_own_agreement_is_resampled_over_cases(seed: int) -> None:
+def test_the_judges_own_agreement_is_resampled_over_cases() -> None:
     """Independent cases with a known share of noise: the low end stays below the alpha of all."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     truth = rng.random((80, 1, 1))
     plain, other = (truth + 0.2 * rng.standard_normal((2, 80, 2, 1)))[..., :]
     _, detail = lost_agreement(pairs(plain, other), OPTIONS, rng)
@@ -156,17 +155,11 @@ def test_one_repeat_leaves_agreement_unknown_with_the_reason() -> None:
 
 
 def test_only_what_both_ways_have_is_paired() -> None:
-    rates = {"a": lambda case, repeat, v, rng: case / 4}
-    plain = table(rates, cases=3, repeats=2)
-    other = table(
-        {
-            "a": lambda case, repeat, v, rng: (
-                "unscored:parse" if (case, repeat) == (1, 0) else None if case == 2 else 1.0
-            )
-        },
-        cases=3,
-        repeats=2,
-    )
+    def rate(case: int, repeat: int, variant: str, rng: np.random.Generator) -> float | str | None:
+        return "unscored:parse" if (case, repeat) == (1, 0) else None if case == 2 else 1.0
+
+    plain = table({"a": lambda case, repeat, v, rng: case / 4}, cases=3, repeats=2)
+    other = table({"a": rate}, cases=3, repeats=2)
     found = pair(plain, other, [criterion("a")])
     np.testing.assert_array_equal(found.plain[:, :, 0], [[0, 0], [np.nan, 0.25]])
     np.testing.assert_array_equal(found.other[:, :, 0], [[1, 1], [np.nan, 1]])

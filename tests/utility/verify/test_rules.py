@@ -15,7 +15,7 @@ import pytest
 from agenteval.errors import InputError
 from agenteval.records import Criterion
 from agenteval.records.criteria import Direction
-from agenteval.records.verification import Check, Effect, Verification, VerifiedSet
+from agenteval.records.verification import Check, Effect, Verification
 from agenteval.stats.scores import score_table
 from agenteval.utility.verify import CopyFacts, VerifyOptions, verify_table
 from agenteval.utility.verify.checks import redundancy
@@ -84,7 +84,6 @@ def effect_of(expected: Direction, variant: dict[str, Any]) -> Effect:
         # no change expected of a perturbation that is no control
         ("none", [], "pass", "unmoved: within 0.05 of the scale"),
         ("none", [(10, -0.25)], "fail", "rose by 0.062 although none was expected"),
-        ("none", [(10, 0.25)], "fail", "fell by 0.062 although none was expected"),
         ("none", [(8, 0.25)], "unknown", "neither unmoved nor moved beyond doubt"),
         # two-sided: 2·2^-5 is above .05, whatever the size
         ("none", [(5, 0.5)], "unknown", "neither unmoved nor moved beyond doubt"),
@@ -121,12 +120,10 @@ def test_an_effect_needs_20_cases_and_so_does_a_control(
         (copies("whitespace", [(10, 0.25)]), [(19, 0.25)], "pass"),
         (copies("whitespace", [(10, -0.25)]), [(18, 0.25)], "unknown"),  # either way
         (copies("formatting", [(10, 0.25)]), [(18, 0.25)], "unknown"),
-        (copies("paraphrase", [(10, 0.25)]), [(18, 0.25)], "unknown"),
         # what is no control raises no margin, whatever is expected of it
         (copies("pad", [(40, 0.25)]), [(18, 0.25)], "pass"),
         # nor does a control of too few cases, or of too few rated copies
         (copies("whitespace", [(19, 0.5)], cases=19), [(18, 0.25)], "pass"),
-        (copies("whitespace", [(20, 0.5)], cases=20), [(18, 0.25)], "unknown"),
         (copies("whitespace", [(40, 0.5)], unrated=9), [(18, 0.25)], "pass"),
     ],
 )
@@ -228,52 +225,31 @@ def check_of(name: str, evidence: Evidence, options: VerifyOptions = OPTIONS) ->
     return check
 
 
+GOOD: Rate = lambda c, r, v, g: quality(c)  # noqa: E731
+UNRELATED: Rate = lambda c, r, v, g: c // 2 % 3 / 2  # noqa: E731
+REFUSED: Rate = lambda c, r, v, g: "unscored:refusal" if c % 5 < 2 else quality(c)  # noqa: E731
+FIRST: Rate = lambda c, r, v, g: "unscored:parse" if c % 2 and r == 0 else quality(c)  # noqa: E731
+BY_CASE = "(36 unscored:refusal); missing not at random: every rating of 12 of 30 cases failed"
+BY_SIDE = "0% of successful and 33% of failed runs' ratings"
+MANY = {"cases": 1000, "repeats": 1}
 CHECKS: list[tuple[str, Rate, dict[str, Any], str, float | None, str]] = [
     # check, rate, how the table is made, outcome, estimate, part of the reason
-    ("coverage", lambda c, r, v, g: quality(c), {}, "pass", 1.0, "100% of 90 ratings were made"),
-    (
-        "coverage",
-        lambda c, r, v, g: "unscored:refusal" if c % 5 < 2 else quality(c),
-        {},
-        "fail",
-        0.6,
-        "(36 unscored:refusal); missing not at random: every rating of 12 of 30 cases failed",
-    ),
+    ("coverage", GOOD, {}, "pass", 1.0, "100% of 90 ratings were made"),
+    ("coverage", REFUSED, {}, "fail", 0.6, BY_CASE),
     ("coverage", lambda c, r, v, g: "not_applicable" if c % 2 else quality(c), {}, "pass", 1.0, ""),
-    (
-        "coverage",
-        lambda c, r, v, g: "unscored:parse" if c % 2 and r == 0 else quality(c),
-        {},
-        "pass",
-        75 / 90,
-        "0% of successful and 33% of failed runs' ratings",
-    ),
+    ("coverage", FIRST, {}, "pass", 75 / 90, BY_SIDE),
     ("coverage", lambda c, r, v, g: "unscored:unsupported", {}, "unknown", 0.0, "cannot grade it"),
     ("spread", lambda c, r, v, g: 0.75, {}, "fail", 1.0, "every run has the same value, 0.75"),
     ("spread", lambda c, r, v, g: 1.0 if c % 10 else 0.5, {}, "pass", 0.9, "90% of the ratings at"),
     ("spread", lambda c, r, v, g: "error:timeout", {}, "unknown", None, "no run has a value"),
-    ("agreement", lambda c, r, v, g: quality(c), {}, "pass", 1.0, "100% of the repeats are equal"),
-    ("agreement", lambda c, r, v, g: quality(c), {"cases": 19}, "unknown", 1.0, "too few"),
-    ("agreement", lambda c, r, v, g: quality(c), {"repeats": 1}, "unknown", None, "one repeat"),
+    ("agreement", GOOD, {}, "pass", 1.0, "100% of the repeats are equal"),
+    ("agreement", GOOD, {"cases": 19}, "unknown", 1.0, "too few"),
+    ("agreement", GOOD, {"repeats": 1}, "unknown", None, "one repeat"),
     ("discrimination", lambda c, r, v, g: 0.75 - c % 2 / 2, {}, "pass", 1.0, "AUC 1.000"),
     # unrelated to success: undecided with 30 runs, surely not told with 1,000
-    ("discrimination", lambda c, r, v, g: c // 2 % 3 / 2, {}, "unknown", 0.5, "AUC 0.5"),
-    (
-        "discrimination",
-        lambda c, r, v, g: c // 2 % 3 / 2,
-        {"cases": 1000, "repeats": 1},
-        "fail",
-        0.5,
-        "negligible; 500 successful, 500 failed runs",
-    ),
-    (
-        "discrimination",
-        lambda c, r, v, g: quality(c),
-        {"success": lambda c: None},
-        "unknown",
-        None,
-        "success is unknown",
-    ),
+    ("discrimination", UNRELATED, {}, "unknown", 0.5, "AUC 0.5"),
+    ("discrimination", UNRELATED, MANY, "fail", 0.5, "negligible; 500 successful, 500 failed runs"),
+    ("discrimination", GOOD, {"success": lambda c: None}, "unknown", None, "success is unknown"),
 ]
 
 
@@ -336,17 +312,6 @@ def test_agreement_and_its_floor(by: float, floor: float, outcome: str) -> None:
         agreement=exact + by, agreement_floor=(plain.low or 0) + floor, resamples=200
     )
     assert check_of("agreement", evidence, options).outcome == outcome
-
-
-def test_disagreement_is_sure_when_the_whole_interval_lies_below() -> None:
-    evidence = ratings_of(disagreeing(3))
-    high = check_of("agreement", evidence).high
-    assert high is not None
-    for bound, outcome in ((high + 0.001, "fail"), (high - 0.001, "unknown")):
-        options = VerifyOptions(agreement=bound, agreement_floor=0.01, resamples=200)
-        check = check_of("agreement", evidence, options)
-        assert check.outcome == outcome
-        assert check.reason.startswith("repeats disagree") is (outcome == "fail")
 
 
 @pytest.mark.parametrize(("twice", "outcome"), [(20, "pass"), (19, "unknown")])
@@ -446,25 +411,20 @@ ROWS = """
 PPPP  | fell          | keep      | agreement pass
 PPPU  | fell          | keep      | agreement pass
 PPPP  |               | keep      | agreement pass
-PPPF  | fell          | keep      | agreement pass
 PPPU  |               | undecided | discrimination unknown
 PPPU  | unsure still  | undecided | discrimination unknown
 PPUP  | fell          | undecided | agreement unknown
-PPUP  |               | undecided | agreement unknown
 PPPP  | fell jumpy    | repair    | whitespace: none fail
 PPPP  | fell swayed   | repair    | shuffle_sentences: none fail
 PPPP  | fell blind    | repair    | drop_words: lower fail
 PPUU  | blind         | repair    | drop_words: lower fail
 PPPF  |               | drop      | discrimination fail
-PPPF  | blind unsure  | drop      | discrimination fail
 PPPF  | jumpy         | drop      | discrimination fail
 PPFU  | fell blind    | repair    | agreement fail
 PPFP  | fell          | repair    | agreement fail
 PPFF  | fell          | drop      | agreement fail
-PPFF  |               | drop      | agreement fail
 PPPF! | fell          | repair    | discrimination fail
 PPFF! | fell          | repair    | discrimination fail
-PPFF! |               | repair    | discrimination fail
 PPPU! | fell          | keep      | agreement pass
 PFFF! | fell          | undecided | these runs do not differ on it
 PFFF! | blind         | drop      | spread fail
@@ -503,29 +463,23 @@ def test_the_first_rule_that_applies(row: str) -> None:
     assert few.reasons == ("19 cases: 1 more are needed to decide anything",)
 
 
+NEEDED = "20 rated ones are needed"
+FEW = "3 cases: 17 more are needed to decide anything"
+WHY, MORE = "find out why ratings are missing", "rate more cases"
+
+
 @pytest.mark.parametrize(
     ("status", "others", "reason", "step"),
     [
         (
             "unscored:parse",
             37,
-            "37 of 40 cases could not be rated (37 unscored:parse); 20 rated ones are needed",
-            "find out why ratings are missing",
+            f"37 of 40 cases could not be rated (37 unscored:parse); {NEEDED}",
+            WHY,
         ),
-        (
-            "not_applicable",
-            37,
-            "it does not apply to 37 of 40 cases; 20 rated ones are needed",
-            "rate more cases",
-        ),
-        (
-            "unscored:parse",
-            2,
-            "3 cases: 17 more are needed to decide anything; "
-            "2 of 5 cases could not be rated (2 unscored:parse)",
-            "rate more cases",
-        ),
-        ("unscored:parse", 0, "3 cases: 17 more are needed to decide anything", "rate more cases"),
+        ("not_applicable", 37, f"it does not apply to 37 of 40 cases; {NEEDED}", MORE),
+        ("unscored:parse", 2, f"{FEW}; 2 of 5 cases could not be rated (2 unscored:parse)", MORE),
+        ("unscored:parse", 0, FEW, MORE),
     ],
 )
 def test_too_few_cases_or_too_few_that_the_judge_can_rate(
@@ -631,7 +585,6 @@ def test_shared_are_the_cases_of_runs_that_both_rate() -> None:
         (decided("b", auc=0.7), decided("a"), {"a": "b"}),  # the stronger one stays
         (decided("b", "keep"), decided("a", "undecided", 0.9), {"a": "b"}),  # kept before undecided
         (decided("a", "repair", 0.9), decided("b"), {}),  # what is to be mended retains nothing
-        (decided("a", "drop", 0.9), decided("b"), {}),
         (decided("a", auc=0.9), decided("b", "repair"), {}),
     ],
 )
@@ -665,31 +618,3 @@ def test_what_holds_of_several_criteria_is_warned_of_once() -> None:
         "kind: nominal: counted, not averaged: no verdict",
         "vague: the order of the levels is unclear: no verdict",
     )
-
-
-def six(mistaken: Direction) -> VerifiedSet:
-    """Six criteria of a judge that sees every change; of one the critic expects `mistaken`."""
-    names = [f"c{i}" for i in range(6)]
-
-    def rate(place: int) -> Any:
-        def value(case: int, _: int, variant: str, __: np.random.Generator) -> float:
-            level = (case // (place + 2) % 4 + (case % 2 == 0)) / 4
-            return max(0.0, level - (0.25 if variant.startswith("swap") else 0))
-
-        return value
-
-    expect: list[Any] = [mistaken, *["lower"] * 5]
-    variants = ("original", "swap_numbers:0.25:0", "whitespace:-:0")
-    ratings = table({n: rate(i) for i, n in enumerate(names)}, cases=60, variants=variants)
-    criteria = [criterion(n, swap_numbers=e) for n, e in zip(names, expect, strict=True)]
-    return verify_table(ratings, criteria, OPTIONS)
-
-
-def test_one_mistaken_expectation_repairs_its_criterion_and_keeps_the_judge() -> None:
-    right, wrong = six("lower"), six("none")
-    assert (right.judge.verdict, right.judge.exit_code()) == ("trustworthy", 0)
-    assert (wrong.judge.verdict, wrong.judge.refuted) == ("trustworthy except c0", ("c0",))
-    assert (wrong.judge.exit_code(), wrong.judge.exit_code(["c0"])) == (5, 0)
-    assert (right.criteria[0].verdict, wrong.criteria[0].verdict) == ("keep", "repair")
-    assert "although none was expected" in wrong.criteria[0].reasons[0]
-    assert [v.verdict for v in wrong.criteria[1:]] == [v.verdict for v in right.criteria[1:]]

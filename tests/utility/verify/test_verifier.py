@@ -106,121 +106,48 @@ def blind_to_runs(case: int, place: int, variant: str) -> float:
     return 1 - 0.5 * variant.startswith(("drop", "swap"))
 
 
+def damage_raises(case: int, place: int, variant: str) -> float:
+    return right(case, place, variant) + 0.5 * variant.startswith(("drop", "swap"))
+
+
+def any_change(case: int, place: int, variant: str) -> float:
+    return right(case, place, "original") - 0.25 * (variant != "original")
+
+
+def controls_lower(case: int, place: int, variant: str) -> float:
+    return right(case, place, variant) - 0.25 * variant.startswith("white")
+
+
 ALWAYS: Callable[[int, str], bool] = lambda case, variant: True  # noqa: E731
 UNLABELLED = {"success": lambda case: None}
+ENOUGH, FEW, NOT = "trustworthy", "not enough data", "not trustworthy"
+NO_COPIES, NO_CONTROLS = {"variants": ("original",)}, {"variants": VARIANTS[:3]}
+AGREE = "on 3 of 3 criteria"
+MALFORMED = refusing(0.05, "unscored:parse", ALWAYS)
+REFUSED = refusing(0.4, "unscored:refusal", ALWAYS)
+COPIES = refusing(1, "unscored:refusal", lambda case, variant: variant != "original" and case > 9)
 JUDGES: list[tuple[str, Callable[..., float | str], dict[str, Any], str, set[str], str]] = [
     # name, ratings, how, verdict on the judge, verdicts on the criteria, part of what is said
-    ("right", right, {"systems": 2}, "trustworthy", {"keep"}, "on 3 of 3 criteria"),
-    ("no noise", right, {"noise": 0}, "trustworthy", {"keep"}, "all repeats are identical"),
-    (
-        "no labels",
-        right,
-        UNLABELLED,
-        "trustworthy for differences within a case",
-        {"keep"},
-        "on 3 of 3 criteria",
-    ),
-    (
-        "5% malformed",
-        refusing(0.05, "unscored:parse", ALWAYS),
-        {},
-        "trustworthy",
-        {"keep"},
-        "on 3 of 3 criteria",
-    ),
-    (
-        "labels of one class",
-        right,
-        {"success": lambda case: True},
-        "not enough data",
-        {"keep"},
-        "five of each needed",
-    ),
-    ("19 cases", right, {"cases": 19}, "not enough data", {"undecided"}, "19 cases: 1 more"),
-    ("one repeat", right, {"repeats": 1}, "not enough data", {"undecided"}, "one repeat"),
-    (
-        "no copies",
-        right,
-        {"variants": ("original",)},
-        "not enough data",
-        {"keep"},
-        "no perturbation",
-    ),
-    (
-        "no controls",
-        right,
-        {"variants": VARIANTS[:3]},
-        "not enough data",
-        {"keep"},
-        "no control was judged",
-    ),
-    (
-        "40% refused",
-        refusing(0.4, "unscored:refusal", ALWAYS),
-        {},
-        "not enough data",
-        {"repair"},
-        "of the ratings were made; what is missing may be the hard",
-    ),
-    (
-        "copies refused",
-        refusing(1, "unscored:refusal", lambda case, variant: variant != "original" and case > 9),
-        {},
-        "not enough data",
-        {"keep", "undecided"},
-        "copies have no rating",
-    ),
-    (
-        "runs do not differ",
-        blind_to_runs,
-        {"noise": 0},
-        "not enough data",
-        {"undecided"},
-        "these runs do not differ on it",
-    ),
-    ("dice", dice, {"cases": 60}, "not trustworthy", {"drop", "repair"}, "repeats disagree"),
-    (
-        "dice, no labels",
-        dice,
-        {"cases": 60, **UNLABELLED},
-        "not trustworthy",
-        {"repair"},
-        "repeats disagree",
-    ),
-    (
-        "one level",
-        lambda c, p, v: 0.5,
-        {"noise": 0},
-        "not trustworthy",
-        {"drop"},
-        "the same level everywhere",
-    ),
-    ("upside down", upside_down, {}, "not trustworthy", {"repair"}, "failed runs are rated higher"),
-    ("length", by_length, {}, "not trustworthy", {"repair"}, "with the length only"),
-    (
-        "damage raises",
-        lambda c, p, v: right(c, p, v) + 0.5 * v.startswith(("drop", "swap")),
-        {},
-        "not trustworthy",
-        {"repair"},
-        "did not move a score as expected",
-    ),
-    (
-        "any change",
-        lambda c, p, v: right(c, p, "original") - 0.25 * (v != "original"),
-        {},
-        "not trustworthy",
-        {"repair"},
-        "nothing should change",
-    ),
-    (
-        "controls lower",
-        lambda c, p, v: right(c, p, v) - 0.25 * v.startswith("white"),
-        {},
-        "not trustworthy",
-        {"repair"},
-        "controls move scores",
-    ),
+    ("right", right, {"systems": 2}, ENOUGH, {"keep"}, AGREE),
+    ("no noise", right, {"noise": 0}, ENOUGH, {"keep"}, "all repeats are identical"),
+    ("no labels", right, UNLABELLED, f"{ENOUGH} for differences within a case", {"keep"}, AGREE),
+    ("5% malformed", MALFORMED, {}, ENOUGH, {"keep"}, AGREE),
+    ("one class", right, {"success": lambda case: True}, FEW, {"keep"}, "five of each needed"),
+    ("19 cases", right, {"cases": 19}, FEW, {"undecided"}, "19 cases: 1 more"),
+    ("one repeat", right, {"repeats": 1}, FEW, {"undecided"}, "one repeat"),
+    ("no copies", right, NO_COPIES, FEW, {"keep"}, "no perturbation"),
+    ("no controls", right, NO_CONTROLS, FEW, {"keep"}, "no control was judged"),
+    ("40% refused", REFUSED, {}, FEW, {"repair"}, "what is missing may be the hard"),
+    ("copies refused", COPIES, {}, FEW, {"keep", "undecided"}, "copies have no rating"),
+    ("no differences", blind_to_runs, {"noise": 0}, FEW, {"undecided"}, "runs do not differ on it"),
+    ("dice", dice, {"cases": 60}, NOT, {"drop", "repair"}, "repeats disagree"),
+    ("dice, no labels", dice, {"cases": 60, **UNLABELLED}, NOT, {"repair"}, "repeats disagree"),
+    ("one level", lambda c, p, v: 0.5, {"noise": 0}, NOT, {"drop"}, "the same level everywhere"),
+    ("upside down", upside_down, {}, NOT, {"repair"}, "failed runs are rated higher"),
+    ("length", by_length, {}, NOT, {"repair"}, "with the length only"),
+    ("damage raises", damage_raises, {}, NOT, {"repair"}, "did not move a score as expected"),
+    ("any change", any_change, {}, NOT, {"repair"}, "nothing should change"),
+    ("controls lower", controls_lower, {}, NOT, {"repair"}, "controls move scores"),
 ]
 
 
@@ -245,19 +172,6 @@ def test_a_right_judge_has_all_evidence() -> None:
     success = judge.of("success is rated above failure")
     assert success is not None
     assert (success.low or 0) > OPTIONS.auc
-
-
-def test_upside_down_is_not_trusted_however_well_it_sees_damage() -> None:
-    judge = verified(upside_down).judge
-    assert standings(judge)["damage lowers scores"] == "shown"
-    assert standings(judge)["success is rated above failure"] == "refuted"
-
-
-def test_the_effect_of_damage() -> None:
-    (drop, *_) = verified(right, noise=0).criteria[0].effects
-    assert (drop.outcome, drop.expected, drop.share, drop.n) == ("pass", "lower", 0.25, 40)
-    assert (drop.fell, drop.rose, drop.tied) == (40, 0, 0)
-    assert drop.estimate == pytest.approx(0.25)
 
 
 def one_upside_down(case: int, place: int, variant: str) -> float:
