@@ -40,7 +40,6 @@ def criteria(
             metavar="RUNS",
             help="Write a rubric for each input of these runs instead (criteria/TASK.rubrics.jsonl "
             "for --rubrics of quantify).",
-            show_default=False,
             rich_help_panel="Critic",
         ),
     ] = None,
@@ -87,7 +86,6 @@ def quantify(
             metavar="worst",
             help="Count runs whose system failed as the worst level. Default: report them "
             "separately and exclude them from means.",
-            show_default=False,
         ),
     ] = None,
     until: Annotated[
@@ -96,14 +94,12 @@ def quantify(
             metavar="WIDTH",
             help="Judge cases in random order until every always-valid interval is at most this "
             "wide (e.g. 0.1), or until it is settled which of two systems is better (decided).",
-            show_default=False,
         ),
     ] = None,
     labels: Annotated[
         Path | None,
         typer.Option(
-            help="Human labels of some of the runs, as for `agree`.",
-            rich_help_panel=SEVERAL,
+            help="Human labels of some of the runs, as for `agree`.", rich_help_panel=SEVERAL
         ),
     ] = None,
     limits: options.LimitOptions,
@@ -137,10 +133,7 @@ class ExaminationOptions:
     )
     labels: Path | None = option(None, help="Human labels of these runs, as for `agree`.")
     min_cases: int = option(
-        20,
-        help="Minimum number of cases for a verdict.",
-        min=2,
-        rich_help_panel="Checks",
+        20, help="Minimum number of cases for a verdict.", min=2, rich_help_panel="Checks"
     )
     deterministic: bool = option(
         False,
@@ -182,9 +175,7 @@ class ExaminationOptions:
         help="Exit with 4 (not enough data) or 5 (not trustworthy, or a criterion is refuted).",
     )
     allow_criterion: list[str] | None = option(
-        None,
-        help="Refuted criterion that --gate ignores. Repeatable.",
-        rich_help_panel="Checks",
+        None, help="Refuted criterion that --gate ignores. Repeatable.", rich_help_panel="Checks"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -105,11 +106,11 @@ class Judging:
     @property
     def no_answer(self) -> dict[str, list[str]]:
         """Ids of the runs whose system failed, by kind."""
-        failed: dict[str, list[str]] = {}
+        failed: defaultdict[str, list[str]] = defaultdict(list)
         for run, _ in self.items:
             if run.failure is not None:
-                failed.setdefault(run.failure.kind, []).append(run.id)
-        return failed
+                failed[run.failure.kind].append(run.id)
+        return dict(failed)
 
     @cached_property
     def choice(self) -> ModelChoice | None:
@@ -168,10 +169,9 @@ class Judging:
                         raise InputError(str(error), "--model recorded") from error
 
     def _options(self, **changes: Any) -> QuantifierOptions:
+        how = self.how
         rubrics = bool(rubrics_of(self.items))
-        plain = QuantifierOptions(
-            self.how.one_per_call, self.how.temperature, seed=self.seed, rubrics=rubrics
-        )
+        plain = QuantifierOptions(how.one_per_call, how.temperature, seed=how.seed, rubrics=rubrics)
         return replace(plain, **changes)
 
     def evaluator(
@@ -186,9 +186,6 @@ class Judging:
         evaluator: RunJudge
         if not isinstance(judge, Model):
             evaluator = FunctionJudge(judge, version=self.version, seed=self.seed)
-            if store is not None:
-                before = spent or store.usage(evaluator.source.sha256)
-                evaluator.budget = self.limits.budget(before)
         elif choice is None or choice.kind == "embedded":
             evaluator = Guarded(EmbeddedJudge(seed=self.seed))
         else:
@@ -198,9 +195,9 @@ class Judging:
                 evaluator = Guarded(DistributionJudge(client, self.task, kind, options))
             else:
                 evaluator = chat_judge(client, self.task, options)
-            if store is not None:
-                before = spent or store.usage(evaluator.source.sha256)
-                client.budget = self.limits.budget(before)
+        capped = evaluator if isinstance(evaluator, FunctionJudge) else client
+        if capped is not None and store is not None:
+            capped.budget = self.limits.budget(spent or store.usage(evaluator.source.sha256))
         if any(criterion.judge for criterion in self.criteria):
             evaluator = WithComputed(evaluator)
         return evaluator, client
@@ -280,12 +277,10 @@ class Judging:
         """Return `total` plus the requests for these texts; earlier use counts in the budget."""
         experiment = self.experiment(rated, client, store)
         work = experiment.pending()
-        stored = (
-            f"stored already: {work.done} scored, {work.failed} failed; calls: {len(work.units)}"
-        )
+        stored = f"stored already: {work.done} scored, {work.failed} failed"
         total = replace(
             total,
-            about=(*total.about, stored),
+            about=(*total.about, f"{stored}; calls: {len(work.units)}"),
             notes=(*total.notes, *notes_on(self.choice)),
             budget=self.limits.budget(store.usage(rated.source_key)),
         )
@@ -315,10 +310,8 @@ def read_judging(
     if not use_rubrics and any(run.rubric is not None for run in used):
         watch.warn("rubrics are not used to compare pairs")
         used = [run.model_copy(update={"rubric": None}) for run in used]
-    watch.note(
-        f"{plural(len(all_runs), 'run')} read"
-        + (f", the first {len(used)} used" if options.limit else "")
-    )
+    first = f", the first {len(used)} used" if options.limit else ""
+    watch.note(f"{plural(len(all_runs), 'run')} read{first}")
     task = _task_of(used, options.task, runs, described=not in_python)
     views = [make_view(run, with_reference=options.with_reference) for run in used]
     items = [
@@ -392,15 +385,12 @@ def judge_of(options: JudgeOptions) -> tuple[Model | JudgeFunction | Scorer, str
 def _refuse_model_options(options: JudgeOptions) -> None:
     """Raise InputError for options that only a model can follow."""
     if options.probabilities:
-        what = "a Python judge returns {level: probability} itself"
-        raise InputError(what, "--probabilities")
+        raise InputError("a Python judge returns {level: probability} itself", "--probabilities")
     max_cost = options.limits.max_cost if options.limits else None
     for option, value in {"--base-url": options.base_url, "--max-cost": max_cost}.items():
         if value is not None:
-            raise InputError(
-                "a Python judge calls its model itself, so its replies are not recorded here",
-                option,
-            )
+            calls = "a Python judge calls its model itself, so its replies are not recorded here"
+            raise InputError(calls, option)
 
 
 def _with_criteria(
@@ -428,18 +418,14 @@ def _with_criteria(
         unjudged = len(load_criteria(find_criteria(task)).criteria.criteria)
     judged = JudgedRubrics(len(sizes), len(items) - len(sizes), tuple(sizes), len(read), unjudged)
     watch.warn(judged.line)
-    with_case = [
-        (run, view)
-        if run.rubric is None
-        else (
-            run.model_copy(
-                update={"rubric": run.rubric.model_copy(update={"case": case_key(run)})}
-            ),
-            view,
-        )
-        for run, view in items
-    ]
-    return with_case, read
+
+    def with_case(run: Run) -> Run:
+        if run.rubric is None:
+            return run
+        rubric = run.rubric.model_copy(update={"case": case_key(run)})
+        return run.model_copy(update={"rubric": rubric})
+
+    return [(with_case(run), view) for run, view in items], read
 
 
 def criteria_for(
@@ -575,8 +561,8 @@ def warn_of_versions(store: Store, items: Sequence[Item], watch: Watch) -> None:
     if replaced:
         watch.warn(
             f"{plural(len(replaced), 'run')} in the store had a different text (first: "
-            f"{replaced[0]}). "
-            "Tables show the newest text only. Name each version of a system with --system."
+            f"{replaced[0]}). Tables show the newest text only. Name each version of a system with "
+            "--system."
         )
     answers = [
         (row["system"], row["case_key"], row["run_id"])

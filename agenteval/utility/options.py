@@ -49,7 +49,6 @@ class JudgeOptions(RunOptions, EndpointOptions, ExecutorOptions):
         help="PROVIDER:MODEL, decisions:NAME, embedded, recorded, replay:FILE, autogen:FILE, or "
         "python:MODULE:NAME of a function (run, criterion) or of another framework's scorer. "
         "Repeatable: several judges are a panel. Default: AGENTEVAL_MODEL, else embedded.",
-        show_default=False,
     )
     panel: str | None = option(
         None,
@@ -57,7 +56,6 @@ class JudgeOptions(RunOptions, EndpointOptions, ExecutorOptions):
         metavar="RULE",
         help="Rule of a panel: mean (default), majority, veto[:K], regression or auto; the last "
         "two need --labels.",
-        show_default=False,
         rich_help_panel=SEVERAL,
     )
     version: str | None = python_only()  # of a judge that is a function
@@ -74,13 +72,11 @@ class JudgeOptions(RunOptions, EndpointOptions, ExecutorOptions):
         type=Path | None,
         metavar="FILE",
         help="Rubrics of runs or inputs: JSON lines, each with `run` or `input` and `rubric`.",
-        show_default=False,
         rich_help_panel="Runs",
     )
     system: str | None = option(
         None,
         help="System name for runs without one, e.g. bot-v2; their ids become NAME/ID.",
-        show_default=False,
         rich_help_panel="Runs",
     )
     repeats: int = option(1, help="Number of times each text is judged.", min=1)
@@ -161,7 +157,6 @@ class Escalation:
         metavar="MODEL",
         help="Stronger judge for what the judge cannot decide with proven agreement; what neither "
         "can decide is left to people. Needs --labels.",
-        show_default=False,
         rich_help_panel=SEVERAL,
     )
     agreement: float = option(
@@ -187,7 +182,6 @@ class Escalation:
         convert=to_price,
         metavar="IN,OUT",
         help="Prices of the stronger judge per million tokens. Default: those of the judge.",
-        show_default=False,
         rich_help_panel=SEVERAL,
     )
 
@@ -201,7 +195,6 @@ class ProposeOptions(RunOptions, EndpointOptions):
         type=str | None,
         help="PROVIDER:MODEL, embedded, recorded, replay:FILE or autogen:FILE. "
         "Default: AGENTEVAL_MODEL, else embedded.",
-        show_default=False,
     )
     seeds: int = option(5, help="Number of critics, each with its own seed.", min=1)
     seed: int = with_default(CommonOptions, "seed", 0)
@@ -244,7 +237,6 @@ class ProposeOptions(RunOptions, EndpointOptions):
         type=list[str] | None,
         convert=to_tuple,
         help="Kind of task, to select criteria from the bank. Default: guessed and reported.",
-        show_default=False,
         rich_help_panel="Critic",
     )
     consolidate: bool = option(

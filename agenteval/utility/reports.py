@@ -153,18 +153,8 @@ class ScoreReport(Report):
 
     def records(self) -> list[dict[str, Any]]:
         """Return a row for each rating."""
-        keys = [
-            "run_id",
-            "system",
-            "case",
-            "success",
-            "criterion_id",
-            "repeat",
-            "status",
-            "label",
-            "value",
-            "message",
-        ]
+        of_run = ("run_id", "system", "case", "success")
+        keys = (*of_run, "criterion_id", "repeat", "status", "label", "value", "message")
         return [
             {"case_key" if k == "case" else k: getattr(r, k) for k in keys} for r in self.ratings
         ]
@@ -213,15 +203,9 @@ def rating_table(ratings: Sequence[Rating]) -> ScoreTable:
     """Return ratings of originals in columns."""
     builder = TableBuilder()
     for r in ratings:
-        names = {
-            "run": r.run_id,
-            "case": r.case,
-            "system": r.system,
-            "criterion": r.criterion_id,
-            "variant": ORIGINAL,
-            "status": r.status,
-            "label": r.label,
-        }
+        names: dict[str, str | None] = {"run": r.run_id, "case": r.case, "system": r.system}
+        names |= {"criterion": r.criterion_id, "variant": ORIGINAL}
+        names |= {"status": r.status, "label": r.label}
         builder.add(names, repeat=r.repeat, success=r.success, value=r.value)
     return builder.table()
 
@@ -273,25 +257,22 @@ def score_report(
             *([spread_table(by_criterion, names)] if by_criterion else ()),
             disagreement_table(disagreements({source.model: table}), names, "repeats"),
         ]
+    flagged = (flags.line,) if flags.found else ()
+    data = {
+        "source": source.model_dump(),
+        "runs": outcomes(ratings),
+        "ratings": len(ratings),
+        "failures": dict(sorted(failures.items())),
+        "no_answer": table.runs_by_status("no_answer:"),
+        "flagged": flags.json(),
+        "usage": usage.model_dump(),
+    }
     return ScoreReport(
         title=title,
         tables=tuple(tables),
-        notes=(
-            *notes,
-            *lines_on_failed_runs(table),
-            *more,
-            *((flags.line,) if flags.found else ()),
-        ),
+        notes=(*notes, *lines_on_failed_runs(table), *more, *flagged),
         unfinished=tuple(unfinished),
-        data={
-            "source": source.model_dump(),
-            "runs": outcomes(ratings),
-            "ratings": len(ratings),
-            "failures": dict(sorted(failures.items())),
-            "no_answer": table.runs_by_status("no_answer:"),
-            "flagged": flags.json(),
-            "usage": usage.model_dump(),
-        },
+        data=data,
         source=source,
         criteria=tuple(criteria),
         judged=tuple(judged),

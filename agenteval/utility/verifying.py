@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Unpack
 
@@ -109,21 +109,19 @@ async def averify(
     judging = _answered(judging, thresholds, probes=probes)
     people = _labels(labels, judging.criteria)
     probing = ProbeOptions.like(thresholds, attacked=attacked) if probes else None
+    material = _material(judging, perturbations, share)
     if how.dry_run:
-        material = _material(judging, perturbations, share)
         estimate = await _estimate(judging, material, probing)
         if sequential and len(judging.items) > FIRST_LOOK:
             estimate = estimate.uncertain()  # the first look may end it
         nothing = unverified("", watch.notes)
         return replace(nothing, estimate=estimate, unfinished=(), exit_code=0)
-    material = _material(judging, perturbations, share)
     judging.say_judge()
     try:
         with opened(how.store) as store, judging.executor:
             judging = await judging.prepared(store)
-            report = await _verified(
-                judging, store, material, thresholds, people, probing, sequential=sequential
-            )
+            work = _Verification(judging, store, thresholds, people, probing, sequential)
+            report = await work.run(material)
         if output is not None and judging.criteria:  # rubrics are not criteria of the task
             path = Path(str(output).replace("{task}", judging.task.name))
             _write(path, judging.task.name, judging.criteria, report, watch)
@@ -229,70 +227,64 @@ async def _estimate(
         return total + CostEstimate(tuple(counter.lines.values()))
 
 
-async def _verified(
-    judging: Judging,
-    store: Store,
-    material: VerificationData,
-    options: VerifyOptions,
-    labels: Sequence[ScoreTable],
-    probing: ProbeOptions | None,
-    *,
-    sequential: bool,
-) -> VerifyReport:
-    """Judge, verify and probe; with `sequential` only as many cases as leave no verdict open.
+@dataclass(frozen=True)
+class _Verification:
+    """A judge, the store of its ratings, and what is examined; `labels` are those of people."""
 
-    Raises JudgingStopped if the judging stopped early.
-    """
-    warn_of_versions(store, judging.items, judging.watch)
-    cases = in_random_order(material.items, judging.seed)
-    counts = [len(cases)]
-    if sequential:
-        counts[:0] = [n for k in range(20) if (n := FIRST_LOOK * 2**k) < len(cases)]
-    for number, count in enumerate(counts):
-        last = number == len(counts) - 1
-        part = material
-        if not last:
-            part = material.of({run.id for name in list(cases)[:count] for run, _ in cases[name]})
-        evaluator, client = judging.evaluator(store)
-        ended = await judging.run(part.rated_by(evaluator), client, store)
-        if ended.stopped:
-            raise JudgingStopped(ended)
-        key = evaluator.source.sha256
-        with store.snapshot():
-            table = part.ratings(store, key)
-            models = store.models(key)
-        at_look = options.at_look(number, len(counts))
-        result = verify_table(table, part.shown, at_look, copies=part.facts, labels=labels)
-        result = with_drift_warning(result, models)
-        store.save_verdict(key, judging.task.name, result)
-        undecided = sum(v.verdict == "undecided" and bool(v.coverage) for v in result.criteria)
-        if last or (not undecided and result.judge.verdict != "not enough data"):
-            break
-        judging.watch.note(f"after {count} of {len(cases)} cases: {undecided} verdicts are open")
-    if sequential:
-        where = "judged all" if last else f"stopped after {count} of"
-        line = (
-            f"{where} {plural(len(cases), 'case')} (order of seed {judging.seed}), "
-            f"look {number + 1} of {len(counts)}: "
-            + (f"{undecided} verdicts are open" if undecided else "no verdict is open")
+    judging: Judging
+    store: Store
+    options: VerifyOptions
+    labels: Sequence[ScoreTable]
+    probing: ProbeOptions | None
+    sequential: bool
+
+    async def run(self, material: VerificationData) -> VerifyReport:
+        """Judge, verify and probe; if `sequential`, only as many cases as leave no verdict open.
+
+        Raises JudgingStopped if the judging stopped early.
+        """
+        judging, store, watch = self.judging, self.store, self.judging.watch
+        warn_of_versions(store, judging.items, watch)
+        cases = in_random_order(material.items, judging.seed)
+        counts = [len(cases)]
+        if self.sequential:
+            counts[:0] = [n for k in range(20) if (n := FIRST_LOOK * 2**k) < len(cases)]
+        for number, count in enumerate(counts):
+            last, part = count == counts[-1], material
+            if not last:
+                part = material.of({r.id for name in list(cases)[:count] for r, _ in cases[name]})
+            evaluator, client = judging.evaluator(store)
+            ended = await judging.run(part.rated_by(evaluator), client, store)
+            if ended.stopped:
+                raise JudgingStopped(ended)
+            key = evaluator.source.sha256
+            with store.snapshot():
+                table, models = part.ratings(store, key), store.models(key)
+            at_look = self.options.at_look(number, len(counts))
+            result = verify_table(table, part.shown, at_look, copies=part.facts, labels=self.labels)
+            result = with_drift_warning(result, models)
+            store.save_verdict(key, judging.task.name, result)
+            undecided = sum(v.verdict == "undecided" and bool(v.coverage) for v in result.criteria)
+            if last or (not undecided and result.judge.verdict != "not enough data"):
+                break
+            watch.note(f"after {count} of {len(cases)} cases: {undecided} verdicts are open")
+        if self.sequential:
+            where = "judged all" if last else f"stopped after {count} of"
+            open_ = f"{undecided} verdicts are open" if undecided else "no verdict is open"
+            line = f"{where} {plural(len(cases), 'case')} (order of seed {judging.seed}), "
+            line += f"look {number + 1} of {len(counts)}: {open_}"
+            watch.warn(line)
+            remark(store, key, line)
+        probes = None
+        if self.probing:
+            probes = await probe(judging, store, evaluator, part, self.probing)
+        source, runs = evaluator.source, len(part.items)
+        about = f"{source.model} ({source.evaluator}, seed {source.seed}): {plural(runs, 'run')}"
+        about += f" and {part.texts - runs} perturbed copies × {part.repeats} repeats"
+        flags = flags_of(part.items)
+        return verify_report(
+            result, part.shown, about, table, probes=probes, flags=flags, notes=watch.notes
         )
-        judging.watch.warn(line)
-        remark(store, key, line)
-    probes = await probe(judging, store, evaluator, part, probing) if probing else None
-    source, runs = evaluator.source, len(part.items)
-    about = (
-        f"{source.model} ({source.evaluator}, seed {source.seed}): {plural(runs, 'run')} and "
-        f"{part.texts - runs} perturbed copies × {part.repeats} repeats"
-    )
-    return verify_report(
-        result,
-        part.shown,
-        about,
-        table,
-        probes=probes,
-        flags=flags_of(part.items),
-        notes=judging.watch.notes,
-    )
 
 
 def _elsewhere(
