@@ -26,7 +26,7 @@ from agenteval.utility.probes import (
     ProbeRatings,
     examine,
 )
-from agenteval.utility.probes.targets import PROBE, add_texts, choose_targets
+from agenteval.utility.probes.attacks import PROBE, add_texts, choose_targets
 
 if TYPE_CHECKING:
     from agenteval.models.client import Client

@@ -42,8 +42,8 @@ from agenteval.utility.perturbed_runs import (
     make_copies,
     with_drift_warning,
 )
+from agenteval.utility.probes.attacks import most_targets
 from agenteval.utility.probes.result import ProbeOptions
-from agenteval.utility.probes.targets import most_targets
 from agenteval.utility.probing import OTHER_WAYS, ProbeSession, probe
 from agenteval.utility.reports import VerifyReport, unverified, verify_report
 from agenteval.utility.stopping import in_random_order

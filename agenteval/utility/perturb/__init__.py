@@ -23,8 +23,13 @@ import numpy as np
 
 from agenteval.errors import InputError
 from agenteval.records import View
-from agenteval.utility.perturb.changes import pad, shuffle_sentences, swap_numbers
-from agenteval.utility.perturb.controls import formatting, whitespace
+from agenteval.utility.perturb.changes import (
+    formatting,
+    pad,
+    shuffle_sentences,
+    swap_numbers,
+    whitespace,
+)
 from agenteval.utility.perturb.drops import drop_middle, drop_sentences, drop_words, truncate
 from agenteval.utility.perturb.layout import Edit, Layout, Unchanged, apply_edits, read_layout
 

@@ -24,8 +24,8 @@ from agenteval.stats.paired import sign_flip_test
 from agenteval.stats.proportion import proportion_interval
 from agenteval.stats.scores import ScoreTable
 from agenteval.stats.vectors import round_near_ties
+from agenteval.utility.probes.attacks import ATTACK, BY_RULE, CONTROL, Target
 from agenteval.utility.probes.result import MeasuredProbe, ProbeFinding, ProbeOptions
-from agenteval.utility.probes.targets import ATTACK, BY_RULE, CONTROL, Target
 
 NAME = "injection"
 NOBODY = "nothing to attack: no run is labelled a failure or rated in the lower half of a scale"

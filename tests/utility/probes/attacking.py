@@ -19,10 +19,17 @@ from agenteval.stats.scores import ScoreTable, score_table
 from agenteval.store import Store
 from agenteval.testing.scripted import ScriptedTransport
 from agenteval.utility.evaluator import JudgeEvaluator, Renamed
-from agenteval.utility.probes.attacks import DATAMARK, KINDS, attack_text
+from agenteval.utility.probes.attacks import (
+    DATAMARK,
+    KINDS,
+    PROBE,
+    Target,
+    add_texts,
+    attack_text,
+    choose_targets,
+)
 from agenteval.utility.probes.injection import Injected
 from agenteval.utility.probes.result import ProbeOptions
-from agenteval.utility.probes.targets import PROBE, Target, add_texts, choose_targets
 from agenteval.utility.quantifier import QuantifierOptions, chat_judge
 from tests.support import judges as family
 from tests.support.judges import Answers, SimulatedJudge, read_prompt

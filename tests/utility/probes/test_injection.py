@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from agenteval.stats.scores import score_table
 from agenteval.utility.probes import ProbeRatings, examine
-from agenteval.utility.probes.attacks import KINDS
+from agenteval.utility.probes.attacks import KINDS, Target
 from agenteval.utility.probes.injection import NOBODY, Injected, injection
 from agenteval.utility.probes.result import MeasuredProbe, Probe, ProbeOptions, settle
-from agenteval.utility.probes.targets import Target
 from tests.support.world import criteria
 from tests.thorough import often
 from tests.utility.probes.attacking import OPTIONS, REPEATS, Swayed, injected, levels, run_of

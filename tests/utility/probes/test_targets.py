@@ -13,9 +13,17 @@ from agenteval.errors import InputError
 from agenteval.readers import make_view
 from agenteval.records import Criterion, Run, View
 from agenteval.stats.scores import score_table
-from agenteval.utility.probes.attacks import DATAMARK, KINDS, attack_text, control_text
+from agenteval.utility.probes.attacks import (
+    DATAMARK,
+    KINDS,
+    Target,
+    add_texts,
+    attack_text,
+    choose_targets,
+    control_text,
+    most_targets,
+)
 from agenteval.utility.probes.result import ProbeOptions
-from agenteval.utility.probes.targets import Target, add_texts, choose_targets, most_targets
 from agenteval.utility.reading import read_text
 
 A = Criterion(name="A", accepted_values=("bad", "fair", "good"))
