@@ -160,7 +160,6 @@ def _requests(ordered: Sequence[Span], tree: Tree) -> Iterator[tuple[Span, str]]
 
 
 def _asked(span: Span) -> str:
-    """Return the request to an agent or model: the first user message, a task, or its input."""
     users = (m.content for m in span.messages if m.role == "user")
     held = (v for k, v in span.attributes.items() if k.rpartition(".")[2] == "task")
     texts = chain(users, [request_in(span.input)], (v for v in held if isinstance(v, str)))
@@ -255,7 +254,6 @@ def answer_in(text: str) -> str:
 
 
 def _texts(rows: Any, role: str) -> Iterator[str]:
-    """The texts of one role in a list of messages, in any form in which programs write them."""
     for row in rows if isinstance(rows, list) else ():
         pair = isinstance(row, (list, tuple)) and len(row) == 2 and isinstance(row[0], str)
         item = {"role": row[0], "content": row[1]} if pair else row

@@ -84,7 +84,6 @@ def attributes_of(value: Any) -> dict[str, Any]:
 
 
 def _key_values(rows: list[Any], depth: int = 0) -> dict[str, Any]:
-    """Return `[{"key": ..., "value": {"stringValue": ...}}]` as an object."""
     return {
         row["key"]: _any_value(row.get("value"), depth)
         for row in rows

@@ -207,16 +207,13 @@ class SpanReader:
         return fields
 
     def _name_of(self, *names: str) -> str | None:
-        """Return the first of these attributes that is there."""
         return next((name for name in names if self.single.get(name) not in (None, "")), None)
 
     def _peek(self, *names: str) -> Any:
-        """Return the value of the first of these attributes that is there."""
         name = self._name_of(*names)
         return None if name is None else self.single[name]
 
     def _take(self, *names: str) -> Any:
-        """Return the value of the first of these attributes that is there, and remove it."""
         name = self._name_of(*names)
         return None if name is None else self.single.pop(name)
 
@@ -235,7 +232,6 @@ class SpanReader:
         self.context.notes.add(text, self.context.place)
 
     def _rows(self, name: str) -> Any:
-        """Return the value of a tree, decoded where it is JSON text."""
         value = self.trees.get(name)
         return json_or_none(value) if isinstance(value, str) else value
 
@@ -365,7 +361,6 @@ class SpanReader:
         return unread
 
     def _messages_of(self, name: str, role: Role) -> list[Message]:
-        """Return the messages of an attribute, and remove it when there are some."""
         value, parts = self.trees.get(name), self._rows(name)
         if isinstance(value, str) and parts is None and value.strip():
             parts = value = {"role": role, "content": value}  # a prompt in plain words
@@ -464,7 +459,6 @@ class SpanReader:
 
 
 def _tree_path(key: str) -> list[str] | None:
-    """Return the path of an attribute that belongs to a list of messages or tools."""
     match = _TREE.match(key)
     if match is None:
         return None
@@ -503,7 +497,6 @@ def _body(event: SpanEvent) -> dict[str, Any] | None:
 
 
 def _calls(value: Any) -> list[ToolCall]:
-    """Return calls from a list or a single one, in the form of OpenAI, OpenInference or GenAI."""
     if isinstance(value, str):
         value = json_or_none(value)
     calls = []
@@ -523,5 +516,4 @@ def _calls(value: Any) -> list[ToolCall]:
 
 
 def _arguments(value: Any) -> Any:
-    """Return the arguments of a call, decoded where they are JSON text."""
     return (decode_arguments(value) if value else None) if isinstance(value, str) else value

@@ -266,7 +266,6 @@ def note_other_texts(rows: Rows, text: str, context: Context) -> None:
 
 
 def _comparable(value: Any) -> str:
-    """Return the text of a value for comparison; an object with one key counts as its value."""
     if isinstance(value, dict) and len(value) == 1:
         value = next(iter(value.values()))
     return plain_text(value).strip()

@@ -135,7 +135,6 @@ def _read_log(value: Any, context: Context) -> RunDraft:
 
 
 def _steps(value: Any) -> list[dict[str, str]]:
-    """Messages of a list of [action, observation]; none where it has another form."""
     pairs = value if isinstance(value, list) else []
     if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
         return []
@@ -151,8 +150,6 @@ def _steps(value: Any) -> list[dict[str, str]]:
 
 
 def _is_record(value: Any) -> bool:
-    """Whether `value` is an object with a key for an output, messages or spans, or an input and
-    the error of a system."""
     return isinstance(value, dict) and (
         has_field(value, "output", "messages", "spans") or is_failed(value)
     )
@@ -184,7 +181,6 @@ class _RecordReader:
         self.draft.failure = failure_of(unmatched, self.draft.output.strip(), context)
 
     def _read_rubric(self, unmatched: dict[str, Any]) -> None:
-        """Take the rubric out of the other keys."""
         for key in [k for k in unmatched if snake(k) in rubrics.KEYS]:
             value = rubrics.listed(unmatched[key])
             if value is None:
@@ -353,7 +349,6 @@ def _output_text(value: Any, key: str, place: str) -> str:
 
 
 def _is_example(value: Any) -> bool:
-    """Whether `value` is an example of a LangSmith dataset."""
     return (
         isinstance(value, dict)
         and {"dataset_id", "inputs"} <= value.keys()
@@ -375,7 +370,6 @@ def is_part(value: Any) -> bool:
 
 
 def _is_task_result(value: Any) -> bool:
-    """Whether `value` is a TaskResult, perhaps with fields of a record around it, or its list."""
     return is_event_list(value.get("messages") if isinstance(value, dict) else value)
 
 

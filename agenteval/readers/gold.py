@@ -318,7 +318,6 @@ class _Key:
 
 
 def _gold_keys(text: str) -> list[_Key]:
-    """Names of gold in a text, in order."""
     keys = [_Key(m.start(), m.end(), m["name"], m["quote"]) for m in _KEY.finditer(text)]
     keys.extend(_printed_fields(text))
     names = {snake(key.name) for key in keys}

@@ -50,7 +50,6 @@ def _any(*patterns: str) -> re.Pattern[str]:
 
 
 def _either(words: str) -> tuple[str, ...]:
-    """Return the words in a text, separated by "|"; spaces count."""
     return tuple(words.split("|"))
 
 

@@ -71,8 +71,6 @@ def json_samples(header: dict[str, Any], name: str, notes: Notes) -> Iterator[Lo
 
 @dataclass(frozen=True)
 class _Entries:
-    """The entries of an archive, decoded when asked for."""
-
     archive: zipfile.ZipFile
     infos: dict[str, zipfile.ZipInfo]
     name: str
@@ -205,7 +203,6 @@ class _Log:
         )
 
     def _success(self, scores: Mapping[str, Any]) -> bool | None:
-        """The value of the headline's scorer, where that is a verdict."""
         scorer, key = self._headline
         value = (scores.get(scorer) or {}).get("value")
         if isinstance(value, dict):
@@ -214,7 +211,6 @@ class _Log:
 
 
 def _error(sample: Mapping[str, Any]) -> str:
-    """Why a sample may have no scores."""
     error = sample.get("error")
     text = str(error.get("message")) if isinstance(error, dict) else ""
     ended = f"the sample ended with an error: {' '.join(text.split())[:200]}"

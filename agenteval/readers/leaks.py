@@ -133,7 +133,6 @@ def leak_lines(run: Run, view: View) -> list[str]:
 
 
 def _segments(run: Run, view: View) -> Iterator[_Segment]:
-    """The problem and every turn."""
     yield _Segment("problem", "problem", view.problem)
     if not run.messages and not shows_spans(run):  # one text, without headings
         yield _Segment("assistant", "trajectory", view.trajectory)

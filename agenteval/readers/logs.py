@@ -221,7 +221,6 @@ def scored_rows(
 
 
 def _is_metric(name: str, rows: Sequence[Item]) -> bool:
-    """Whether a column is not a field of a run and holds only numbers or truth values."""
     if len(name) > LONGEST_NAME or field_of(name) or _NOT_RATINGS.search(snake(name)):
         return False
     values = [v for item in rows if not is_missing(v := item.value.get(name))]

@@ -139,7 +139,6 @@ def _is_role(key: str, value: Any) -> bool:
 
 
 def _message_parts(item: dict[str, Any], where: str, place: str) -> Parts:
-    """Return the content and the tool calls of a message. Raises InputError."""
     parts = Parts()
     names = ("content", "value", "text")
     parts.add(next((item[k] for k in names if item.get(k) is not None), None))
@@ -351,7 +350,6 @@ def _event_messages(item: dict[str, Any], where: str, place: str) -> list[Messag
 
 
 def _content_text(content: Any) -> str:
-    """Text of a content: strings, lists of strings and images, objects of a structured message."""
     if isinstance(content, list):
         return "\n".join("[image]" if _is_image(part) else _content_text(part) for part in content)
     return content if isinstance(content, str) else "" if content is None else json_text(content)

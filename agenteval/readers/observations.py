@@ -52,7 +52,6 @@ def _object(value: Any) -> _Object:
 
 
 def _rows(value: Any) -> list[_Object]:
-    """Return the objects of a list; what is no object holds no span."""
     return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
 
@@ -209,7 +208,6 @@ def _renamed(value: _Object, paths: dict[str, str], **more: Any) -> _Object:
 
 
 def _agents_sdk(value: _Object) -> _Object:
-    """Return a span of the OpenAI Agents SDK; its traces hold nothing else."""
     if value["object"] == "trace":
         return {"spans": []}
     data = _object(value.get("span_data"))
@@ -278,7 +276,6 @@ def _is_frame(value: _Object) -> bool:
 
 
 def _frame(value: _Object) -> _Object:
-    """Return the rows of a frame of Phoenix, as pandas writes it by column or by row (split)."""
     if isinstance(value.get("columns"), list):
         rows = value["data"] if isinstance(value["data"], list) else []
         rows = [row for row in rows if isinstance(row, list)]
@@ -347,7 +344,6 @@ def _jaeger(trace: _Object) -> _Object:
 
 
 def _jaeger_span(span: _Object, processes: _Object) -> _Object:
-    """Return a span of Jaeger: times in microseconds, tags and logs as lists of keys."""
     tags, process = _tags(span.get("tags")), processes.get(str(span.get("processID")))
     references = _rows(span.get("references"))
     parents = [r for r in references if r.get("refType", "CHILD_OF") == "CHILD_OF"]
@@ -384,7 +380,6 @@ def _is_zipkin(value: _Object) -> bool:
 
 
 def _zipkin(span: _Object) -> _Object:
-    """Return a span of Zipkin: times in microseconds, tags as an object of texts."""
     tags = dict(span.get("tags") or {})
     error = tags.pop("error", None)
     failed = error is not None or tags.get("otel.status_code") == "ERROR"

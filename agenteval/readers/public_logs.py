@@ -49,7 +49,6 @@ def public_records(rows: Rows, path: Path, notes: Notes) -> Rows:
 
 
 def _names(row: Any) -> set[str]:
-    """The keys of a row, as they are and in snake case, and those of objects in it (`spec.id`)."""
     keys = row if isinstance(row, dict) else {}
     inner = (f"{k}.{name}" for k, v in keys.items() if isinstance(v, dict) for name in v)
     return {*keys, *map(snake, keys), *inner}
@@ -67,8 +66,6 @@ def _as_written(rows: Rows, path: Path) -> Rows:
 
 
 def _each(convert: Callable[[dict[str, Any], str], dict[str, Any]]) -> Callable[..., Rows]:
-    """Return a reader that converts row by row."""
-
     def read(rows: Rows, _path: Path, _notes: Notes) -> Rows:
         for number, item in rows:
             value = item.value
@@ -79,7 +76,6 @@ def _each(convert: Callable[[dict[str, Any], str], dict[str, Any]]) -> Callable[
 
 
 def _text(value: Any) -> str:
-    """The text of a turn: itself, or under `content` or `answer`."""
     if isinstance(value, dict):
         value = next((value[k] for k in ("answer", "content") if k in value), value)
     return plain_text(value)

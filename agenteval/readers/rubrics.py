@@ -108,7 +108,6 @@ def _part(item: _RubricEntry, weight: float, number: int, place: str) -> Criteri
 
 
 def _entries(value: Any, place: str) -> Iterator[Any]:
-    """The items of a rubric, those of its sections in order."""
     if isinstance(value, dict):
         lists = [value[key] for key in _LISTS if isinstance(value.get(key), list | dict)]
         if len(lists) != 1:
@@ -172,7 +171,6 @@ def _weight(entry: dict[str, Any], where: str) -> float | None:
 
 
 def _levels(entry: dict[str, Any], where: str) -> tuple[str, ...]:
-    """The levels from "not at all" to "fully"; no and yes without any."""
     values: Any = next((entry[k] for k in _LEVELS if entry.get(k)), ["no", "yes"])
     if not isinstance(values, list):
         raise InputError("levels must be a list", where)

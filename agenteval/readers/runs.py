@@ -136,7 +136,6 @@ class _RunReader:
         return self._add([_PlacedRun(run, display) for run in spans], "no spans")
 
     def _sessions(self, form: SessionFormat, items: Iterator[Item], file: SourceFile) -> str | None:
-        """Read recorded sessions of another tool."""
         try:
             system = "" if self.single else PurePath(file.name).name
             defaults = RunDefaults(file.name, self.task, system)
@@ -178,7 +177,6 @@ class _RunReader:
     def _records(
         self, items: Iterator[Item], file: SourceFile, mapping: Mapping[str, str]
     ) -> str | None:
-        """Read records that are one run each; returns a reason when the first is not a run."""
         batch: list[_PlacedRun] = []
         rows = _numbered(items)
         try:
@@ -219,7 +217,6 @@ class _RunReader:
         ]
 
     def _run(self, form: Format, item: Item, name: str) -> _PlacedRun:
-        """Return the run of a record; `name` is its id where it has none."""
         context = Context(item.place, self.notes)
         try:
             draft = form.to_draft(item.value, context)

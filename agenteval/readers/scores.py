@@ -177,12 +177,10 @@ def score_rows(
 
 @cache
 def _warn_once(message: str) -> None:
-    """Log a warning only once, although a file is read again for each of its raters."""
     _log.warning("%s", message)
 
 
 def _objects(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield the objects of a file, also those in arrays. Raises InputError for another value."""
     for item in items:
         many = isinstance(item.value, list)
         for i, value in enumerate(item.value if many else [item.value]):
@@ -339,7 +337,6 @@ def _text(row: Mapping[str, Any], field: str, where: str) -> str | None:
 def _value(
     row: Mapping[str, Any], label: str | None, criterion: Criterion | None, where: str
 ) -> float | None:
-    """Return the value of a row, or that of its label. Raises InputError."""
     value = row.get("value")
     if not is_missing(value):
         number = number_of(value)
@@ -383,7 +380,6 @@ def _label(label: str | None, criterion: Criterion | None) -> str | None:
 
 
 def _on_scale(label: Any, criterion: Criterion) -> bool:
-    """Whether a label is, or should be, on the scale of the criterion: of numbers, or a level."""
     is_level = _label(str(label), criterion) in criterion.accepted_values
     return is_level or criterion.numeric_range is not None
 
@@ -423,7 +419,6 @@ def _value_of_label(
 
 
 def _probabilities(row: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the probabilities of the levels from an object or its JSON; None for others."""
     value = row.get("probabilities")
     try:
         value = json.loads(value) if isinstance(value, str) else value

@@ -115,7 +115,6 @@ def _walk(folder: Path) -> Iterator[Path | Skipped]:
 
 
 def _sorted_out(entries: Iterable[Path | Skipped], root: Path) -> SourceFiles:
-    """Separate the files to read from the skipped ones."""
     sources = SourceFiles([], [])
     for entry in entries:
         if isinstance(entry, Skipped):

@@ -106,7 +106,6 @@ def _pick(names: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
 
 
 def _raw_span(value: Mapping[str, Any], names: Mapping[str, Any]) -> RawSpan:
-    """Return the span of an object; `names` are its plain keys."""
     start = _time(names, "starttimeunixnano", _START)
     code, message = _pick(names, _STATUS), _pick(names, _MESSAGE)
     if isinstance(code, dict):
@@ -132,7 +131,6 @@ def _raw_span(value: Mapping[str, Any], names: Mapping[str, Any]) -> RawSpan:
 
 
 def _resource(names: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the flat resource attributes of a span or of a group of spans."""
     value = _pick(names, _RESOURCE)
     if isinstance(value, dict) and isinstance(value.get("attributes"), (dict, list)):
         value = value["attributes"]
@@ -282,7 +280,6 @@ def _is_named(value: Mapping[str, Any]) -> bool:
 
 
 def _is_span(names: Mapping[str, Any]) -> bool:
-    """Whether an object with these plain keys is a span."""
     return (
         not _SPAN.isdisjoint(names)
         or ("traceid" in names and not _BESIDE_TRACE.isdisjoint(names))
@@ -353,7 +350,6 @@ class Walker:
 
 
 def _inside(names: dict[str, Any], around: _Around) -> list[tuple[Any, _Around]]:
-    """Return the parts of an object that holds spans; none when it may be a span itself."""
     if _is_span(names) and not any(isinstance(names.get(key), list) for key in _GROUPS):
         return []
     scope = _pick(names, ("scope", "instrumentationlibrary"))

@@ -260,7 +260,6 @@ def _blank_end(text: str, at: int) -> int:
 
 
 def _is_value(line: bytes) -> bool:
-    """Return whether the line alone is a JSON object or array, as in JSON lines."""
     try:
         return isinstance(json.loads(line), (dict, list))
     except (ValueError, RecursionError):

@@ -51,8 +51,6 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class _YamlError(Exception):
-    """A problem at an event of the parser."""
-
     def __init__(self, problem: str, event: yaml.Event) -> None:
         super().__init__(problem)
         self.line = _line(event)
@@ -91,7 +89,6 @@ class _Level:
 
 
 def _build(text: str) -> Any:
-    """Return the value of one document. Raises _YamlError and the parser's errors."""
     levels = [_Level([])]
     values = documents = 0
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same events, ten times faster
@@ -127,7 +124,6 @@ def _add_node(event: yaml.NodeEvent, levels: list[_Level]) -> None:
 
 
 def _scalar(event: yaml.ScalarEvent) -> Any:
-    """Return the number, word or text of a scalar. Raises _YamlError for a doubtful one."""
     word = event.value
     if _SURROGATE.search(word):
         raise _YamlError("half a character (a lone surrogate)", event)

@@ -137,7 +137,6 @@ def _filled_rows(text: str, name: str) -> Iterator[Item]:
 
 
 def _head(cells: list[str], place: str) -> list[str]:
-    """Return the names of columns; the first may be blank, as pandas writes an index."""
     names = [cell.strip() for cell in cells]
     while not names[-1]:
         names.pop()
@@ -197,7 +196,6 @@ def _typed_items(stream: BinaryIO, name: str) -> Iterator[Item]:
 
 
 def _plain(value: Any) -> Any:
-    """Return the value in a form that JSON supports."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -314,7 +312,6 @@ def _named(key: str, name: str) -> int:
 
 
 def _holds(values: Sequence[Any], name: str, rows: int) -> bool:
-    """Whether the values of a column can be this field."""
     if not values:
         return False
     if name == "success":

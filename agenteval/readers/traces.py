@@ -139,7 +139,6 @@ def _values(items: Iterable[Item]) -> list[Any]:
 
 
 def _distinct(sessions: Iterable[tuple[Run, str]]) -> list[Run]:
-    """Return runs of different ids. Raises InputError for an id that is used twice."""
     runs: dict[str, Run] = {}
     for run, place in sessions:
         if run.id in runs:
@@ -150,8 +149,6 @@ def _distinct(sessions: Iterable[tuple[Run, str]]) -> list[Run]:
 
 @dataclass
 class _Trace:
-    """Spans of one trace as they come, and their common resource."""
-
     spans: list[Span] = field(default_factory=list)
     resource: dict[str, Any] = field(default_factory=dict)
 

@@ -69,7 +69,6 @@ def _json(single: _Attributes, name: str) -> Any:
 
 
 def _decoded(value: Any) -> Any:
-    """Return the value of a JSON text; any other value as it is."""
     decoded = json_or_none(value) if isinstance(value, str) else None
     return value if decoded is None else decoded
 
@@ -86,7 +85,6 @@ def usage_inside(answered: Any) -> Any:
 
 
 def _state(single: _Attributes, figures: Iterable[tuple[str, Any]]) -> None:
-    """Add figures under names that are not there yet."""
     for name, value in figures:
         if value is not None:
             single.setdefault(name, value)

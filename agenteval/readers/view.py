@@ -132,7 +132,6 @@ def _as_text(value: JsonValue) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text whose lines cannot be taken for headings."""
     return _FAKE.sub(r"\\", text) if "[" in text else text
 
 
@@ -158,7 +157,6 @@ def _spans(run: Run) -> str:
 
 
 def _results(span: Span) -> list[str]:
-    """The reply or output of a span, and its errors."""
     reply = "\n".join(message.content for message in span.reply if message.content)
     text = reply or ("" if span.reply else span.output)
     texts = [text] if text else _first(span.attributes, _SPAN_OUTPUT)
@@ -169,7 +167,6 @@ def _results(span: Span) -> list[str]:
 
 
 def _first(attributes: dict[str, JsonValue], names: tuple[str, ...]) -> list[str]:
-    """The text of the first of these attributes that has a value."""
     value = next((attributes[n] for n in names if attributes.get(n) is not None), None)
     return [] if value is None or not _as_text(value) else [_as_text(value)]
 

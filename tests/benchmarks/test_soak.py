@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.soak.__main__ import QUICK, run
+from benchmarks.soak import QUICK, run
 
 pytestmark = pytest.mark.slow
 

@@ -35,6 +35,11 @@ def plays(play: Play) -> Play:
     return play
 
 
+def form(b: Body) -> Any:
+    """The form that a request asks for; None without."""
+    return (b.get("response_format") or {}).get("type")
+
+
 def label(body: Body) -> str:
     """A good answer to the question: the last level of each criterion."""
     schema = ((body.get("response_format") or {}).get("json_schema") or {}).get("schema")
@@ -65,181 +70,10 @@ def refuse(status: int, body: Any, **headers: str) -> web.Response:
 
 def error(status: int, message: Any, code: Any = None, **more: Any) -> web.Response:
     """An error in OpenAI's form."""
-    inner = {"message": message, "type": "invalid_request_error", "param": None, "code": code}
-    return refuse(status, {"error": {**inner, **more}})
+    return refuse(status, in_openai_form(message, code, **more))
 
 
-# ---- parameters ----------------------------------------------------------------------------------
-
-
-@plays
-def good(b: Body, n: int, t: str) -> Any:
-    return reply(label(b))
-
-
-@plays
-def gpt5(b: Body, n: int, t: str) -> Any:
-    if "max_tokens" in b:
-        said = "Unsupported parameter: 'max_tokens' is not supported with this model. "
-        said += "Use 'max_completion_tokens' instead."
-        return error(400, said, "unsupported_parameter", param="max_tokens")
-    if b.get("temperature", 1) != 1:
-        said = "'temperature' does not support 0.5. Only the default (1) value is supported."
-        return error(400, said, "unsupported_value", param="temperature")
-    return reply(label(b))
-
-
-@plays
-def only_max_tokens(b: Body, n: int, t: str) -> Any:
-    if "max_completion_tokens" in b:
-        return error(400, "Unrecognized request argument supplied: max_completion_tokens")
-    return reply(label(b))
-
-
-def thinks(b: Body, needed: int) -> Any:
-    limit = b.get("max_completion_tokens") or b.get("max_tokens")
-    if limit is not None and limit < needed:
-        spent = {"prompt_tokens": 900, "completion_tokens": limit}
-        return reply("", "length", usage=spent)
-    return reply(label(b))
-
-
-@plays
-def reasons(b: Body, n: int, t: str) -> Any:
-    return thinks(b, 6000)
-
-
-@plays
-def reasons_forever(b: Body, n: int, t: str) -> Any:
-    spent = {"prompt_tokens": 900, "completion_tokens": b.get("max_tokens") or 30_000}
-    return reply(None, "length", usage=spent, reasoning_content="hm, hm")
-
-
-@plays
-def too_many_states(b: Body, n: int, t: str) -> Any:
-    if (b.get("response_format") or {}).get("type") == "json_schema":
-        return error(400, "The specified schema produces a constraint that has too many states.")
-    return reply(label(b))
-
-
-@plays
-def no_form_unnamed(b: Body, n: int, t: str) -> Any:
-    return error(400, "Bad Request") if "response_format" in b else reply(label(b))
-
-
-@plays
-def lmstudio_form(b: Body, n: int, t: str) -> Any:
-    if (b.get("response_format") or {}).get("type") == "json_object":
-        return refuse(400, {"error": "'response_format.type' must be 'json_schema' or 'text'"})
-    return reply(label(b))
-
-
-@plays
-def form_501(b: Body, n: int, t: str) -> Any:
-    if "response_format" in b:
-        return refuse(501, {"error": "json_schema is not implemented for this backend"})
-    return reply(label(b))
-
-
-@plays
-def form_500(b: Body, n: int, t: str) -> Any:
-    if "response_format" in b:
-        return refuse(500, {"error": {"message": "guided_json is not supported by this engine"}})
-    return reply(label(b))
-
-
-@plays
-def groq_fail(b: Body, n: int, t: str) -> Any:
-    if b.get("response_format") and n % 3 == 0:
-        said = "Failed to generate JSON. Please adjust your prompt. See 'failed_generation'."
-        return error(400, said, "json_validate_failed", failed_generation="{...")
-    return reply(label(b))
-
-
-@plays
-def groq_always(b: Body, n: int, t: str) -> Any:
-    if b.get("response_format"):
-        return error(400, "Failed to generate JSON.", "json_validate_failed")
-    return reply(label(b))
-
-
-@plays
-def system_role(b: Body, n: int, t: str) -> Any:
-    if any(m["role"] == "system" for m in b["messages"]):
-        return error(400, "System role not supported")
-    return reply(label(b))
-
-
-@plays
-def alternate(b: Body, n: int, t: str) -> Any:
-    if b["messages"][0]["role"] == "system":
-        return refuse(400, {"message": "Conversation roles must alternate user/assistant/user/..."})
-    return reply(label(b))
-
-
-@plays
-def gemma(b: Body, n: int, t: str) -> Any:
-    if b["messages"][0]["role"] == "system":
-        said = "Developer instruction is not enabled for models/gemma-3-27b-it"
-        return refuse(400, [{"error": {"code": 400, "message": said}}])
-    return reply(label(b))
-
-
-@plays
-def maxtoolarge(b: Body, n: int, t: str) -> Any:
-    if (limit := b.get("max_tokens", 0)) > 1024:
-        said = f"max_tokens is too large: {limit}. This model supports at most 1024 completion "
-        return error(400, f"{said}tokens, whereas you provided {limit}.", param="max_tokens")
-    return reply(label(b))
-
-
-@plays
-def max_range(b: Body, n: int, t: str) -> Any:
-    if b.get("max_tokens", 0) > 1500:
-        return error(400, "Invalid max_tokens value, the valid range of max_tokens is [1, 1500]")
-    return reply(label(b))
-
-
-@plays
-def vllm_context(b: Body, n: int, t: str) -> Any:
-    if (limit := b.get("max_tokens", 0)) > 1000:
-        said = "This model's maximum context length is 2000 tokens. However, you requested "
-        said += f"{1000 + limit} tokens (1000 in the messages, {limit} in the completion)."
-        return refuse(400, {"object": "error", "message": said, "code": 400})
-    return reply(label(b))
-
-
-@plays
-def detail(b: Body, n: int, t: str) -> Any:
-    items = [
-        {
-            "type": "extra_forbidden",
-            "loc": ["body", "seed"],
-            "input": 0,
-            "msg": "Extra inputs are not permitted",
-        }
-    ]
-    return refuse(422, {"detail": items}) if "seed" in b else reply(label(b))
-
-
-@plays
-def azure_param(b: Body, n: int, t: str) -> Any:
-    return error(400, "Invalid request.", param="seed") if "seed" in b else reply(label(b))
-
-
-@plays
-def invalidparam(b: Body, n: int, t: str) -> Any:
-    return error(400, "Invalid parameter: seed") if "seed" in b else reply(label(b))
-
-
-@plays
-def kimi_temperature(b: Body, n: int, t: str) -> Any:
-    if "temperature" in b:
-        return error(400, "invalid temperature: only 1 is allowed for this model")
-    return reply(label(b))
-
-
-# ---- forms of error bodies -----------------------------------------------------------------------
+# ---- refusals of a parameter ---------------------------------------------------------------------
 
 _MISTRAL = {"detail": [{"loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]}
 BODIES: dict[str, tuple[int, Any]] = {
@@ -266,81 +100,209 @@ BODIES: dict[str, tuple[int, Any]] = {
     "s_bedrock": (400, {"__type": "ValidationException", "message": WORDS}),
     "s_html": (400, f"<html><body><h1>Bad Request</h1><p>{WORDS}</p></body></html>"),
 }
+_MAX_RANGE = "Invalid max_tokens value, the valid range of max_tokens is [1, 1500]"
+_GEMMA = "Developer instruction is not enabled for models/gemma-3-27b-it"
+_ALTERNATE = "Conversation roles must alternate user/assistant/user/..."
+_LITELLM = "litellm.UnsupportedParamsError: it does not support parameters: ['seed'], for model=m"
+_SCHEMA = "The specified schema produces a constraint that has too many states."
+_ROUTED = {"message": "No endpoints found that can handle the requested parameters.", "code": 404}
 
 
-def _shaped(status: int, body: Any) -> Play:
-    return lambda b, n, t: refuse(status, body) if "seed" in b else reply(label(b))
+def in_openai_form(message: str, code: Any = None, **more: Any) -> Body:
+    """The body of an error of OpenAI."""
+    inner = {"message": message, "type": "invalid_request_error", "param": None, "code": code}
+    return {"error": {**inner, **more}}
 
 
-PLAYS |= {name: _shaped(*shape) for name, shape in BODIES.items()}
+# name: what is refused, the status and the body; everything else is answered
+REFUSED: dict[str, tuple[Callable[[Body], Any], int, Any]] = {
+    **{name: (lambda b: "seed" in b, *shape) for name, shape in BODIES.items()},
+    "only_max_tokens": (
+        lambda b: "max_completion_tokens" in b,
+        400,
+        in_openai_form("Unrecognized request argument supplied: max_completion_tokens"),
+    ),
+    "max_range": (lambda b: b.get("max_tokens", 0) > 1500, 400, in_openai_form(_MAX_RANGE)),
+    "kimi_temperature": (
+        lambda b: "temperature" in b,
+        400,
+        in_openai_form("invalid temperature: only 1 is allowed for this model"),
+    ),
+    "too_many_states": (lambda b: form(b) == "json_schema", 400, in_openai_form(_SCHEMA)),
+    "no_form_unnamed": (form, 400, in_openai_form("Bad Request")),
+    "lmstudio_form": (
+        lambda b: form(b) == "json_object",
+        400,
+        {"error": "'response_format.type' must be 'json_schema' or 'text'"},
+    ),
+    "form_501": (form, 501, {"error": "json_schema is not implemented for this backend"}),
+    "form_500": (form, 500, {"error": {"message": "guided_json is not supported by this engine"}}),
+    "groq_always": (
+        form,
+        400,
+        in_openai_form("Failed to generate JSON.", "json_validate_failed"),
+    ),
+    "openrouter_404": (form, 404, {"error": _ROUTED}),
+    "system_role": (
+        lambda b: any(m["role"] == "system" for m in b["messages"]),
+        400,
+        in_openai_form("System role not supported"),
+    ),
+    "alternate": (lambda b: b["messages"][0]["role"] == "system", 400, {"message": _ALTERNATE}),
+    "gemma": (
+        lambda b: b["messages"][0]["role"] == "system",
+        400,
+        [{"error": {"code": 400, "message": _GEMMA}}],
+    ),
+    "detail": (
+        lambda b: "seed" in b,
+        422,
+        {
+            "detail": [
+                {
+                    "type": "extra_forbidden",
+                    "loc": ["body", "seed"],
+                    "input": 0,
+                    "msg": "Extra inputs are not permitted",
+                }
+            ]
+        },
+    ),
+    "azure_param": (lambda b: "seed" in b, 400, in_openai_form("Invalid request.", param="seed")),
+    "invalidparam": (lambda b: "seed" in b, 400, in_openai_form("Invalid parameter: seed")),
+    "litellm": (
+        lambda b: "seed" in b,
+        400,
+        in_openai_form(_LITELLM, "400", type="None", param="None"),
+    ),
+    "bedrock_key": (
+        lambda b: "seed" in b,
+        400,
+        {"message": "Malformed input request: #: extraneous key [seed] is not permitted"},
+    ),
+    "s_404": (bool, 404, {"error": "model 'llama9' not found, try pulling it first"}),
+    "s_401": (
+        bool,
+        401,
+        [{"error": {"code": 401, "message": "API key not valid. Please pass a valid API key."}}],
+    ),
+    "all_403": (bool, 403, "Forbidden"),
+    "no_credit": (bool, 400, in_openai_form("Your credit balance is too low to access the API.")),
+}
+_AZURE = "The response was filtered due to the prompt triggering Azure OpenAI's content management "
+_AZURE += "policy."
+_MODERATION = {
+    "code": 403,
+    "message": "Your chosen model requires moderation and your input was flagged for violence.",
+    "metadata": {"reasons": ["violence"]},
+}
+_XAI = "Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO"
+_INSPECTED = "Input data may contain inappropriate content."
+# name: the status and the body for a prompt with FILTERED
+MODERATED: dict[str, tuple[int, Any]] = {
+    "azure_filter": (
+        400,
+        in_openai_form(
+            _AZURE,
+            "content_filter",
+            param="prompt",
+            innererror={"code": "ResponsibleAIPolicyViolation"},
+        ),
+    ),
+    "or_moderation": (403, {"error": _MODERATION}),
+    "xai_403": (403, {"code": "forbidden", "error": _XAI}),
+    "dashscope": (400, in_openai_form(_INSPECTED, "data_inspection_failed")),
+    "waf_403": (403, "<html><title>403 Forbidden</title><body>blocked</body></html>"),
+    "filter_200": (
+        200,
+        {"error": {"code": "content_filter", "message": "flagged by the content filter"}},
+    ),
+    "gemini_filter": (
+        200,
+        {"choices": [{"finish_reason": "content_filter: PROHIBITED_CONTENT", "index": 0}]},
+    ),
+}
+
+
+def _refusing(refuses: Callable[[Body], Any], status: int, body: Any) -> Play:
+    return lambda b, n, t: refuse(status, body) if refuses(b) else reply(label(b))
+
+
+def _moderating(status: int, body: Any) -> Play:
+    return lambda b, n, t: refuse(status, body) if FILTERED in t else reply(label(b))
+
+
+PLAYS["good"] = lambda b, n, t: reply(label(b))
+PLAYS |= {name: _refusing(*row) for name, row in REFUSED.items()}
+PLAYS |= {name: _moderating(*row) for name, row in MODERATED.items()}
 
 
 @plays
-def s_404(b: Body, n: int, t: str) -> Any:
-    return refuse(404, {"error": "model 'llama9' not found, try pulling it first"})
-
-
-@plays
-def s_401(b: Body, n: int, t: str) -> Any:
-    said = "API key not valid. Please pass a valid API key."
-    return refuse(401, [{"error": {"code": 401, "message": said}}])
-
-
-# ---- refusals of a run, of a key, of all ---------------------------------------------------------
-
-
-@plays
-def azure_filter(b: Body, n: int, t: str) -> Any:
-    if FILTERED not in t:
-        return reply(label(b))
-    said = "The response was filtered due to the prompt triggering Azure OpenAI's content "
-    said += "management policy."
-    inner = {"code": "ResponsibleAIPolicyViolation"}
-    return error(400, said, "content_filter", param="prompt", innererror=inner)
-
-
-@plays
-def or_moderation(b: Body, n: int, t: str) -> Any:
-    if FILTERED not in t:
-        return reply(label(b))
-    said = "Your chosen model requires moderation and your input was flagged for violence."
-    meta = {"reasons": ["violence"]}
-    return refuse(403, {"error": {"code": 403, "message": said, "metadata": meta}})
-
-
-@plays
-def xai_403(b: Body, n: int, t: str) -> Any:
-    said = "Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO"
-    return refuse(403, {"code": "forbidden", "error": said}) if FILTERED in t else reply(label(b))
-
-
-@plays
-def dashscope(b: Body, n: int, t: str) -> Any:
-    said = "Input data may contain inappropriate content."
-    return error(400, said, "data_inspection_failed") if FILTERED in t else reply(label(b))
-
-
-@plays
-def waf_403(b: Body, n: int, t: str) -> Any:
-    page = "<html><title>403 Forbidden</title><body>blocked</body></html>"
-    return refuse(403, page) if FILTERED in t else reply(label(b))
-
-
-@plays
-def filter_200(b: Body, n: int, t: str) -> Any:
-    if FILTERED in t:
-        return {"error": {"code": "content_filter", "message": "flagged by the content filter"}}
+def gpt5(b: Body, n: int, t: str) -> Any:
+    if "max_tokens" in b:
+        said = "Unsupported parameter: 'max_tokens' is not supported with this model. "
+        said += "Use 'max_completion_tokens' instead."
+        return error(400, said, "unsupported_parameter", param="max_tokens")
+    if b.get("temperature", 1) != 1:
+        said = "'temperature' does not support 0.5. Only the default (1) value is supported."
+        return error(400, said, "unsupported_value", param="temperature")
     return reply(label(b))
 
 
 @plays
-def all_403(b: Body, n: int, t: str) -> Any:
-    return refuse(403, "Forbidden")
+def reasons_forever(b: Body, n: int, t: str) -> Any:
+    spent = {"prompt_tokens": 900, "completion_tokens": b.get("max_tokens") or 30_000}
+    return reply(None, "length", usage=spent, reasoning_content="hm, hm")
 
 
 @plays
-def no_credit(b: Body, n: int, t: str) -> Any:
-    return error(400, "Your credit balance is too low to access the API.")
+def groq_fail(b: Body, n: int, t: str) -> Any:
+    if b.get("response_format") and n % 3 == 0:
+        said = "Failed to generate JSON. Please adjust your prompt. See 'failed_generation'."
+        return error(400, said, "json_validate_failed", failed_generation="{...")
+    return reply(label(b))
+
+
+@plays
+def maxtoolarge(b: Body, n: int, t: str) -> Any:
+    if (limit := b.get("max_tokens", 0)) > 1024:
+        said = f"max_tokens is too large: {limit}. This model supports at most 1024 completion "
+        return error(400, f"{said}tokens, whereas you provided {limit}.", param="max_tokens")
+    return reply(label(b))
+
+
+@plays
+def vllm_context(b: Body, n: int, t: str) -> Any:
+    if (limit := b.get("max_tokens", 0)) > 1000:
+        said = "This model's maximum context length is 2000 tokens. However, you requested "
+        said += f"{1000 + limit} tokens (1000 in the messages, {limit} in the completion)."
+        return refuse(400, {"object": "error", "message": said, "code": 400})
+    return reply(label(b))
+
+
+@plays
+def tgi(b: Body, n: int, t: str) -> Any:
+    if b.get("max_tokens", 0) > 1096:
+        said = "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: "
+        said += f"3000 `inputs` tokens and {b['max_tokens']} `max_new_tokens`"
+        return refuse(422, {"error": said, "error_type": "validation"})
+    return reply(label(b))
+
+
+@plays
+def no_limit_at_all(b: Body, n: int, t: str) -> Any:
+    for name in ("max_tokens", "max_completion_tokens"):
+        if name in b:
+            return error(400, f"Unsupported parameter: {name}")
+    return reply(label(b))
+
+
+@plays
+def reasons(b: Body, n: int, t: str) -> Any:
+    limit = b.get("max_completion_tokens") or b.get("max_tokens")
+    if limit is not None and limit < 6000:
+        return reply("", "length", usage={"prompt_tokens": 900, "completion_tokens": limit})
+    return reply(label(b))
 
 
 # ---- replies -------------------------------------------------------------------------------------
@@ -358,19 +320,9 @@ def sse(b: Body, n: int, t: str) -> Any:
 
 
 @plays
-def refusal(b: Body, n: int, t: str) -> Any:
-    return reply(None, refusal="I'm sorry, I cannot help with that.")
-
-
-@plays
 def parts(b: Body, n: int, t: str) -> Any:
     thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "hm, label bad"}]}
     return reply([thinking, {"type": "text", "text": label(b)}])
-
-
-@plays
-def content_object(b: Body, n: int, t: str) -> Any:
-    return reply(json.loads(label(b)))
 
 
 @plays
@@ -380,34 +332,9 @@ def tool_call(b: Body, n: int, t: str) -> Any:
 
 
 @plays
-def function_call(b: Body, n: int, t: str) -> Any:
-    return reply(None, "function_call", function_call={"name": "a", "arguments": label(b)})
-
-
-@plays
-def beside_reasoning(b: Body, n: int, t: str) -> Any:
-    return reply(label(b), reasoning_content='{"clear": {"label": "bad"}}')
-
-
-@plays
-def choice_text(b: Body, n: int, t: str) -> Any:
-    return {"choices": [{"text": label(b), "finish_reason": "stop"}]}
-
-
-@plays
-def odd_finish(b: Body, n: int, t: str) -> Any:
-    return reply(label(b), ("eos", "end_turn", None)[n % 3])
-
-
-@plays
 def odd_usage(b: Body, n: int, t: str) -> Any:
     given: Any = (None, {"prompt_tokens": "10", "completion_tokens": "5"}, [])[n % 3]
     return reply(label(b), usage=given)
-
-
-@plays
-def finish_error(b: Body, n: int, t: str) -> Any:
-    return reply('{"clear": {"expl', "error") if n == 0 else reply(label(b))
 
 
 @plays
@@ -416,20 +343,27 @@ def nan_usage(b: Body, n: int, t: str) -> Any:
     return web.Response(text=text, content_type="application/json")
 
 
-@plays
-def blanks(b: Body, n: int, t: str) -> Any:
-    return web.Response(text="\n" * 40 + json.dumps(reply(label(b))), content_type="text/plain")
-
-
-@plays
-def gzipped(b: Body, n: int, t: str) -> Any:
-    data = gzip.compress(json.dumps(reply(label(b))).encode())
-    return web.Response(body=data, headers={"Content-Encoding": "gzip"})
-
-
-@plays
-def in_a_list(b: Body, n: int, t: str) -> Any:
-    return web.json_response([reply(label(b))])
+PLAYS |= {
+    "refusal": lambda b, n, t: reply(None, refusal="I'm sorry, I cannot help with that."),
+    "content_object": lambda b, n, t: reply(json.loads(label(b))),
+    "function_call": lambda b, n, t: reply(
+        None, "function_call", function_call={"name": "a", "arguments": label(b)}
+    ),
+    "beside_reasoning": lambda b, n, t: reply(
+        label(b), reasoning_content='{"clear": {"label": "bad"}}'
+    ),
+    "choice_text": lambda b, n, t: {"choices": [{"text": label(b), "finish_reason": "stop"}]},
+    "odd_finish": lambda b, n, t: reply(label(b), ("eos", "end_turn", None)[n % 3]),
+    "blanks": lambda b, n, t: web.Response(
+        text="\n" * 40 + json.dumps(reply(label(b))), content_type="text/plain"
+    ),
+    "gzipped": lambda b, n, t: web.Response(
+        body=gzip.compress(json.dumps(reply(label(b))).encode()),
+        headers={"Content-Encoding": "gzip"},
+    ),
+    "in_a_list": lambda b, n, t: web.json_response([reply(label(b))]),
+    "gigabyte": lambda b, n, t: web.Response(body=b"x" * (40 * 2**20)),
+}
 
 
 # ---- no reply ------------------------------------------------------------------------------------
@@ -446,6 +380,7 @@ def _dated() -> web.Response:
 
 
 PLAYS |= {
+    "finish_error": once(lambda: reply('{"clear": {"expl', "error")),
     "empty_200": once(lambda: web.Response(text="")),
     "null_choices": once({"choices": None}),
     "no_choices": once({"choices": []}),
@@ -467,57 +402,6 @@ PLAYS |= {
     "html_502": lambda b, n, t: refuse(502, "<html><title>502 Bad Gateway</title></html>"),
     "keyed": lambda b, n, t: error(401, "Incorrect API key provided: sk-12345678abcd"),
 }
-
-
-@plays
-async def gigabyte(b: Body, n: int, t: str) -> Any:
-    return web.Response(body=b"x" * (40 * 2**20))
-
-
-@plays
-def no_limit_at_all(b: Body, n: int, t: str) -> Any:
-    for name in ("max_tokens", "max_completion_tokens"):
-        if name in b:
-            return error(400, f"Unsupported parameter: {name}")
-    return reply(label(b))
-
-
-@plays
-def litellm(b: Body, n: int, t: str) -> Any:
-    said = "litellm.UnsupportedParamsError: it does not support parameters: ['seed'], for model=m"
-    return error(400, said, "400", type="None", param="None") if "seed" in b else reply(label(b))
-
-
-@plays
-def tgi(b: Body, n: int, t: str) -> Any:
-    if b.get("max_tokens", 0) > 1096:
-        said = "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: "
-        said += f"3000 `inputs` tokens and {b['max_tokens']} `max_new_tokens`"
-        return refuse(422, {"error": said, "error_type": "validation"})
-    return reply(label(b))
-
-
-@plays
-def bedrock_key(b: Body, n: int, t: str) -> Any:
-    said = "Malformed input request: #: extraneous key [seed] is not permitted"
-    return refuse(400, {"message": said}) if "seed" in b else reply(label(b))
-
-
-@plays
-def openrouter_404(b: Body, n: int, t: str) -> Any:
-    said = "No endpoints found that can handle the requested parameters."
-    return (
-        refuse(404, {"error": {"message": said, "code": 404}})
-        if "response_format" in b
-        else (reply(label(b)))
-    )
-
-
-@plays
-def gemini_filter(b: Body, n: int, t: str) -> Any:
-    if FILTERED in t:
-        return {"choices": [{"finish_reason": "content_filter: PROHIBITED_CONTENT", "index": 0}]}
-    return reply(label(b))
 
 
 # ---- the server ----------------------------------------------------------------------------------

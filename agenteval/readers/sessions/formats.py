@@ -48,7 +48,6 @@ class SessionFormat:
 
 
 def _has(*keys: str) -> Callable[[Any], bool]:
-    """Return a test for objects with all these keys."""
     return lambda value: isinstance(value, dict) and all(key in value for key in keys)
 
 
@@ -86,7 +85,6 @@ def _is_codex(value: Any) -> bool:
 
 
 def _is_contents(value: Any) -> bool:
-    """Whether a value is a list of Gemini's contents, as checkpoints hold it."""
     rows = value.get("history") if isinstance(value, dict) else value
     return isinstance(rows, list) and bool(rows) and all(map(_has("role", "parts"), rows))
 
@@ -133,7 +131,6 @@ def _is_swe(value: Any) -> bool:
 
 
 def _is_transcript(value: Any) -> bool:
-    """Whether a value is a list of messages of at least two speakers, whatever their roles are."""
     rows = benchmarks.turns(value)
     items = [row for row in rows if isinstance(row, dict)]
     messages = [row for row in items if row.get("type") not in RESPONSES]
@@ -146,7 +143,6 @@ def _is_transcript(value: Any) -> bool:
 
 
 def _is_record(value: Any) -> bool:
-    """Whether a value is a record of a run with its messages."""
     if not isinstance(value, dict) or recognise(value) is None:
         return False
     lists = (value.get(key) for key in MESSAGES)
@@ -327,7 +323,6 @@ def _documents(form: SessionFormat, items: Iterable[Item]) -> Iterator[tuple[Any
 
 
 def _refuse_other(form: SessionFormat, value: Any, place: str) -> None:
-    """Raise InputError for a value of another format than the file began with."""
     if form.matches(value) or (form.lines and not isinstance(value, dict)):
         return
     others = (other for other in FORMATS[:-1] if other is not form and other.matches(value))
