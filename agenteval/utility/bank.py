@@ -74,15 +74,11 @@ def _file() -> dict[str, Any]:
 @functools.cache
 def load_bank() -> tuple[Concept, ...]:
     """Return all concepts, in the order of the file."""
-    return tuple(
-        Concept(
-            id=entry["id"],
-            group=entry["group"],
-            phrasings=tuple((p["name"], p["description"]) for p in entry["phrasings"]),
-            record=entry,
-        )
-        for entry in _file()["concepts"]
-    )
+    concepts = []
+    for entry in _file()["concepts"]:
+        phrasings = tuple((p["name"], p["description"]) for p in entry["phrasings"])
+        concepts.append(Concept(entry["id"], entry["group"], phrasings, entry))
+    return tuple(concepts)
 
 
 def task_kinds() -> tuple[str, ...]:
@@ -108,7 +104,11 @@ def rank_bank(
     general ones. Raises InputError for an unknown kind."""
     if unknown := [kind for kind in kinds if kind not in task_kinds()]:
         raise InputError(f"no kind {unknown[0]!r}; known: {', '.join(task_kinds())}", "--kind")
-    about = _about(task, embedder, use_examples=use_examples)
+    examples = [*task.examples.success, *task.examples.failed] if use_examples else []
+    texts = [task.description, *(f"{e.input}\n{e.output}" for e in examples)]
+    rows = np.asarray(embedder.embed(texts), dtype=float)
+    about: Vector = rows[0] + (_EXAMPLES * rows[1:].mean(axis=0) if examples else 0)
+    about /= np.linalg.norm(about)
     kinds = tuple(dict.fromkeys(kinds)) or _guess(about, embedder)
     concepts = [c for c in load_bank() if c.group in (*kinds, GENERAL)]
     texts = [f"{name}: {text}" for c in concepts for name, text in c.phrasings]
@@ -123,16 +123,6 @@ def rank_bank(
         chosen += [i for i in remaining[:most] if nearest[i] >= _FLOOR * nearest[remaining[0]]]
     chosen.sort(key=lambda i: -nearest[i])
     return Ranking(tuple(concepts[i] for i in chosen), score[chosen], vectors[chosen], kinds)
-
-
-def _about(task: Task, embedder: Embedder, *, use_examples: bool) -> Vector:
-    """Unit vector of the description, and of the examples with less weight."""
-    examples = task.examples if use_examples else None
-    shown = [*examples.success, *examples.failed] if examples else []
-    texts = [task.description, *(f"{e.input}\n{e.output}" for e in shown)]
-    rows = np.asarray(embedder.embed(texts), dtype=float)
-    about: Vector = rows[0] + (_EXAMPLES * rows[1:].mean(axis=0) if shown else 0)
-    return about / np.linalg.norm(about)
 
 
 def _guess(about: Vector, embedder: Embedder) -> tuple[str, ...]:

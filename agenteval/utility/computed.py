@@ -95,11 +95,9 @@ def _answer(unit: JudgeUnit, criterion: Criterion) -> LevelAnswer | NoAnswer:
     reference = criterion.judge_options.get("pattern") or unit.run.reference
     if reference is None:
         return NoAnswer("unscored:unsupported", "the run does not have a reference")
-    compare = KINDS[criterion.judge or ""].compare
+    text, compare = last_turn(unit.view.trajectory), KINDS[criterion.judge or ""].compare
     try:
-        right, why = compare(
-            last_turn(unit.view.trajectory), str(reference), criterion.judge_options
-        )
+        right, why = compare(text, str(reference), criterion.judge_options)
     except TimeoutError as error:
         return NoAnswer("error:timeout", str(error))
     except AmbiguousNumber as error:
@@ -122,28 +120,25 @@ def check_computed(criteria: Sequence[Criterion], references: Sequence[str | Non
         kind = _kind_of(criterion, where)
         levels = criterion.scale in ("binary", "ordinal") and criterion.order != "unclear"
         if not levels or criterion.allow_na or criterion not in criteria:
-            raise InputError(
-                "is computed: it needs levels from wrong to right, without sub-criteria or n/a",
-                where,
-            )
-        if "pattern" not in options and not any(r and kind.usable(r) for r in references):
+            needs = "levels from wrong to right, without sub-criteria or n/a"
+            raise InputError(f"is computed: it needs {needs}", where)
+        if "pattern" not in options and not any(r and kind.can_use(r) for r in references):
             what = f"that {criterion.judge} can use" if any(references) else "at all"
             raise InputError(f"no run has a reference {what}", where)
 
 
 def _kind_of(criterion: Criterion, where: str) -> ReferenceCheck:
-    name = criterion.judge or ""
+    name, options = criterion.judge or "", criterion.judge_options
     if name in ("expression", "unit_test"):
         advice = "compute it with a judge in Python, see docs/computed.md"
         raise InputError(f"the judge {name!r} was removed: {advice}", where)
     if name not in KINDS:
         raise InputError(f"no judge {name!r}; known: {', '.join(KINDS)}", where)
-    for option in criterion.judge_options:
-        if option not in KINDS[name].options:
-            listed = ", ".join(KINDS[name].options) or "none"
-            raise InputError(f"{name} has no option {option!r}; it has {listed}", where)
+    if unknown := [option for option in options if option not in KINDS[name].options]:
+        listed = ", ".join(KINDS[name].options) or "none"
+        raise InputError(f"{name} has no option {unknown[0]!r}; it has {listed}", where)
     try:
-        re.compile(str(criterion.judge_options.get("pattern", "")))
+        re.compile(str(options.get("pattern", "")))
     except re.error as error:
         raise InputError(f"invalid pattern: {error}", where) from None
     return KINDS[name]
@@ -170,10 +165,8 @@ def final_answer(text: str) -> str:
         while end < len(box) and (depth := depth + (box[end] == "{") - (box[end] == "}")):
             end += 1
         return _plain(box[:end])
-    statements = _STATEMENT.findall(text)
-    return _plain(
-        statements[-1] if statements else re.split(r"(?<=[.!?])\s+|\n+", text.strip())[-1]
-    )
+    sentences = re.split(r"(?<=[.!?])\s+|\n+", text.strip())
+    return _plain([*sentences, *_STATEMENT.findall(text)][-1])
 
 
 def _plain(text: str) -> str:
@@ -219,7 +212,10 @@ def number_of(text: str) -> Fraction | None:
 
 
 def _numeric(text: str, reference: str, options: Mapping[str, Any]) -> tuple[bool, str]:
-    expected = _number_of_reference(reference)
+    try:
+        expected = number_of(_plain(reference))
+    except AmbiguousNumber:
+        expected = None
     if expected is None:
         raise ValueError(f"{reference[:40]!r} does not contain a number")
     stated = number_of(final_answer(text))
@@ -228,17 +224,6 @@ def _numeric(text: str, reference: str, options: Mapping[str, Any]) -> tuple[boo
     relative = Fraction(options.get("relative", 1e-9)) * max(abs(stated), abs(expected))
     near = abs(stated - expected) <= max(relative, Fraction(options.get("absolute", 1e-12)))
     return near, f"states {_shown(stated)}, the reference is {_shown(expected)}"
-
-
-def _number_of_reference(reference: str) -> Fraction | None:
-    try:
-        return number_of(_plain(reference))
-    except AmbiguousNumber:
-        return None
-
-
-def _has_number(reference: str) -> bool:
-    return _number_of_reference(reference) is not None
 
 
 def _shown(value: Fraction) -> str:
@@ -281,14 +266,6 @@ def _json(text: str, reference: str, options: Mapping[str, Any]) -> tuple[bool, 
     return same, "equal by value" if same else f"states {canonical_json(pair[1])[:200]}"
 
 
-def _is_json(reference: str) -> bool:
-    try:
-        json.loads(reference)
-    except ValueError:
-        return False
-    return True
-
-
 def _regex(text: str, pattern: str, options: Mapping[str, Any]) -> tuple[bool, str]:
     # In a process that can be killed: a pattern may backtrack for hours.
     try:
@@ -309,17 +286,24 @@ def _regex(text: str, pattern: str, options: Mapping[str, Any]) -> tuple[bool, s
 @dataclass(frozen=True)
 class ReferenceCheck:
     """Comparison of the last turn with the reference. `compare` returns whether they match, and an
-    explanation."""
+    explanation; it raises ValueError for a reference that it cannot use."""
 
     compare: Callable[[str, str, Mapping[str, Any]], tuple[bool, str]]
     options: tuple[str, ...] = ()
-    usable: Callable[[str], bool] = bool
+
+    def can_use(self, reference: str) -> bool:
+        """Return whether `compare` accepts the reference."""
+        try:
+            self.compare("", reference, {})
+        except ValueError:
+            return False
+        return True
 
 
 KINDS = {
     "exact": ReferenceCheck(_exact, ("case",)),
-    "numeric": ReferenceCheck(_numeric, ("relative", "absolute"), _has_number),
+    "numeric": ReferenceCheck(_numeric, ("relative", "absolute")),
     "set": ReferenceCheck(_set),
-    "json": ReferenceCheck(_json, ("keys",), _is_json),
+    "json": ReferenceCheck(_json, ("keys",)),
     "regex": ReferenceCheck(_regex, ("pattern",)),
 }

@@ -22,8 +22,7 @@ from agenteval.models.reply import parse_reply
 from agenteval.models.wire import Request
 from agenteval.records import Criterion, Usage, content_hash
 from agenteval.utility.critic import ChatCritic, strict_object
-from agenteval.utility.merge import CriterionClusters
-from agenteval.utility.names import fold_name
+from agenteval.utility.merge import CriterionClusters, fold_name
 
 ENTRIES = 80  # criteria shown in one request
 _IDEAS = ("ideas", "groups", "clusters", "same", "criteria")

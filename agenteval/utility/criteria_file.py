@@ -40,11 +40,8 @@ def find_criteria(task: str) -> Path:
     for name in (f"{task}.json", f"{task}.reviewed.json"):
         if path := criteria_named(name):
             return path
-    raise InputError(
-        f"no criteria for task {task!r}; create them with `agenteval criteria --task {task}` or "
-        "choose a file with --criteria",
-        "--criteria",
-    )
+    how = f"create them with `agenteval criteria --task {task}` or choose a file with --criteria"
+    raise InputError(f"no criteria for task {task!r}; {how}", "--criteria")
 
 
 def has_criteria(task: str) -> bool:
@@ -125,13 +122,13 @@ def _add_orders(entries: list[dict[str, Any]], criteria: Sequence[Criterion]) ->
         _add_orders(entry.get("sub_criteria", []), criterion.sub_criteria)
 
 
+def _are_texts(values: Any) -> TypeGuard[list[str]]:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
+
+
 def _is_plain(item: Any) -> bool:
     """AutoGen's form or ours: text labels in a list. Everything else is read tolerantly."""
     return isinstance(item, dict) and "name" in item and _are_texts(item.get("accepted_values", []))
-
-
-def _are_texts(values: Any) -> TypeGuard[list[str]]:
-    return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
 def _checked(item: Any, where: str, notes: list[str]) -> Criterion:
@@ -187,10 +184,9 @@ def _resolved(criterion: Criterion, stated: Any, notes: list[str]) -> dict[str, 
         if bounds is None and not turned:
             values = settled.values or values
     unchanged = None if reason.startswith("unclear") else reason or None
+    key = "accepted_values" if bounds is None else "numeric_range"
     return {
-        "accepted_values" if bounds is None else "numeric_range": values[::-1]
-        if turned
-        else values,
+        key: values[::-1] if turned else values,
         "order": settled.order,
         "scale": settled.scale,
         "order_reason": settled.reason or unchanged,

@@ -25,11 +25,8 @@ from agenteval.utility.labels import reply_words, words
 from agenteval.utility.levels import HIGHEST_KEYS, LOWEST_KEYS, levels_in_schema, read_levels
 from agenteval.utility.scale_order import Stated, settle, settle_range
 
-CRITIC_OPERATORS = tuple(
-    words(
-        "drop_sentences drop_words drop_answer drop_middle shuffle_sentences truncate swap_numbers "
-        "pad"
-    )
+CRITIC_OPERATORS = words(
+    "drop_sentences drop_words drop_answer drop_middle shuffle_sentences truncate swap_numbers pad"
 )
 NAME, DESCRIPTION, LEVEL, HINT = 120, 1000, 300, 3000  # characters that are shown to a judge
 MOST = 40  # criteria, and parts of a criterion
@@ -327,13 +324,14 @@ def _title(name: str) -> str:
     return name[:1].upper() + name[1:]
 
 
-def _expected(value: Any) -> dict[str, Any]:
+def _expected(stated: Any) -> dict[str, Any]:
     """Expected directions of known operators; anything else is left out."""
-    stated = {
-        operator: entry.get("direction") if isinstance(entry, dict) else entry
-        for operator, entry in (value if isinstance(value, dict) else {}).items()
-    }
-    return {op: way for op, way in stated.items() if op in CRITIC_OPERATORS and way in _DIRECTIONS}
+    expected = {}
+    for operator, entry in (stated if isinstance(stated, dict) else {}).items():
+        direction = entry.get("direction") if isinstance(entry, dict) else entry
+        if operator in CRITIC_OPERATORS and direction in _DIRECTIONS:
+            expected[operator] = direction
+    return expected
 
 
 def _parts(raw: dict[str, Any], notes: list[str], depth: int) -> tuple[Criterion, ...]:
@@ -384,18 +382,16 @@ def sanitized(criteria: Sequence[Criterion], problems: list[str]) -> list[Criter
     is left out: half a level is another level.
     """
     harmless: list[Criterion] = []
+    limits = {"name": NAME, "description": DESCRIPTION, "hint": HINT}
     for criterion in criteria[:MOST]:
-        limits = {"name": NAME, "description": DESCRIPTION, "hint": HINT}
-        texts = {key: getattr(criterion, key) for key in limits}
-        changes: dict[str, Any] = {
-            key: None if text is None else _cut(text, limits[key]) for key, text in texts.items()
-        }
+        texts = {key: text for key in limits if (text := getattr(criterion, key)) is not None}
+        changes: dict[str, Any] = {key: _cut(text, limits[key]) for key, text in texts.items()}
         levels = tuple(_cut(value, LEVEL) for value in criterion.accepted_values)
         if len({level.casefold() for level in levels}) < len(levels) or not all(levels):
             why = f"its levels cannot be told apart when cut to {LEVEL}"
             problems.append(f"{changes['name']}: left out: {why}")
             continue
-        long = any(len(text or "") > limits[key] for key, text in texts.items())
+        long = any(len(text) > limits[key] for key, text in texts.items())
         if long or any(len(level) > LEVEL for level in criterion.accepted_values):
             problems.append(f"{changes['name']}: long texts were shortened")
         parts = tuple(sanitized(criterion.sub_criteria, problems))

@@ -6,7 +6,6 @@ label the most probable one. An answer that is not a distribution over the level
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -16,12 +15,12 @@ from typing import Any, Literal, TypeGuard
 
 from agenteval.engine import Outcome
 from agenteval.engine.judging import JudgeUnit, cell_key
-from agenteval.errors import AgentevalError, ReplyError
+from agenteval.errors import ReplyError
 from agenteval.models.client import Client
 from agenteval.models.openai import MOST_QUESTIONS
 from agenteval.models.prompts import load_prompt
 from agenteval.models.wire import NONCE, Reply, Request
-from agenteval.records import CallRecord, Criterion, Source, Task, Usage, content_hash
+from agenteval.records import CallRecord, Criterion, Source, Task, content_hash
 from agenteval.utility.answers import (
     LevelAnswer,
     NoAnswer,
@@ -32,6 +31,7 @@ from agenteval.utility.answers import (
 from agenteval.utility.quantifier import (
     QuantifierOptions,
     call_record,
+    gathered,
     refusal,
     request_about,
     sampling,
@@ -68,16 +68,14 @@ class DistributionJudge:
         self.options = options or QuantifierOptions()
         names = "distribution_user", "distribution_criterion"
         self._user, self._entry = (load_prompt("agenteval.utility", n) for n in names)
-        one_per_call, heat = self.options.one_per_call, self.options.temperature
+        varied = "one_per_call" if kind == "decisions" else "temperature"
         self.source = Source(
             evaluator=f"utility.{kind}",
             version=1,
             model=client.model,
             prompt_sha256=content_hash([self._user.sha256, self._entry.sha256]),
             parameters={
-                **(
-                    {"one_per_call": one_per_call} if kind == "decisions" else {"temperature": heat}
-                ),
+                varied: getattr(self.options, varied),
                 "task": content_hash([task.name, task.description]),
                 "endpoint": client.address,
                 **self.options.unusual,
@@ -142,15 +140,9 @@ class DistributionJudge:
             if leaf.scale == "numeric" or len(_levels(leaf)) > most
         }
         requests = self.requests(unit, [leaf for leaf in leaves if leaf[0] not in answers])
-        replies = await asyncio.gather(
-            *(self.client.complete(request) for _, request in requests), return_exceptions=True
+        good = await gathered(
+            [self.client.complete(request) for _, request in requests], lambda reply: [reply]
         )
-        good = [reply for reply in replies if isinstance(reply, Reply)]
-        if error := next((r for r in replies if isinstance(r, BaseException)), None):
-            if isinstance(error, AgentevalError):
-                paid = (reply.usage for reply in good if not reply.cached)
-                error.spent = sum(paid, start=error.spent or Usage())
-            raise error
         for (about, _), reply in zip(requests, good, strict=True):
             answers |= self._read(reply, about)
         results = tuple(

@@ -8,22 +8,24 @@ by seed, a reply out of form gets one repair round, and what is still unreadable
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
-from typing import Any, Literal
+from types import SimpleNamespace
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 from pydantic import JsonValue
 
 from agenteval.engine import Outcome
 from agenteval.engine.judging import JudgeUnit, RunJudge, cell_key, fail_all, worst_by_rule
-from agenteval.errors import AgentevalError, BadRequest
+from agenteval.errors import AgentevalError, BadRequest, InputError
 from agenteval.models.client import Client
 from agenteval.models.prompts import load_prompt, neutralise
 from agenteval.models.wire import NONCE, Reply, Request
 from agenteval.readers import degenerate
-from agenteval.records import CallRecord, Criterion, Source, Task, Usage, content_hash
+from agenteval.readers.tasks import find_task
+from agenteval.records import CallRecord, Criterion, Run, Source, Task, Usage, View, content_hash
 from agenteval.stats.scores import ORIGINAL
 from agenteval.utility.answers import Answers, LevelAnswer, NoAnswer, leaves_of, to_result
 from agenteval.utility.critic import strict_object
@@ -31,6 +33,7 @@ from agenteval.utility.evaluator import Renamed
 from agenteval.utility.reading import read_text
 from agenteval.utility.rubrics import MOST_ITEMS, parts_of
 
+_T = TypeVar("_T")
 _TOKENS_FOR_ONE = 120  # an explanation of some sentences and a label
 RUBRIC_VERSION = 1  # of the way in which rubrics are shown and read
 _RUBRIC = ("system", "user", "item")
@@ -74,14 +77,16 @@ class _Asked:
     refused: str | None = None
 
 
-async def _gathered(work: Sequence[Coroutine[Any, Any, _Asked]]) -> list[_Asked]:
+async def gathered(
+    work: Sequence[Awaitable[_T]], replies_of: Callable[[_T], Sequence[Reply]]
+) -> list[_T]:
     """Return the results of requests that run at once; raises the first error, with the usage of
     all of them."""
     done = await asyncio.gather(*work, return_exceptions=True)
-    good = [part for part in done if isinstance(part, _Asked)]
+    good = [part for part in done if not isinstance(part, BaseException)]
     if error := next((part for part in done if isinstance(part, BaseException)), None):
         if isinstance(error, AgentevalError):
-            paid = (r.usage for part in good for r in part.replies if not r.cached)
+            paid = (r.usage for part in good for r in replies_of(part) if not r.cached)
             error.spent = sum(paid, start=error.spent or Usage())
         raise error
     return good
@@ -188,7 +193,7 @@ class Quantifier:
         """Return one Score or Failure per criterion; raises the ModelError of a failed request."""
         most = 1 if self.options.one_per_call else MOST_ITEMS
         units = [replace(unit, criteria=part) for part in parts_of(unit.criteria, most)]
-        parts = await _gathered([self._asked(part) for part in units])
+        parts = await gathered([self._asked(part) for part in units], lambda part: part.replies)
         replies = [reply for part in parts for reply in part.replies]
         shown = tuple(path for part in parts for path in part.shown)
         if refused := next(filter(None, (part.refused for part in parts)), None):
@@ -379,3 +384,64 @@ class Guarded(Renamed):
 def chat_judge(client: Client, task: Task, options: QuantifierOptions | None = None) -> Guarded:
     """Return the quantifier behind the rule for degenerate answers."""
     return Guarded(Quantifier(client, task, options))
+
+
+# ---------------------------------------------------------------- prompts of stored calls
+
+
+@dataclass(frozen=True)
+class PromptMessage:
+    """One message of a prompt."""
+
+    role: str
+    text: str
+
+
+@dataclass(frozen=True)
+class WrittenAgain:
+    """The messages of a prompt, or why they cannot be known."""
+
+    messages: tuple[PromptMessage, ...] = ()
+    reason: str = ""
+
+
+def written_again(
+    source: Source, run: Run, view: View, criteria: Sequence[Criterion], request: Mapping[str, Any]
+) -> WrittenAgain:
+    """Return the prompt of a call on a run, as it was sent but for the nonce in its markers.
+
+    The store keeps the hash of a request: a prompt with another hash is not shown. `criteria` are
+    those of the call in the order in which they were registered; `request` is what the reply says
+    of its request (`Request.described`).
+    """
+    if source.evaluator != "utility.quantifier":
+        return WrittenAgain(reason=f"{source.evaluator} keeps no prompt")
+    try:
+        task = find_task(run.task).task
+    except InputError:
+        return WrittenAgain(reason=f"the prompt names the task {run.task!r}, which is not here")
+    parameters = source.parameters
+    if content_hash([task.name, task.description]) != parameters.get("task"):
+        return WrittenAgain(reason=f"the description of the task {run.task!r} has changed")
+    options: dict[str, Any] = {
+        field.name: parameters[field.name]
+        for field in fields(QuantifierOptions)
+        if field.name in parameters
+    }
+    # the part of a client that the quantifier needs to write a request
+    client = SimpleNamespace(model=source.model, address=str(parameters.get("endpoint") or ""))
+    quantifier = Quantifier(
+        cast(Client, client), task, QuantifierOptions(**options | {"seed": source.seed})
+    )
+    if quantifier.source.prompt_sha256 != source.prompt_sha256:
+        return WrittenAgain(reason="this version of agenteval words its prompts differently")
+    repeat, attempt = (int(request.get(name) or 0) for name in ("repeat", "attempt"))
+    unit = JudgeUnit(run, view, tuple(criteria), repeat=repeat, attempt=attempt)
+    written, _ = quantifier.request(unit)
+    if written.logical_hash() != request.get("key"):
+        return WrittenAgain(reason="what can be written again is not the request that was sent")
+    messages = (
+        PromptMessage(str(m["role"]), str(m["content"]).replace(NONCE, "…"))
+        for m in written.messages
+    )
+    return WrittenAgain(tuple(messages))

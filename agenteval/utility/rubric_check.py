@@ -15,15 +15,9 @@ from typing import Literal
 from rapidfuzz.distance import OSA
 
 from agenteval.records import Criterion
+from agenteval.utility import scale_words as lexicon
 from agenteval.utility.labels import fold, words
 from agenteval.utility.scale_order import counted_in_units, order_of
-from agenteval.utility.scale_words import (
-    DEGREES,
-    FILLERS,
-    NEGATING_PREFIXES,
-    QUALITY,
-    place,
-)
 
 Severity = Literal["error", "warning"]
 
@@ -67,7 +61,7 @@ _STEMS = {
     "checking": "verif check",
 }
 _ASPECTS = {aspect: words(stems) for aspect, stems in _STEMS.items()}
-_FILLERS = FILLERS.union(
+_FILLERS = lexicon.FILLERS.union(
     words(
         "how well whether which level degree extent quality overall work answer solution response "
         "output result"
@@ -192,10 +186,15 @@ def _overlap(first: str, second: str) -> str | None:
         return None
     differ = [(a, b) for a, b in zip(ours, theirs, strict=True) if a != b]
     a, b = differ[0]
-    degrees = a in DEGREES and b in DEGREES and a not in QUALITY and b not in QUALITY
-    if len(differ) == 1 and len(ours) > 2 and degrees and DEGREES[a] == DEGREES[b]:
+    degrees = (
+        a in lexicon.DEGREES
+        and b in lexicon.DEGREES
+        and a not in lexicon.QUALITY
+        and b not in lexicon.QUALITY
+    )
+    if len(differ) == 1 and len(ours) > 2 and degrees and lexicon.DEGREES[a] == lexicon.DEGREES[b]:
         # "somewhat clear", "partially clear"
-        same = place(" ".join(ours[1:])) == place(" ".join(theirs[1:]))
+        same = lexicon.place(" ".join(ours[1:])) == lexicon.place(" ".join(theirs[1:]))
         return "express the same degree" if same else None
     return "differ by a letter only" if all(_misspelt(a, b) for a, b in differ) else None
 
@@ -208,6 +207,6 @@ def _content(text: str) -> tuple[str, ...]:
 
 
 def _misspelt(a: str, b: str) -> bool:
-    if any(a == p + b or b == p + a for p in NEGATING_PREFIXES) or min(len(a), len(b)) < 6:
+    if any(a == p + b or b == p + a for p in lexicon.NEGATING_PREFIXES) or min(len(a), len(b)) < 6:
         return False
     return a[:3] == b[:3] and OSA.distance(a, b) == 1

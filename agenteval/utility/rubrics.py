@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -52,7 +52,10 @@ def with_rubrics(runs: Sequence[Run], path: str | Path | None, notes: Notes) -> 
             key = _key_of(value, place)
             if key in rubrics:
                 raise InputError(f"a second rubric for {key[0]} {key[1][:60]!r}", place)
-            rubrics[key] = read_rubric(_rubric_in(value, place), place, notes)
+            items = [listed(v) for k, v in value.items() if snake(k) in KEYS]
+            if len(items) != 1 or items[0] is None:
+                raise InputError(f"one of {', '.join(KEYS)} must hold the list of items", place)
+            rubrics[key] = read_rubric(items[0], place, notes)
     used, result = set[tuple[str, str]](), list[Run]()
     for run in runs:
         names = ("run", run.id), ("input", _folded(run.input))
@@ -72,13 +75,6 @@ def with_rubrics(runs: Sequence[Run], path: str | Path | None, notes: Notes) -> 
 
 def _folded(text: str) -> str:
     return " ".join(text.split())
-
-
-def _rubric_in(value: Mapping[str, Any], place: str) -> Any:
-    lists = [(k, listed(v)) for k, v in value.items() if snake(k) in KEYS]
-    if len(lists) != 1 or lists[0][1] is None:
-        raise InputError(f"one of {', '.join(KEYS)} must hold the list of items", place)
-    return lists[0][1]
 
 
 def _key_of(value: Any, place: str) -> tuple[str, str]:

@@ -44,7 +44,7 @@ from agenteval.store.browse import (
 )
 from agenteval.text import plural
 from agenteval.utility.page_runs import copy_diff
-from agenteval.utility.stored_prompt import written_again
+from agenteval.utility.quantifier import written_again
 from agenteval.view.experiments import judge_name
 from agenteval.view.server import Viewer, page_path
 

@@ -44,8 +44,7 @@ from agenteval.models.embeddings import Embedder, make_embedder
 from agenteval.readers.tasks import find_task
 from agenteval.utility.bank import load_bank
 from agenteval.utility.consolidate import Consolidator, read_ideas
-from agenteval.utility.merge import CriterionClusters
-from agenteval.utility.names import fold_name
+from agenteval.utility.merge import CriterionClusters, fold_name
 from benchmarks.folders import ROOT
 from benchmarks.merge_quality.sets import (
     CAPABLE,

@@ -12,7 +12,7 @@ import numpy as np
 from agenteval.errors import InputError
 from agenteval.records import Criterion, Provenance
 from agenteval.utility.critic_reply import read_criteria
-from agenteval.utility.names import fold_name
+from agenteval.utility.merge import fold_name
 
 CAPABLE = Path(__file__).parents[1] / "capable" / "critics"
 

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from agenteval.errors import InputError
 from agenteval.records import Criterion, Provenance
 from agenteval.stats import expected_unique
-from agenteval.utility.merge import CriterionClusters, merge_criteria, threshold
-from agenteval.utility.names import fold_name
+from agenteval.utility.merge import CriterionClusters, fold_name, merge_criteria, threshold
 
 
 def clusters(
