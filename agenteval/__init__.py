@@ -85,83 +85,45 @@ if TYPE_CHECKING:
     from agenteval.workflows.import_api import flow_import as flow_import
     from agenteval.workflows.procedure_api import conform as conform
 
-_HOME = {
-    # criteria, scores, trust in a judge
-    "aanchor": "agenteval.utility.anchoring",
-    "acheck_anchor": "agenteval.utility.anchoring",
-    "anchor": "agenteval.utility.anchoring",
-    "check_anchor": "agenteval.utility.anchoring",
-    "apropose": "agenteval.utility.api",
-    "aquantify": "agenteval.utility.api",
-    "aprefer": "agenteval.utility.pairwise.api",
-    "averify": "agenteval.utility.verifying",
-    "perturb": "agenteval.utility.api",
-    "prefer": "agenteval.utility.pairwise.api",
-    "propose": "agenteval.utility.api",
-    "quantify": "agenteval.utility.api",
-    "verify": "agenteval.utility.verifying",
-    # for AutoGen: agents of AgentChat, and the functions of AutoGen 0.2
-    "CriticAgent": "agenteval.utility.agents",
-    "QuantifierAgent": "agenteval.utility.agents",
-    "generate_criteria": "agenteval.utility.autogen",
-    "quantify_criteria": "agenteval.utility.autogen",
-    "VerifierAgent": "agenteval.utility.verifier_agent",
-    # questions to ratings and to what is stored
-    "agree": "agenteval.app.agreement",
-    "compare": "agenteval.app.comparison",
-    "design": "agenteval.app.design",
-    "export": "agenteval.app.stored",
-    "page": "agenteval.app.stored",
-    "results": "agenteval.app.stored",
-    "sample_to_label": "agenteval.app.agreement",
-    "run": "agenteval.app.evaluation",
-    "scores": "agenteval.app.stored",
-    "sources": "agenteval.app.stored",
-    # what all share
-    "AgentevalError": "agenteval.errors",
-    "ChatModel": "agenteval.models.factory",
-    "Client": "agenteval.models.client",
-    "Interrupted": "agenteval.cli.running",
-    "Limits": "agenteval.models.limits",
-    "Price": "agenteval.models.limits",
-    "Report": "agenteval.reporting.report",
-    "Store": "agenteval.store",
-    "read_runs": "agenteval.readers",
-    # records
-    "CriteriaSet": "agenteval.records",
-    "Criterion": "agenteval.records",
-    "Failure": "agenteval.records",
-    "Message": "agenteval.records",
-    "Run": "agenteval.records",
-    "Score": "agenteval.records",
-    "Source": "agenteval.records",
-    "Task": "agenteval.records",
-    # planning tests, errors in traces
-    "adissect": "agenteval.planning.dissect_api",
-    "dissect": "agenteval.planning.dissect_api",
-    "aplan_suite": "agenteval.planning.suite_api",
-    "plan_suite": "agenteval.planning.suite_api",
-    "aplan_test": "agenteval.planning.api",
-    "plan_test": "agenteval.planning.api",
-    "alocate": "agenteval.traces.api",
-    "locate": "agenteval.traces.api",
-    "detect": "agenteval.traces.api",
-    "score_findings": "agenteval.traces.score_api",
-    # workflows
-    "aflow_sessions": "agenteval.workflows.api",
-    "aflow_turns": "agenteval.workflows.api",
-    "conform": "agenteval.workflows.procedure_api",
-    "flow_import": "agenteval.workflows.import_api",
-    "flow_sessions": "agenteval.workflows.api",
-    "flow_turns": "agenteval.workflows.api",
+_NAMES = {
+    "app.agreement": "agree sample_to_label",
+    "app.comparison": "compare",
+    "app.design": "design",
+    "app.evaluation": "run",
+    "app.stored": "export page results scores sources",
+    "cli.running": "Interrupted",
+    "errors": "AgentevalError",
+    "models.client": "Client",
+    "models.factory": "ChatModel",
+    "models.limits": "Limits Price",
+    "planning.api": "aplan_test plan_test",
+    "planning.dissect_api": "adissect dissect",
+    "planning.suite_api": "aplan_suite plan_suite",
+    "readers": "read_runs",
+    "records": "CriteriaSet Criterion Failure Message Run Score Source Task",
+    "reporting.report": "Report",
+    "store": "Store",
+    "traces.api": "alocate locate detect",
+    "traces.score_api": "score_findings",
+    "utility.agents": "CriticAgent QuantifierAgent",
+    "utility.anchoring": "aanchor acheck_anchor anchor check_anchor",
+    "utility.api": "apropose aquantify perturb propose quantify",
+    "utility.autogen": "generate_criteria quantify_criteria",
+    "utility.pairwise.api": "aprefer prefer",
+    "utility.verifier_agent": "VerifierAgent",
+    "utility.verifying": "averify verify",
+    "workflows.api": "aflow_sessions aflow_turns flow_sessions flow_turns",
+    "workflows.import_api": "flow_import",
+    "workflows.procedure_api": "conform",
 }
+_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
+        return getattr(import_module(f"agenteval.{_HOME[name]}"), name)
     raise AttributeError(f"module 'agenteval' has no attribute {name!r}")
 
 

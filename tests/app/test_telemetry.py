@@ -108,18 +108,6 @@ def test_one_event_for_each_result_and_no_score_for_a_failure(nine_hundred: Any)
         assert len(said["agenteval.case.key"]) == 64
 
 
-def test_a_file_holds_the_same_as_json_lines(nine_hundred: Any) -> None:
-    with collecting() as collector:
-        agenteval.export(collector.url, nine_hundred.store, otlp=True)
-    agenteval.export("events.jsonl", nine_hundred.store, otlp=True)
-
-    def timeless(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [{k: v for k, v in e.items() if k != "observedTimeUnixNano"} for e in events]
-
-    assert timeless(in_file(Path("events.jsonl"))) == timeless(collector.events)
-    assert not [path for path in Path().iterdir() if path.name.startswith(".events")]
-
-
 def test_all_that_is_said_of_a_run_is_the_explanation() -> None:
     stored(["the text of the run"], lambda run, criterion: ("good", "the words of the judge"))
     agenteval.export("with.jsonl", otlp=True)

@@ -184,17 +184,3 @@ def test_scores(desk: Desk, project: Path) -> None:
     assert len(seen) > 1
     assert "beta-2" in page
     assert "beta-3" not in page
-
-
-def test_planning_trials(desk: Desk) -> None:
-    for seed, name in ((1, "old.jsonl"), (2, "new.jsonl")):
-        desk.cli("plan", "synth", "--count", "4", "--seed", str(seed), "-o", name)
-    test = ("plan", "test", "old.jsonl", "--agent", "scripted:random", "--json")
-    assert desk.cli(*test, "--store", STORE).code == 0
-    old = desk.keep("old.db")
-    for suite, *more in (("new.jsonl",), ("old.jsonl", "--turns", "7")):
-        done = desk.cli(f"plan test {suite} --agent scripted:random", *more, "--store", STORE)
-        assert done.code == 0
-    new = desk.keep("new.db")
-    desk.check(("plan", "report", "--json"), old, new)
-    desk.check(test, old, new, few=True)

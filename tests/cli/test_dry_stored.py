@@ -65,28 +65,6 @@ def test_caps_bound_what_is_said_and_what_was_made_counts(cli: Cli, tmp_path: Pa
         assert "3 of them sent already: enough for all of it" in told
 
 
-def test_a_look_may_end_it_so_that_nothing_is_certain(cli: Cli, tmp_path: Path) -> None:
-    with serve(worlds.good) as server:
-        runs(cli, tmp_path, server)
-        first = json.loads((tmp_path / "runs.jsonl").read_text().splitlines()[0])
-        lines = [{**first, "id": f"r{i}", "input": f"{i} + {i}?"} for i in range(21)]
-        (tmp_path / "runs.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
-        asked = (
-            "verify",
-            "runs.jsonl",
-            "--model",
-            "m",
-            "--base-url",
-            server.base_url,
-            "--perturb",
-            "pad",
-            "--repeats",
-            1,
-        )
-        assert requests(cli, *asked) == (2 * 21, 2 * 2 * 21)
-        assert requests(cli, *asked, "--sequential") == (0, 2 * 2 * 21)
-
-
 def test_a_cap_on_cost_leaves_certain_what_it_pays_for_at_the_highest_price(
     cli: Cli, tmp_path: Path
 ) -> None:

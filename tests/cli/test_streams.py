@@ -129,16 +129,3 @@ def test_output_that_is_not_utf_8(project: Path, encoding: str, name: str) -> No
     # A JSON document loses nothing.
     rated = json.loads(document.rpartition("exit 0")[0])
     assert {row["system"] for row in rated["tables"]["scores"]["rows"]} >= {"système → 点"}
-
-
-@pytest.mark.parametrize(
-    ("columns", "width"), [("60", 60), ("", 120), ("19", 120), ("1001", 120), ("x", 120)]
-)
-def test_columns_say_how_wide_a_pipe_is(
-    columns: str, width: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    from agenteval.cli.console import width_of
-
-    monkeypatch.setenv("COLUMNS", columns)
-    with (tmp_path / "out").open("w") as stream:
-        assert width_of(stream) == width

@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from agenteval.errors import InputError
@@ -126,28 +125,6 @@ def test_empty_replies_alone_have_no_mean(tmp_path: Path) -> None:
     reason = "only empty replies, which get the worst level by rule"
     assert means == [Estimate(None, n=0, reason=reason)] * 3
     assert "Quality 1: never rated (6 empty replies)" in text
-
-
-@pytest.mark.slow
-def test_runs_without_room_are_named(tmp_path: Path) -> None:
-    with Store(tmp_path / "a.db") as store:
-        judge, _ = fill(store, Shape(runs=8, copies=False))
-        material = material_of(store, judge)
-        html = utility_page(material, most_runs=3)
-    text = Seen(html).words
-    shown = re.findall(r'id="run-[0-9]+">', html)
-    assert len(shown) == 3
-    assert "3 of 8 runs can be opened here" in text
-    table = material.table
-    gap = {}
-    for i in range(8):  # the three whose mean is farthest from 1 (even runs) or 0 (odd ones)
-        own = table.of(run=f"run-{i}")
-        gap[f"run-{i}"] = abs(float(np.mean(own.value)) - (i % 2 == 0))
-    far = sorted(sorted(gap, key=lambda r: -gap[r])[:3])
-    links = set(re.findall(r'<a href="#run-[0-9]+">(run-[^<]+)</a>', html))
-    assert sorted(links) == far
-    for run in set(gap) - set(far):
-        assert run in text
 
 
 def test_an_edited_criterion_does_not_mix(tmp_path: Path) -> None:

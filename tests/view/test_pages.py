@@ -152,15 +152,6 @@ def test_what_is_not_there_has_one_line(
     assert wrong in words(answer.text)
 
 
-def test_an_empty_store_has_pages(tmp_path: Path) -> None:
-    with Store(tmp_path / "empty.db") as store:
-        pages = Browser(store).enter()
-        assert "agenteval quantify" in pages.get("/").text
-        assert pages.get("/trials").status_code == 200
-        for path in ("/grid", "/compare", "/trust"):
-            assert "no judge of this store" in pages.get(path).text
-
-
 def test_a_store_that_vanishes_has_one_line(store: Path) -> None:
     with Store(store, create=False) as opened:
         pages = Browser(opened).enter()
