@@ -9,14 +9,12 @@ for known values.
 from __future__ import annotations
 
 import base64
-import codecs
 import io
 import json
 import logging
 import os
 import re
 import traceback
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
@@ -198,38 +196,17 @@ def visible_line(text: object) -> str:
     return visible(text).replace("\n", " ⏎ ").replace("\t", " ")
 
 
-# Characters of tables, notes and help texts, for output that is not UTF-8.
-_ASCII: dict[int, Any] = {
-    **str.maketrans("×·−–—‘’“”•✓✗─│├└", "x.---''\"\"*vx-||`"),
-    **str.maketrans({"→": "->", "≥": ">=", "≤": "<=", "≠": "!=", "≈": "~", "±": "+/-"}),
-    **str.maketrans({"⏎": "\\n", "α": "alpha", "ρ": "rho", "τ": "tau"}),
-}
-
-
-def _in_ascii(error: Any) -> tuple[str, int]:
-    """Codec error handler: `->` for an arrow, `e` for é, `?` for what has no form in ASCII."""
-    plain = ""
-    for char in error.object[error.start : error.end]:
-        parts = unicodedata.normalize("NFKD", char.translate(_ASCII))
-        letters = re.sub("[\u0300-\u0331]", "", parts)  # without accents
-        plain += letters if letters.isascii() else "?"
-    return plain, error.end
-
-
-codecs.register_error("agenteval.ascii", _in_ascii)
-
-
 def is_utf(stream: TextIO) -> bool:
     """Return whether the stream can encode every character, as one without an encoding does."""
     return (getattr(stream, "encoding", None) or "utf-8").lower().startswith("utf")
 
 
 def replace_unencodable(stream: TextIO) -> None:
-    """Make the stream write ASCII for characters that its encoding lacks, instead of raising
+    """Make the stream write `?` for characters that its encoding lacks, instead of raising
     UnicodeEncodeError. An error handler that PYTHONIOENCODING names stays."""
     chosen = ":" in os.environ.get("PYTHONIOENCODING", "")
     if isinstance(stream, io.TextIOWrapper) and not is_utf(stream) and not chosen:
-        stream.reconfigure(errors="agenteval.ascii")
+        stream.reconfigure(errors="replace")
 
 
 _IRREGULAR = {

@@ -43,6 +43,7 @@ _TESTS: dict[str, Callable[..., Report]] = {
     "trace": locate,
     "flow": flow_sessions,
 }
+_QUANTIFY = ("max_unscored", "score_failed_runs")  # of the section `judge`, but not of verify
 # Stands for criteria that are still to be proposed while judge and options are checked.
 _ANY_CRITERION = Criterion(name="any", accepted_values=("no", "yes"), order="worst_to_best")
 
@@ -126,12 +127,17 @@ class _Evaluation:
         self.file, self.steps, self.watch = file, steps, watch
         self.task = read_task(file.task).task if file.task else Task(name="tests", description="-")
         self.runs = self._read_runs() if file.runs else []
-        self.criteria = self._criteria_file()
+        name = self.task.name
+        self.criteria = find_criteria(name) if has_criteria(name) else Path(f"criteria/{name}.json")
+        if "file" in file.criteria:
+            self.criteria = Path(file.criteria["file"])
         self.plan: ScoreReport | None = None
+        self.pages = self._pages()
         self._refuse_overwriting()
+        self.limits = LimitOptions(**file.limits).limits()
         self.common: dict[str, Any] = {
             "store": file.store,
-            "limits": LimitOptions(**file.limits).limits(),
+            "limits": self.limits,
             "notify": watch.note,
             "progress": watch.progress,
         }
@@ -173,13 +179,11 @@ class _Evaluation:
         file = self.file
         used = {str(file.path), file.store or default_path(), str(self.criteria)}
         used |= {p for path in file.runs.values() for p in (path, *glob(path))}
-        outputs = {f"report of {step}": page for step, page in self._pages().items()}
+        outputs = {f"report of {step}": page for step, page in self.pages.items()}
         if file.verify is not None:
             used |= {file.verify.get("labels", "")}
             outputs["verify.output"] = self._verified_file()
         for key, output in outputs.items():
-            if output is None:
-                continue
             if Path(output).is_dir() or any(same_file(Path(output), Path(p)) for p in used if p):
                 problem = f"{key}: {output} is a folder or another file of this evaluation"
                 raise InputError(problem, str(file.path))
@@ -199,13 +203,6 @@ class _Evaluation:
         output = (self.file.verify or {}).get("output", "criteria/{task}.verified.json")
         return str(output).replace("{task}", self.task.name)
 
-    def _criteria_file(self) -> Path:
-        """Return the criteria file of the evaluation, which may still be missing."""
-        name = self.task.name
-        if "file" in self.file.criteria:
-            return Path(self.file.criteria["file"])
-        return find_criteria(name) if has_criteria(name) else Path("criteria") / f"{name}.json"
-
     @property
     def _to_be_proposed(self) -> bool:
         return "criteria" in self.steps and not self.criteria.exists()
@@ -216,9 +213,9 @@ class _Evaluation:
         title = f"{about}{self.file.path}"
         if dry_run:
             return EvaluationReport(title=title, tables=(), estimate=self._estimate())
-        common, self.common = self.common, _quiet(self.common)
+        loud, self.common = self.common, _quiet(self.common)
         self._estimate()  # what cannot be used is refused before anything is sent
-        self.common = common
+        self.common = loud
         reports: dict[str, Report] = {}
         for step in self.steps:
             if step == "criteria" and not self._to_be_proposed:
@@ -261,11 +258,10 @@ class _Evaluation:
             total += estimate.uncertain() if judged else estimate
         if len(budgets) < 2:
             return replace(total, budget=next(iter(budgets.values()), total.budget))
-        limits = self.common["limits"]
-        if limits.max_calls is not None or limits.max_cost is not None:
+        if self.limits.max_calls is not None or self.limits.max_cost is not None:
             note = "max_calls and max_cost limit each step, not their sum"
             total = replace(total.uncertain(), notes=(*total.notes, note))
-        return replace(total, budget=replace(limits, max_calls=None, max_cost=None).budget())
+        return replace(total, budget=replace(self.limits, max_calls=None, max_cost=None).budget())
 
     def _step(self, step: str, **dry: bool) -> Report:
         if step in _TESTS:
@@ -280,23 +276,20 @@ class _Evaluation:
         model = _with_parameters(options, "model")
         if not dry_run:
             self.watch.note(f"proposing criteria: {self.criteria}")
-        output = None if dry_run else self.criteria
-        common = {k: v for k, v in self.common.items() if k != "progress"}
         return propose(
             self.file.task or self.task,
             **options,
             **model,
-            **common,
-            output=output,
+            **{k: v for k, v in self.common.items() if k != "progress"},
+            output=None if dry_run else self.criteria,
             dry_run=dry_run,
         )
 
     def _judge(self) -> dict[str, Any]:
-        options = dict(self.file.judge)
-        gates = {k: options.pop(k, None) for k in ("max_unscored", "score_failed_runs")}
+        """Return the options of the judge, without those of quantify alone."""
+        options = {k: v for k, v in self.file.judge.items() if k not in _QUANTIFY}
         model = _with_parameters(options, "judge")
-        judge = {**options, **model, **self.common}
-        return {"judge": judge, "gates": {k: v for k, v in gates.items() if v is not None}}
+        return {**options, **model, **self.common}
 
     def _planned(self) -> ScoreReport:
         """Return the plan of quantify: its source, criteria and estimate. Nothing is sent."""
@@ -307,7 +300,7 @@ class _Evaluation:
                 [_ANY_CRITERION] if missing else self.criteria,
                 task=self.file.task,
                 dry_run=True,
-                **_quiet(self._judge()["judge"]),
+                **_quiet(self._judge()),
             )
             self._check_criteria(None if missing else plan.criteria)
             if missing:
@@ -320,8 +313,8 @@ class _Evaluation:
         if dry_run:
             return plan
         self._say_changes(plan.source, plan.estimate)
-        options = self._judge()
-        how = {**options["judge"], **options["gates"]}
+        gates = {k: v for k, v in self.file.judge.items() if k in _QUANTIFY and v is not None}
+        how = {**self._judge(), **gates}
         return quantify(self.runs, self.criteria, task=self.file.task, **how)
 
     def _check_criteria(self, criteria: Iterable[Criterion] | None) -> None:
@@ -330,9 +323,8 @@ class _Evaluation:
         ids = [leaf.id for leaf in leaves]
         names = [name for leaf in leaves for name in (leaf.id, leaf.name)]
         compare, verify = self.file.compare or {}, self.file.verify or {}
-        silent = {run.system for run in self.runs} - {
-            run.system for run in self.runs if run.success is not None
-        }
+        labelled = {run.system for run in self.runs if run.success is not None}
+        silent = {run.system for run in self.runs} - labelled
         comparable = ids if silent else [*ids, "success"]
         for key, values, allowed in (
             ("compare.fail_under", compare.get("fail_under", ()), comparable),
@@ -347,14 +339,14 @@ class _Evaluation:
                     if name.casefold() == "success":
                         problem = f"{key}: no run of {min(silent)!r} says whether it succeeded"
                     raise InputError(problem, str(self.file.path))
-        compared = compare.get("only") or comparable
         ordered = {leaf.id for leaf in leaves if leaf.ordered} | {"success"}
+        compared = compare.get("only") or comparable
         if criteria is not None and compare.get("fail_if") and not ordered & set(compared):
             problem = "compare.fail_if: no criterion has an order, so no gate could fail"
             raise InputError(problem, str(self.file.path))
 
     def _verify(self, *, dry_run: bool = False) -> Report:
-        options, judge = dict(self.file.verify or {}), self._judge()["judge"]
+        options, judge = dict(self.file.verify or {}), self._judge()
         gate, allow = options.pop("gate", False), options.pop("allow_criteria", ())
         seed, runs = options.pop("seed", judge.get("seed", 0)), self.runs
         judge["repeats"] = options.pop("repeats", max(2, judge.get("repeats", 2)))
@@ -408,19 +400,19 @@ class _Evaluation:
         )
 
     def _report(self) -> Report:
-        store, reports = self.file.store, dict[str, Report]()
-        for step, output in self._pages().items():
+        store, reports = self.file.store, list[Report]()
+        for step, output in self.pages.items():
             if step in _TESTS:
-                reports[step] = trials_page(output, step, store=store)
+                reports.append(trials_page(output, step, store=store))
             else:
                 source = self._planned().source.sha256
-                reports[step] = page(output, store=store, task=self.task.name, source=source)
+                reports.append(page(output, store=store, task=self.task.name, source=source))
         return Report(
-            title="\n".join(report.title for report in reports.values()),
+            title="\n".join(report.title for report in reports),
             tables=(),
-            notes=tuple(line for report in reports.values() for line in report.notes),
-            unfinished=tuple(line for report in reports.values() for line in report.unfinished),
-            data={"files": [report.data["file"] for report in reports.values()]},
+            notes=tuple(line for report in reports for line in report.notes),
+            unfinished=tuple(line for report in reports for line in report.unfinished),
+            data={"files": [report.data["file"] for report in reports]},
         )
 
     def _say_changes(self, source: Source, estimate: CostEstimate | None) -> None:

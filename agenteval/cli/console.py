@@ -3,15 +3,13 @@ pipes and full disks are handled here as well."""
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import functools
-import io
 import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from agenteval.text import HIDDEN, is_utf, replace_unencodable, visible, visible_line
@@ -118,20 +116,7 @@ def json_text(text: str) -> str:
     return escaped.sub(lambda m: json.dumps(m.group())[1:-1], text) + "\n"
 
 
-def warn_list(title: str, lines: Iterable[str], *, most: int = 10) -> None:
-    """A title and its lines; the rest is counted, not dropped silently."""
-    listed = list(lines)
-    if not listed:
-        return
-    more = [f"... and {len(listed) - most} more"] if len(listed) > most else []
-    for line in (title, *(f"  {line}" for line in (*listed[:most], *more))):
-        warn(line)
-
-
 # ---- standard streams ----------------------------------------------------------------------------
-
-_CODEC = codecs.lookup("ascii")
-_ASCII = codecs.CodecInfo(*_CODEC, _CODEC.incrementalencoder, _CODEC.incrementaldecoder)
 
 
 def prepare_streams() -> None:
@@ -142,10 +127,6 @@ def prepare_streams() -> None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         replace_unencodable(stream)
-        if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name == "ascii":
-            # typer writes UTF-8 to a stream whose encoding is called ASCII; this one is not
-            codecs.register({"plain_ascii": _ASCII}.get)
-            stream.reconfigure(encoding="plain_ascii", errors=stream.errors)
 
 
 def drop(stream: IO[Any]) -> None:

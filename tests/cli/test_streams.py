@@ -86,11 +86,8 @@ for line in json.loads(sys.argv[1]):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("encoding", "name"),
-    [("cp1252", "système"), ("latin-1", "système"), ("cp437", "système"), ("ascii", "systeme")],
-)
-def test_output_that_is_not_utf_8(project: Path, encoding: str, name: str) -> None:
+@pytest.mark.parametrize("encoding", ["cp1252", "latin-1"])
+def test_output_that_is_not_utf_8(project: Path, encoding: str) -> None:
     run = {"input": "What is 1 + 1?", "task": "sums"}
     runs = [run | {"id": f"{n}", "system": "système → 点", "output": "x" * n} for n in (1, 2)]
     (project / "odd.jsonl").write_text("\n".join(map(json.dumps, runs)))
@@ -114,17 +111,9 @@ def test_output_that_is_not_utf_8(project: Path, encoding: str, name: str) -> No
     )
     shown, errors = done.stdout.decode(encoding), done.stderr.decode(encoding)
     _, _, document = shown.rpartition("exit 2\n")
-    assert [line for line in shown.splitlines() if line.startswith("exit ")] == [
-        "exit 0",
-        "exit 0",
-        "exit 0",
-        "exit 0",
-        "exit 0",
-        "exit 2",
-        "exit 0",
-    ]
-    assert f"{name} -> ?" in shown
-    assert "no -> command" in errors
+    codes = [line for line in shown.splitlines() if line.startswith("exit ")]
+    assert codes == [*["exit 0"] * 5, "exit 2", "exit 0"]
+    assert "système ? ?" in shown
     assert "Traceback" not in errors
     # A JSON document loses nothing.
     rated = json.loads(document.rpartition("exit 0")[0])
