@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
@@ -26,7 +26,7 @@ from agenteval.files import SMALL, read_text
 from agenteval.planning.options import PlanTestOptions
 from agenteval.readers.fields import check_name
 from agenteval.readers.problems import first_problem
-from agenteval.readers.strict_json import MOST_DEPTH
+from agenteval.readers.strict_yaml import load_yaml
 from agenteval.readers.table_files import MAPPED
 from agenteval.records import Task
 from agenteval.text import did_you_mean, redacted
@@ -36,7 +36,6 @@ from agenteval.utility.perturb import OPERATORS
 from agenteval.workflows.options import SessionOptions
 
 STEPS = ("criteria", "quantify", "verify", "compare", "plan", "trace", "flow", "report")
-MOST_VALUES = 20_000  # aliases count each time
 Pathway = tuple[str, ...]  # the keys that lead to a value
 
 _AGENTS = ("plan", "trace", "flow")  # they need no `task` and no `runs`
@@ -317,119 +316,38 @@ def _problem(error: ValidationError, lines: Mapping[Pathway, int | str]) -> _Pro
     return _Problem(pathway, ".".join(pathway) + problem)
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML 1.2 scalars: only true and false are booleans, dates and 12:30 stay text."""
-
-
-_TAG = "tag:yaml.org,2002:"
-_MAKE: dict[str, Callable[[str], Any]] = {
-    "str": str,
-    "null": lambda text: None,
-    "bool": {"true": True, "false": False}.__getitem__,
-    "int": int,
-    "float": float,
-}
-_LEFT_OUT = {_TAG + name for name in ("bool", "int", "float", "timestamp")}
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag not in _LEFT_OUT]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-for _tag, _pattern, _first in (
-    ("bool", r"true|false", "tf"),
-    ("int", r"[-+]?(?:0|[1-9][0-9]*)", "-+0123456789"),
-    ("float", r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?", "-+.0123456789"),
-):
-    _Loader.add_implicit_resolver(_TAG + _tag, re.compile(rf"(?:{_pattern})\Z"), list(_first))
-
-
-class _Values:
-    """Makes plain values of YAML nodes: keys are text, merge keys are applied, no other tags."""
-
-    def __init__(self, file: str) -> None:
-        self.file, self.lines, self.count = file, dict[Pathway, int | str](), 0
-
-    def value(self, node: yaml.Node, pathway: Pathway = ()) -> Any:
-        """Return the value of a node. Raises InputError."""
-        self._count(node, len(pathway))
-        if isinstance(node, yaml.MappingNode):
-            result = {}
-            for name, (key, value) in self._pairs(node, len(pathway)).items():
-                self.lines[*pathway, name] = key.start_mark.line + 1
-                if "parameters" in pathway and _SECRET.search(name):
-                    self._refuse_secret(key)
-                result[name] = self.value(value, (*pathway, name))
-            return result
-        if isinstance(node, yaml.SequenceNode):
-            return [self.value(item, (*pathway, str(n))) for n, item in enumerate(node.value)]
-        try:
-            result = _MAKE[node.tag.removeprefix(_TAG)](node.value)
-        except (KeyError, ValueError):
-            self._refuse(node, f"{node.value[:40]!r} is not a value of {node.tag[:80]}")
-        if isinstance(result, int | float) and not abs(result) < 2**63:  # infinity too
-            self._refuse(node, f"{node.value[:20]} is too large")
-        if isinstance(result, str) and re.search("[\0\ud800-\udfff]", result):
-            self._refuse(node, "the text has a NUL or an incomplete character")
-        if isinstance(result, str) and pathway[:1] != ("task",):
-            shown = re.sub(r"^postgres(ql)?://[^/@:]+@", "", result)  # a user alone is no secret
-            if redacted(shown) != shown:
-                self._refuse_secret(node)
-        return result
-
-    def _pairs(self, node: yaml.MappingNode, depth: int) -> dict[str, tuple[yaml.Node, yaml.Node]]:
-        """Return keys and values of a mapping with those that it merges."""
-        explicit: dict[str, tuple[yaml.Node, yaml.Node]] = {}
-        merged: dict[str, tuple[yaml.Node, yaml.Node]] = {}
-        for key, value in node.value:
-            if key.tag == _TAG + "merge":
-                for part in value.value if isinstance(value, yaml.SequenceNode) else [value]:
-                    self._count(key, depth)
-                    if not isinstance(part, yaml.MappingNode):
-                        self._refuse(key, "<< takes a mapping or a list of mappings")
-                    merged = self._pairs(part, depth + 1) | merged
-            elif not isinstance(key, yaml.ScalarNode):
-                self._refuse(key, "a list or a mapping cannot be a key")
-            elif key.value in explicit:
-                self._refuse(key, f"the key {key.value[:80]!r} occurs twice")
-            else:
-                explicit[key.value] = (key, value)
-        return merged | explicit
-
-    def _count(self, node: yaml.Node, depth: int) -> None:
-        self.count += 1
-        if depth > MOST_DEPTH:
-            self._refuse(node, f"nested deeper than {MOST_DEPTH} levels")
-        if self.count > MOST_VALUES:
-            self._refuse(node, f"more than {MOST_VALUES:,} values")
-
-    def _refuse_secret(self, node: yaml.Node) -> NoReturn:
-        self._refuse(
-            node,
-            "this looks like a secret; remove it and set an environment variable, such as "
-            "AGENTEVAL_API_KEY, AGENTEVAL_HEADERS or AGENTEVAL_STORE",
-        )
-
-    def _refuse(self, node: yaml.Node, problem: str) -> NoReturn:
-        raise InputError(problem, f"{self.file}:{node.start_mark.line + 1}")
-
-
 def _load(text: str, file: str) -> tuple[dict[str, Any], dict[Pathway, int | str]]:
-    """Return the mapping of a file, and the line of each key."""
-    values = _Values(file)
-    try:
-        node = yaml.compose(text, _Loader)
-        data = None if node is None else values.value(node)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = f"{file}:{mark.line + 1}" if mark else file
-        raise InputError(f"not valid YAML ({error.problem})", place) from None
-    except RecursionError:
-        raise InputError(f"nested deeper than {MOST_DEPTH} levels", file) from None
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        raise InputError(f"not valid YAML ({error.reason})", f"{file}:{line}") from None
+    """Return the mapping of a file, and the line of each key. Raises InputError."""
+    data = load_yaml(text, file)
     if not isinstance(data, dict):
         raise InputError("an evaluation has keys such as task, runs and judge", f"{file}:1")
-    return data, values.lines
+    lines: dict[Pathway, int | str] = {}
+    for pathway, key, value in _nodes(yaml.compose(text, yaml.SafeLoader)):
+        lines[pathway] = key.start_mark.line + 1
+        shown = re.sub(r"^postgres(ql)?://[^/@:]+@", "", value)  # a user alone is no secret
+        named = "parameters" in pathway and _SECRET.search(pathway[-1])
+        if named or (pathway[0] != "task" and redacted(shown) != shown):
+            raise InputError(
+                "this looks like a secret; remove it and set an environment variable, such as "
+                "AGENTEVAL_API_KEY, AGENTEVAL_HEADERS or AGENTEVAL_STORE",
+                f"{file}:{lines[pathway]}",
+            )
+    return data, lines
+
+
+def _nodes(
+    node: yaml.Node | None, pathway: Pathway = ()
+) -> Iterator[tuple[Pathway, yaml.Node, str]]:
+    """Yield the pathway, key and text (of a scalar, else "") of each value; items of lists have
+    their number."""
+    children: list[tuple[yaml.Node, str, yaml.Node]] = []
+    if isinstance(node, yaml.MappingNode):
+        children = [(key, key.value, value) for key, value in node.value]
+    elif isinstance(node, yaml.SequenceNode):
+        children = [(item, str(n), item) for n, item in enumerate(node.value)]
+    for key, name, value in children:
+        yield (*pathway, name), key, value.value if isinstance(value, yaml.ScalarNode) else ""
+        yield from _nodes(value, (*pathway, name))
 
 
 def _override(data: dict[str, Any], lines: dict[Pathway, int | str], text: str) -> None:

@@ -12,6 +12,7 @@ import asyncio
 import contextvars
 import functools
 import inspect
+import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future
@@ -192,6 +193,20 @@ def planned(store: str | Path | Store | None = None) -> Iterator[Store]:
         chosen = store if isinstance(store, Store) else path
         with opened(chosen if exists else Path(folder) / "none.db") as opened_store:
             yield opened_store
+
+
+@contextmanager
+def at_once() -> Iterator[None]:
+    """Within the block, which computes in an event loop and pays for nothing, Ctrl-C is a
+    KeyboardInterrupt at once; outside of the main thread nothing is changed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def why_stopped(ended: Any, left: str) -> str:

@@ -80,23 +80,3 @@ def store(tmp_path: Path) -> Path:
     fill(path, judge_of(lambda *_: 1, model="strict"), items(9))
     fill(path, ScriptedJudge(model="other"), items(9), criteria(2), repeats=2)
     return path
-
-
-def test_what_a_store_holds(store: Path, tmp_path: Path) -> None:
-    judges = agenteval.sources(store)["sources"].rows
-    assert [row["model"] for row in judges] == ["strict", "other"]
-    strict = agenteval.scores(store, source=str(judges[0]["key"]))
-    means = {row["system"]: row["mean"].value for row in strict["scores"].rows}
-    assert means == {f"style-{i}": 0.25 for i in range(3)} | {"all systems": 0.25}
-    run = agenteval.results("run-3", store)
-    assert [(r["criterion_id"], r["repeat"]) for r in run["results"].rows] == [
-        ("quality-0", 0),
-        ("quality-0", 1),
-        ("quality-1", 0),
-        ("quality-1", 1),
-    ]
-    written = agenteval.export(tmp_path / "all.jsonl", store)
-    assert written.data["rows"] == 9 + 36
-    page = agenteval.page(tmp_path / "page.html", store=store)
-    assert page.title.startswith(f"{tmp_path / 'page.html'}: ")
-    assert (tmp_path / "page.html").read_text().startswith("<!DOCTYPE html>")

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 
 from agenteval.records import content_hash
-from agenteval.store import Store, Trials
-from agenteval.store.experiments import Grid, StoredExperiment, begin, short
-from agenteval.store.trials import source_key as key_of
+from agenteval.store import Store
 from agenteval.testing import serve
 from tests.cli import traces
 from tests.cli.conftest import Cli
-from tests.cli.test_flow import AGENTS, DESK
 from tests.cli.test_quantify import answer
 from tests.cli.test_trace import judge, locate
 
@@ -96,47 +92,6 @@ def test_what_is_being_worked_on_is_in_progress(cli: Cli, project: Path) -> None
         shown = cli("show")
         assert "in progress: 8 of 12 planned cells are done (6 runs" in head(shown.out)
         assert cli("show", "--json").json["unfinished"][0]["in_progress"] is True
-
-
-@pytest.fixture
-def agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "desk_agents.py").write_text(AGENTS, encoding="utf-8")
-    shutil.copytree(DESK, tmp_path / "desk")
-    monkeypatch.syspath_prepend(tmp_path)
-    return tmp_path
-
-
-def test_planning_trials_that_were_not_run_are_missed(cli: Cli, agents: Path) -> None:
-    assert cli("plan", "synth", "--count", 6, "--seed", 1, "-o", "suite.jsonl").code == 0
-    test = ("plan", "test", "suite.jsonl", "--agent", "scripted:perfect")
-    assert cli(*test, "--limit", 2).code == 0
-    with Store("agenteval.db", create=False) as store:
-        book = Trials(store)
-        (system,) = book.systems("planning")
-        stored = [trial.case_key for trial in book.trials("planning")]
-        # As `plan test` notes it before it is killed: two cases are there, a third is not.
-        keys, key = [*stored, content_hash("a third")], key_of("planning", system.key)
-        grid = Grid(short(keys), 1, "", ())
-        begin(
-            store,
-            StoredExperiment(key, "planning", system.name, key, (grid,), system.key),
-            idle=False,
-        )
-    line = (
-        "not finished: 2 of 3 planned trials (planning) of scripted:perfect are done (3 cases × "
-        f"1 trial); {FINISH}"
-    )
-    done = cli("plan", "report", "-o", "page.html")
-    assert done.out.splitlines()[:2] == ["Planning tests", line]
-    assert line in Path("page.html").read_text(encoding="utf-8")
-    plain = cli("plan", "report", "suite.jsonl", "--json")
-    assert [one["done"] for one in plain.json["unfinished"]] == [2]
-    assert line in plain.err
-    lines = Path("suite.jsonl").read_text(encoding="utf-8").splitlines()
-    Path("rest.jsonl").write_text("\n".join([lines[0], *lines[2:]]) + "\n", encoding="utf-8")
-    assert "not finished" in cli("plan", "report", "rest.jsonl").out  # one of its cases is in it
-    assert cli(*test).code == 0  # other cases: the third is still missing
-    assert line in cli("plan", "report").out.splitlines()[:2]
 
 
 def test_traces_that_no_finder_came_to_are_missed(cli: Cli, tmp_path: Path) -> None:

@@ -54,12 +54,6 @@ def fill(
         asyncio.run(Experiment(rated, store, concurrency=4).run())
 
 
-def styles(unit: JudgeUnit, _: Criterion) -> int:
-    """style-1 is one or two levels above style-0 on every problem; style-2 is at the bottom."""
-    problem = int(unit.run.input.split()[1])
-    return {"style-0": 1, "style-1": 2 + problem % 2, "style-2": 0}[unit.run.system]
-
-
 def table(told: Any, key: str) -> list[dict[str, Any]]:
     """The rows of one of the tables of `--json`."""
     rows: list[dict[str, Any]] = told["tables"][key]["rows"]
@@ -125,56 +119,6 @@ def test_a_changed_scale_is_not_compared(cli: Cli, tmp_path: Path) -> None:
 
 
 # ---- gates ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "code", "outcome"),
-    [
-        ("style-0", "style-1", 0, "met"),
-        ("style-1", "style-0", 1, "missed"),
-        ("style-1", "style-1x", 4, "undecided"),
-    ],
-)
-def test_regression_gates_and_their_xml(
-    cli: Cli, tmp_path: Path, a: str, b: str, code: int, outcome: str
-) -> None:
-    """style-1x stands for noise: its level goes up and down around that of style-1."""
-
-    def noisy(unit: JudgeUnit, c: Criterion) -> int:
-        if unit.run.system == "style-1x":
-            return 2 + int(unit.run.id.split("-")[1]) % 5 - 2
-        return styles(unit, c)
-
-    twins = [
-        (
-            run.model_copy(update={"id": f"{run.id}-x", "system": "style-1x"}),
-            view.model_copy(update={"run_id": f"{run.id}-x", "trajectory": view.trajectory + "x"}),
-        )
-        for run, view in items(72)
-        if run.system == "style-1"
-    ]
-    fill(tmp_path / "agenteval.db", judge_of(noisy), [*items(72), *twins])
-    options = ("--criterion", "quality-0", "--fail-on-regression", "--junit", "j.xml")
-    result = cli("compare", a, b, *options, "--json")
-    assert result.code == result.json["exit_code"] == code, result.out
-    (gate,) = result.json["gates"]
-    assert gate["outcome"] == outcome
-    suite = Et.parse(tmp_path / "j.xml").getroot()[0]
-    cases = suite.findall("testcase")
-    assert [c.get("name") for c in cases] == ["quality-0"]
-    assert [e.tag for e in cases[0]][:-1] == {0: [], 1: ["failure"], 4: ["error"]}[code]
-    known = {p.get("name"): p.get("value") for p in suite.findall("properties/property")}
-    row = table(result.json, "rows")[0]
-    assert known["quality-0.pairs"] == str(row["n"])
-    assert float(known["quality-0.difference"] or "nan") == pytest.approx(
-        row["difference"]["value"], rel=1e-5
-    )
-    shown = cli("compare", a, b, *options)
-    assert shown.code == code
-    assert f": {outcome}" in shown.out
-    first = (tmp_path / "j.xml").read_bytes()
-    cli("compare", a, b, *options, "-q")
-    assert (tmp_path / "j.xml").read_bytes() == first
 
 
 OUTCOMES = [1.0] * 27 + [0.0] * 13

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from agenteval.app.main import COMMANDS
-from agenteval.readers.tasks import load_task
 from tests.cli.conftest import Cli
 
 HEAVY = (
@@ -48,17 +47,6 @@ def test_version_and_help(cli: Cli) -> None:
         assert command in cli("--help").out
         assert cli(command, "--help").code == 0
     assert cli("flow", "session", "-h").out == cli("flow", "session", "--help").out
-
-
-def test_init_makes_a_folder_that_reads_back(cli: Cli, tmp_path: Path) -> None:
-    assert cli("init", "letters").code == 0
-    assert load_task(tmp_path / "tasks" / "letters" / "task.yaml").name == "letters"
-    assert (
-        cli("quantify", "tasks/letters/runs.jsonl", "--dry-run", "--criteria", "x.json").code == 2
-    )
-    again = cli("init", "letters")
-    assert again.code == 2
-    assert "exists already" in again.err
 
 
 def test_control_characters_in_a_message_are_shown_and_not_obeyed(cli: Cli, tmp_path: Path) -> None:

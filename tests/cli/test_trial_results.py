@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import pytest
@@ -32,22 +31,6 @@ def test_two_agents_are_compared_on_their_common_cases(tried: Cli) -> None:
         assert (rows["plan"]["b"], rows["plan"]["n"], done["pair_by"]) == (1.0, 3, "case")
     refused = tried("compare", "scripted:perfect", "nobody")
     assert (refused.code, refused.err.count("\n")) == (2, 1)
-
-
-def test_export_and_agree_take_them(tried: Cli, tmp_path: Path) -> None:
-    assert tried("export", "all.csv").code == 0
-    with (tmp_path / "all.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == 2 * 3 * 2  # agents, cases, measures
-    assert {row["evaluator"] for row in rows} == {"planning"}
-    labels = "\n".join(
-        f'{{"run": "{row["run_id"]}", "criterion": "plan", "label": "pass"}}'
-        for row in rows
-        if row["system"] == "scripted:perfect" and row["criterion_id"] == "plan"
-    )
-    (tmp_path / "labels.jsonl").write_text(labels)
-    done = tried("agree", "--labels", "labels.jsonl", "--source", "scripted:perfect", "--json")
-    assert done.code == 0, done.err
 
 
 def test_the_page_of_a_store_of_trials(tried: Cli, tmp_path: Path) -> None:

@@ -11,13 +11,11 @@ from pathlib import Path
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.records import Criterion
 from agenteval.records.table import Estimate
 from agenteval.records.verification import Check, Effect, Verification
-from agenteval.stats.scores import score_table
 from agenteval.store import Store
-from agenteval.utility.page import MOST_RUNS, utility_page
-from agenteval.utility.page_data import JudgeMaterial, ReportScope, from_store
+from agenteval.utility.page import utility_page
+from agenteval.utility.page_data import ReportScope, from_store
 from agenteval.utility.page_tables import criteria_table, trust_table
 from agenteval.utility.verify.options import VerifyOptions
 from tests.reporting.conftest import Page
@@ -166,34 +164,6 @@ def test_recorded_verdicts_are_used_and_differences_said(tmp_path: Path) -> None
         assert ("judge not verified" in text) != copies
         changed = "quality-0: the criteria file says keep, the store now gives undecided"
         assert (changed in text) == copies
-
-
-@pytest.mark.slow
-def test_many_ratings_make_a_page_that_opens() -> None:
-    """40,000 ratings of 1,000 runs: their number is in tables, not in the size of the page."""
-    rows = [
-        {
-            "run": f"r{i:04}",
-            "case": f"c{i % 100}",
-            "criterion": f"q{k}",
-            "repeat": r,
-            "value": (i * (k + 1) + r) % 5 / 4,
-            "success": i % 3 == 0,
-        }
-        for i in range(1000)
-        for k in range(8)
-        for r in range(5)
-    ]
-    table = score_table(rows)
-    criteria = tuple(
-        Criterion(id=n, name=n, scale="numeric", numeric_range=(0.0, 1.0))
-        for n in table.present("criterion")
-    )
-    material = JudgeMaterial("many", (("judge", "none"),), criteria, table)
-    html = utility_page(material)
-    assert len(re.findall(r'<div class="inside" id="run-', html)) == MOST_RUNS
-    assert f"{MOST_RUNS} of 1,000 runs can be opened here" in html
-    assert len(html) < 5_000_000
 
 
 def _verified(name: str, verdict: str, reasons: tuple[str, ...], *effects: Effect) -> Verification:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import re
 import sqlite3
-import subprocess
-import sys
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
-from shutil import which
 
 import pytest
 
 import agenteval
 from agenteval.store import Store
 from agenteval.store.labels import Labels
-from tests.cli.test_report import OBEYING
 from tests.view.conftest import Browser, Open
 
 QUEUE = {"name": "q", "n": "4", "by": "random", "seed": "1"}
@@ -68,20 +64,6 @@ def test_the_labels_correct_the_judge_at_once(rater: Browser, store: Path) -> No
     with Store(store) as opened:
         assert {x.seconds for x in Labels(opened).newest()} == {2.5}
     assert "agenteval agree --queue" in page
-
-
-def test_undo_takes_back_the_last_item_and_shows_what_was_chosen(
-    rater: Browser, store: Path
-) -> None:
-    label(rater, "ann", 0)
-    first = next(iter(levels(rater.get("/label/item", queue="q", rater="ann").text, 0)))
-    label(rater, "ann", 1, **{first.replace("level", "evidence"): "so he says"})
-    page = rater.send("/label/undo", queue="q", rater="ann").text
-    assert "1 of 4 runs labelled" in page
-    assert page.count(" checked") == 9
-    assert ">so he says</textarea>" in page
-    with Store(store) as opened:
-        assert Counter(x.rater for x in Labels(opened).newest()) == {"ann": 9}
 
 
 def test_the_newest_label_counts_and_undo_goes_back_item_by_item(
@@ -214,20 +196,6 @@ def test_a_large_judge_has_the_same_draws_and_agreement_and_no_means(
     assert queues["large"].items == queues["small"].items
     assert queues["large"].weights == queues["small"].weights
     assert queues["large"].sample == queues["small"].sample
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="folders have no such mode")
-@pytest.mark.skipif(bool(OBEYING) and not which("setpriv"), reason="root, and setpriv is missing")
-def test_a_store_that_cannot_be_written_is_refused_before_it_is_served(store: Path) -> None:
-    command = [*OBEYING, sys.executable, "-m", "agenteval", "view", str(store), "--label"]
-    store.chmod(0o444)
-    store.parent.chmod(0o555)
-    done = subprocess.run([*command, "--no-open"], capture_output=True, text=True, timeout=60)
-    store.parent.chmod(0o755)
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert "--label" in line
-    assert "s.db: must not be written" in line
 
 
 @pytest.mark.parametrize(
