@@ -9,10 +9,9 @@ As a process: `spawn`, or `python -m agenteval.testing.server`. No other package
 imports this one.
 """
 
-from agenteval.testing.child import ServerProcess, spawn
 from agenteval.testing.engine import DEFAULT
 from agenteval.testing.faults import HEALING, KINDS, Fault, Latency, Rule
-from agenteval.testing.thread import Server, serve
+from agenteval.testing.serving import Server, ServerProcess, serve, spawn
 from agenteval.testing.wire import RETRY_AFTER_FORMS
 
 __all__ = [

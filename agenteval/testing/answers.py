@@ -202,20 +202,10 @@ class Picks:
 
 
 # What would need a solver; an answer callable must serve schemas with these.
-_UNSUPPORTED = {"pattern", "not", "if", "contains", "uniqueItems", "patternProperties"} | {
-    "propertyNames",
-    "minProperties",
-    "dependentRequired",
-    "dependentSchemas",
-    "unevaluatedProperties",
-}
+_UNSUPPORTED = {"pattern", "not", "if", "contains", "uniqueItems", "patternProperties"}
+_UNSUPPORTED |= {"propertyNames", "minProperties", "dependentRequired", "dependentSchemas"}
+_UNSUPPORTED |= {"unevaluatedProperties"}
 _DEEP, _TOO_DEEP = 6, 60  # from _DEEP on recursive schemas are brought to an end
-
-
-def _unbounded_texts(schema: Body) -> bool:
-    """Whether it is a list of strings of any length."""
-    bounds = schema.keys() & {"minItems", "maxItems", "prefixItems"}
-    return not bounds and schema.get("items") == {"type": "string"}
 
 
 def instance(schema: Any, picks: Picks) -> str:
@@ -271,19 +261,16 @@ class _Instances:
                 return {}
             if not isinstance(schema, dict):
                 raise Refused(400, "a schema must be an object")
-            merged = {k: v for k, v in schema.items() if k not in ("$ref", "allOf")}
             if "$ref" in schema:
-                if "allOf" in schema:
-                    merged["allOf"] = schema["allOf"]
-                schema = {**self._pointed(schema["$ref"]), **merged}
+                target = self._pointed(schema["$ref"])
+                schema = {**target, **{k: v for k, v in schema.items() if k != "$ref"}}
             elif "allOf" in schema:
+                merged = {k: v for k, v in schema.items() if k != "allOf"}
                 for part in map(self._resolved, schema["allOf"]):
                     properties = {**merged.get("properties", {}), **part.get("properties", {})}
-                    merged = {
-                        **part,
-                        **merged,
-                        **({"properties": properties} if properties else {}),
-                    }
+                    merged = {**part, **merged}
+                    if properties:
+                        merged["properties"] = properties
                 schema = merged
             else:
                 return schema
@@ -309,7 +296,9 @@ class _Instances:
     def _array(self, schema: Body, depth: int) -> list[Any]:
         prefix = schema.get("prefixItems", [])
         low = schema.get("minItems", 0)
-        usual = 3 if _unbounded_texts(schema) else 1  # such as the levels of a criterion
+        bounds = schema.keys() & {"minItems", "maxItems", "prefixItems"}
+        unbounded_texts = not bounds and schema.get("items") == {"type": "string"}
+        usual = 3 if unbounded_texts else 1  # such as the levels of a criterion
         high = schema.get("maxItems", max(low, len(prefix), usual))
         if low > high or low > 10_000:
             raise Refused(400, f"the schema asks for {low} to {high} items")

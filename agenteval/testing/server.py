@@ -34,7 +34,7 @@ from agenteval.testing.faults import (
     parse_latency,
     rule_from_json,
 )
-from agenteval.testing.http import run
+from agenteval.testing.serving import run
 from agenteval.testing.wire import RETRY_AFTER_FORMS, Body
 
 

@@ -69,24 +69,6 @@ async def test_a_perfect_model_finishes() -> None:
     assert log.messages[5].tool_call_id == log.messages[4].tool_calls[0].id == "a2"
 
 
-async def test_calls_of_one_reply_share_a_turn() -> None:
-    both = calls(
-        call("call_taxi", number="b"), call("fly_home", number="x"), call("pack_bag", number="a")
-    )
-    log, bodies = await run(script(both, {"content": "done"}))
-    assert statuses(log.events) == [
-        (0, "call_taxi", "ok"),
-        (0, "fly_home", "unknown_tool"),
-        (0, "pack_bag", "ok"),
-    ]
-    said = {m["tool_call_id"]: m["content"] for m in bodies[1]["messages"] if m["role"] == "tool"}
-    assert said == {
-        "b": "call_taxi done {}",
-        "x": "Error: tool 'fly_home' not found in any workbench",
-        "a": "pack_bag done {}",
-    }
-
-
 @pytest.mark.parametrize(
     ("wrong", "event", "told"),
     [

@@ -98,21 +98,6 @@ async def test_simultaneous_calls(child):
     assert log.output == "[1, 2]"
 
 
-async def test_wrong_calls(child):
-    agent = child("""
-        said = [call("polish")["content"], call("dry", {"start": "9"})["content"],
-                call("dry", "{")["content"]]
-        send(type="final", content="|".join(said))
-    """)
-    log = await drive(agent, "", box())
-    assert seen(log) == [
-        ("polish", {}, "unknown_tool", 0),
-        ("dry", {"start": "9"}, "bad_arguments", 1),
-        ("dry", "{", "bad_arguments", 2),
-    ]
-    assert "no tool 'polish'" in log.output
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -190,19 +175,6 @@ async def test_stderr_without_end_does_not_block(child):
         send(type="final", content="done")
     """)
     assert (await drive(agent, "", box())).output == "done"
-
-
-async def test_a_child_that_does_not_read(child):
-    agent = child(
-        """
-        import json
-        for n in range(3): print(json.dumps({"type": "call", "id": n, "name": "rinse"}))
-        print(json.dumps({"type": "final", "content": "unread"}), flush=True)
-        """,
-        head="import sys; sys.stdin.close()\n",
-    )
-    log = await drive(agent, "r" * 300_000, box())
-    assert (log.output, len(log.events)) == ("unread", 3)
 
 
 async def test_too_many_messages(child):

@@ -158,20 +158,6 @@ async def test_a_defect_of_the_backend_is_not_the_agents(work):
     assert failure.seconds < 2
 
 
-async def test_a_defect_counts_although_the_agent_finished():
-    async def work(tools):
-        try:
-            tools.call("rinse")
-        except KeyError:
-            return "it works"
-        return "never"
-
-    def backend(name, arguments):
-        raise KeyError("start")
-
-    assert isinstance(await drive(Doing(work), "", box(backend)), AgentFailure)
-
-
 async def test_the_end_is_the_end_for_an_agent_that_ignores_it(caplog):
     go_on = asyncio.Event()
 

@@ -85,14 +85,6 @@ async def test_a_perfect_model_finishes() -> None:
     assert log.messages[5].tool_call_id == log.messages[4].tool_calls[0].id == "a2"
 
 
-async def test_calls_of_one_reply_share_a_turn() -> None:
-    both = calls(call("pack_bag", number="a"), call("call_taxi", number="b"))
-    log, bodies = await run(script(both, {"content": "done"}))
-    assert statuses(log.events) == [(0, "pack_bag", "ok"), (0, "call_taxi", "ok")]
-    assert log.turns == 1
-    assert [m["tool_call_id"] for m in bodies[1]["messages"][-2:]] == ["a", "b"]
-
-
 @pytest.mark.parametrize(
     ("wrong", "event", "told"),
     [

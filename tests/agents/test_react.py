@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agenteval.agents import AgentLog, drive
 from agenteval.agents.endpoint import Endpoint, connect
@@ -102,13 +100,6 @@ def test_a_final_answer_is_found(reply: str, words: str) -> None:
 )
 def test_what_is_no_step(reply: str) -> None:
     assert read_step(reply).kind == "malformed"
-
-
-@given(st.text(alphabet='Action: Input{}\n`*ObservationFinal Answer<think>/"[]()', max_size=200))
-def test_any_text_is_read_as_something(text: str) -> None:
-    step = read_step(text)
-    assert (step.kind == "action") == bool(step.name)
-    assert step.text in text
 
 
 # ---- The loop ------------------------------------------------------------------------------------

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.agents import AgentLimits, Tool, Toolbox, drive, endpoint
+from agenteval.agents import AgentLimits, Tool, Toolbox, drive
 from agenteval.agents.process import without_secrets
 from agenteval.agents.spec import AgentSettings, opened, system
 from agenteval.errors import InputError
-from agenteval.testing import serve
 
 DOCS = Path(__file__).parents[2] / "docs" / "agents.md"
 KEY = "sk-canary-4471aa0b"
@@ -168,22 +167,6 @@ def test_on_a_model(project, monkeypatch, adapter):
     assert made(concurrency=3).sha256 == first.sha256
 
 
-@pytest.mark.parametrize("adapter", ["openai", "autogen"])
-async def test_a_model_runs(project, adapter):
-    def reply(body, number):
-        call = {"id": "c1", "type": "function", "function": {"name": "dry", "arguments": "{}"}}
-        if body["messages"][-1]["role"] != "tool":
-            return {"content": None, "tool_calls": [call]}
-        return "All done."
-
-    with serve(reply) as server:
-        settings = AgentSettings(model="m", base_url=server.base_url)
-        async with opened(adapter, settings) as made:
-            log = await drive(made.make(), "Dry it.", box())
-    assert (log.ending, log.output) == ("finished", "All done.")
-    assert [(e.name, e.status) for e in log.events] == [("dry", "ok")]
-
-
 @pytest.mark.parametrize("adapter", ON_MODEL)
 def test_a_model_is_needed(project, adapter):
     with pytest.raises(InputError, match="needs a chat model"):
@@ -268,11 +251,3 @@ def test_the_docs_hold_an_example_of_every_adapter():
         system("zzzzzz")
     for form in str(caught.value).split("are: ")[1].split(", "):
         assert f"| `{form}` |" in text
-
-
-@pytest.mark.parametrize(("seconds", "timeout"), [(20, 120), (300, 300)])
-def test_a_request_may_take_as_long_as_a_case(monkeypatch, seconds, timeout):
-    asked = []
-    monkeypatch.setattr(endpoint, "connect", lambda of, **_: asked.append(of.timeout))
-    system("openai", AgentSettings(model="m", base_url="http://127.0.0.1:9/v1", seconds=seconds))
-    assert asked == [timeout]

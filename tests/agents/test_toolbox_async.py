@@ -263,15 +263,6 @@ async def test_nothing_is_carried_out_after_the_last_call(backend):
     assert tools.seen_enough
 
 
-def test_what_is_malformed_counts():
-    tools = box(answer, stop_after=1)
-    assert not tools.seen_enough
-    tools.malformed("Action: rins")
-    assert tools.seen_enough
-    assert tools.call("rinse") == STOPPED
-    assert [e.status for e in tools.events] == ["malformed"]
-
-
 @pytest.mark.parametrize("backend", [answer, answer_later])
 async def test_a_function_is_ended_by_its_last_call(backend):
     after = []

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from agenteval.testing import DEFAULT
-from agenteval.testing.thread import Server
+from agenteval.testing import DEFAULT, Server
 from tests.cli import traces
 from tests.cli.conftest import CRITERIA, Cli
 

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agenteval.testing import serve
-from agenteval.testing.thread import Server
+from agenteval.testing import Server, serve
 from tests.cli.conftest import Cli
 
 LEVELS = ["bad", "middling", "good"]

@@ -11,7 +11,7 @@ import pytest
 
 from agenteval.readers import read_runs
 from agenteval.store import Store, Trials
-from agenteval.testing.thread import serve
+from agenteval.testing import serve
 from agenteval.workflows.results import EVALUATORS, SessionVerdict
 from agenteval.workflows.simulated_user import ScriptedUser
 from tests.cli.conftest import Cli, Result

@@ -7,7 +7,6 @@ import json
 import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import openai
@@ -19,8 +18,6 @@ from agenteval.models.factory import ChatModel, choose_model, make_client
 from agenteval.models.limits import Budget, Limits, Price
 from agenteval.models.openai import OpenAITransport, endpoint_of
 from agenteval.models.wire import Reply, Request
-from agenteval.store import Store
-from agenteval.store.export import export_replies
 from tests.support.endpoints import BODIES, FILTERED, Behaving, behaving
 
 SCHEMA = {
@@ -291,22 +288,6 @@ def test_parameters_are_part_of_who_judges() -> None:
     assert plain.draft(ask("q")).key == ask("q").key("http://h/v1", "m")
 
 
-async def test_a_recording_is_found_whatever_its_model_was_asked_with(
-    endpoint: Behaving, tmp_path: Path
-) -> None:
-    path = tmp_path / "replies.jsonl"
-    model = ChatModel("good@recorded", parameters={"max_tokens": None, "top_p": 0.5})
-    choice = choose_model(model, f"{endpoint.url}/v1")
-    with Store(tmp_path / "s.db") as store:
-        client = make_client(choice, Limits(), store)
-        (reply,) = await replies(client, 1)
-        await client.close()
-    with Store(tmp_path / "s.db") as store:
-        export_replies(store, path)
-    replay = make_client(choose_model(f"replay:{path}"), Limits(), None)
-    assert (await replies(replay, 1))[0].text == reply.text
-
-
 # ---- addresses -----------------------------------------------------------------------------------
 
 
@@ -331,15 +312,6 @@ async def test_a_path_that_is_not_served_has_a_hint(endpoint: Behaving) -> None:
     with pytest.raises(BadRequest, match=r"HTTP 404 .* is it the right base URL"):
         await transport.send(ask("q"))
     await transport.close()
-
-
-async def test_the_base_url_of_openai(endpoint: Behaving, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", f"{endpoint.url}/v1")
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-0f3a")
-    client = make_client(choose_model("openai:good@env"), Limits(), None)
-    await replies(client, 1)
-    await client.close()
-    assert len(endpoint.asked["good@env"]) == 1
 
 
 @pytest.mark.parametrize(

@@ -324,16 +324,6 @@ async def test_the_worst_case_is_checked_before_sending() -> None:
     assert client.usage.cost == 15.0
 
 
-async def test_schema_and_tools_are_in_the_worst_case() -> None:
-    big = {"type": "object", "description": "y" * 2000}
-    for more in ({"schema": big}, {"tools": ({"type": "function", "function": big},)}):
-        script = Script()
-        client, _ = make(script, budget=Budget(max_cost=2000.0, price=Price(1e6, 1e6)))
-        with pytest.raises(BudgetExceeded):
-            await client.complete(ask(parameters={"max_tokens": 1}, **more))
-        assert not script.sent
-
-
 @pytest.mark.parametrize(
     ("error", "charged"),
     [

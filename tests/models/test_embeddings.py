@@ -140,14 +140,6 @@ def test_statuses_become_errors_and_only_what_heals_is_retried(
     assert len(endpoint.requests) == requests
 
 
-def test_a_short_outage_heals(endpoint: Endpoint) -> None:
-    def flaky(body: dict[str, Any]) -> tuple[int, bytes]:
-        return (500, b"{}") if len(endpoint.requests) < 3 else lengths(body)
-
-    endpoint.answer = flaky
-    assert EndpointEmbedder("m", endpoint.url).embed(["a"]).shape == (1, 3)
-
-
 ONE = {"index": 0, "embedding": [1.0, 0.0]}
 
 

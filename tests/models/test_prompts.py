@@ -133,14 +133,6 @@ def test_what_enters_without_the_filter_cannot_hold_the_placeholder(slot: str) -
         assert NONCE[0] not in user
 
 
-def test_the_judge_can_still_read_it() -> None:
-    plain = "Let a << 2 and x <b> y; 3 << 4 >> 1, f: A -> B, #include <s>, λ→∞, é, 你好, ❤️\n\ttab"
-    assert neutralise(plain.replace("<s>", "<sys>")) == plain.replace("<s>", "<sys>")
-    assert neutralise("a\u200bb\x1b[1m") == "a[U+200B]b[U+001B][1m"
-    assert neutralise("<<END work>> <|im_end|> [INST]") == "< <END work>> < |im_end|> [ INST]"
-    assert neutralise(NONCE) == "\ufffdnonce\ufffd"
-
-
 @pytest.mark.parametrize(
     "honest",
     [
@@ -302,15 +294,3 @@ def test_the_identity_is_the_sha256_of_the_file(package: str) -> None:
         "df2f42a83325d7760461c08f739156ac034c97d74680940045f0fbf5b534bc8c"
     )
     assert load_prompt(package, "hello") is load_prompt(package, "hello")
-
-
-@given(TRICKY)
-def test_no_text_can_write_a_marker_that_counts(text: str) -> None:
-    block = data_block(text, "work")
-    assert block.count(NONCE) == 2
-    request = Request(messages=({"role": "user", "content": block},))
-    key = request.key("e", "m")
-    content: str = request.with_nonce(key, b"s").messages[0]["content"]
-    nonce = content[len("<<BEGIN work ") :][:24]
-    # the text was fixed before the nonce, which hashes it
-    assert content.count(nonce) == 2

@@ -190,21 +190,6 @@ async def test_separators_inside_strings_and_a_bom_break_no_line(file: Path) -> 
     assert (await ReplayTransport(file).send(ask(run_id="r"))).text == text
 
 
-def test_a_line_that_broke_off_is_named(file: Path) -> None:
-    for n in range(2):
-        record(file, ask(str(n)), Reply(str(n)))
-    whole = file.read_bytes()
-    second = whole.index(b"\n") + 1
-    for cut in range(second + 1, len(whole) - 1):
-        file.write_bytes(whole[:cut])
-        with pytest.raises(InputError, match=r"rec\.jsonl:2: ") as raised:
-            ReplayTransport(file)
-        assert "\n" not in str(raised.value)
-        assert file.read_bytes() == whole[:cut]
-    file.write_bytes(whole[:-1])  # whole but for its end: nothing is lost
-    assert len(ReplayTransport(file)._by_key) == 2
-
-
 def test_another_recording_of_the_same_name_has_another_endpoint(tmp_path: Path) -> None:
     endpoints = set()
     for folder, text in [("a", "x"), ("b", "y"), ("c", "x")]:

@@ -15,7 +15,6 @@ from agenteval.models.wire import (
     NONCE,
     Reply,
     Request,
-    one_line,
     printable,
 )
 from agenteval.records import Usage
@@ -104,15 +103,6 @@ def test_the_nonce_has_96_bits_and_follows_request_and_secret() -> None:
     assert len(others | {nonce}) == 4
 
 
-def test_the_nonce_changes_nothing_but_the_messages() -> None:
-    values: dict[str, Any] = {f.name: object() for f in dataclasses.fields(Request)}
-    request = Request(**(values | {"messages": MARKED.messages}))
-    sent = request.with_nonce("key", b"s")
-    for name, value in values.items():
-        assert (getattr(sent, name) is value) is (name != "messages")
-    assert sent.messages[1] is MARKED.messages[1]
-
-
 # ---- Reply ---------------------------------------------------------------------------------------
 
 REPLY = Reply(
@@ -182,8 +172,3 @@ def test_printable_can_be_encoded_and_keeps_the_rest(text: str) -> None:
         a == b or (b == "\ufffd" and "\ud800" <= a <= "\udfff")
         for a, b in zip(text, clean, strict=True)
     )
-
-
-def test_one_line() -> None:
-    assert one_line(" a\n\tb\r\n c ") == "a b c"
-    assert len(one_line("x" * 999)) == 300

@@ -7,8 +7,6 @@ import sqlite3
 from collections import defaultdict
 from pathlib import Path
 
-import pytest
-
 from agenteval.engine.judging import JudgeUnit
 from agenteval.records.trial import TrialSystem
 from agenteval.store import Store, schema
@@ -80,16 +78,3 @@ def test_the_query_on_trials_agrees_with_a_count_by_hand(tmp_path: Path) -> None
         ("planning", "scripted", "pass", 3),
     ]
     db.close()
-
-
-def test_the_python_example_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with Store(tmp_path / "agenteval.db") as store:
-        trials = known(store, 2)
-        trials.store.save_soon((), trial(1, outcome="pass")).result(5)
-        trials.store.save_soon((), failed(0)).result(5)
-    (example,) = re.findall(r"```python\n(.*?)```", TEXT, re.S)
-    exec(example.replace("agenteval.db", str(tmp_path / "agenteval.db")), {})
-    assert sorted(capsys.readouterr().out.splitlines()) == [
-        "scripted case-0 0 error:infrastructure",
-        "scripted case-1 0 pass",
-    ]

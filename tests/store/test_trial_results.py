@@ -80,17 +80,6 @@ def test_a_failure_gives_way_with_all_its_results_and_work_done_never(store: Sto
     assert [t.outcome for t in trials.trials("planning")] == [trial(0).outcome]
 
 
-def test_the_tries_of_a_result_are_those_of_its_trial(store: Store) -> None:
-    book(store, 1)
-    write(store, failed(0), broken(failed(0)))
-    write(store, trial(0), measured(trial(0), True))
-    ((key, _),) = store.sources(trials=True)
-    assert {state.tries for _, state in store.states(key)} == {2}
-    judged = trial(0).judged(CHECK, "pass")
-    store.save_soon(measured(judged, False), judged, verdict_only=True).result(5)
-    assert {state.tries for _, state in store.states(key)} == {2}
-
-
 def test_a_new_verdict_writes_the_results_anew(store: Store) -> None:
     book(store, 2)
     write(store, trial(0), measured(trial(0), False))
@@ -141,13 +130,3 @@ def test_tables_and_files_read_them_as_any_other_ratings(store: Store, tmp_path:
     assert export_cells(store, tmp_path / "out.jsonl") == 10
     kinds = {type(r) for r in store.results(key)}
     assert kinds == {Score, Failure}
-
-
-def test_cases_on_one_input_are_one_unit(store: Store) -> None:
-    trials = book(store, 0)
-    turns = [case(i).model_copy(update={"unit": "one session"}) for i in range(3)]
-    trials.add_cases("planning", [*turns, case(3)])
-    for i in range(4):
-        write(store, trial(i), measured(trial(i), True))
-    ((key, _),) = store.sources(trials=True)
-    assert len({r.case for r in load_ratings(store, key)}) == 2

@@ -16,7 +16,7 @@ from agenteval.errors import InputError
 from agenteval.records import Run
 from agenteval.records.run import Span
 from agenteval.store import Store
-from agenteval.testing.thread import serve
+from agenteval.testing import serve
 from agenteval.workflows.api import flow_results, read_roles
 from agenteval.workflows.folder import read_role
 from agenteval.workflows.procedure import Call
