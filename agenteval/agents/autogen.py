@@ -23,7 +23,6 @@ from autogen_core.model_context import UnboundedChatCompletionContext
 from autogen_core.models import (
     AssistantMessage,
     CreateResult,
-    FunctionExecutionResult,
     FunctionExecutionResultMessage,
     LLMMessage,
 )
@@ -137,8 +136,9 @@ class AutogenAgent:
                     calls = [wire_call(call) for call in item.content]
                     answers.update(await carry_out(calls, tools, tools.turn()))
                 elif isinstance(item, ToolCallExecutionEvent):
-                    for result in item.content:
-                        _keep_result(result, tools)
+                    for r in item.content:
+                        ids = {"name": r.name or None, "tool_call_id": r.call_id or None}
+                        tools.say(Message(role="tool", content=r.content, **ids))
                 elif isinstance(item, TaskResult):
                     if line.last:
                         report_unparsed(line.last, tools)
@@ -146,11 +146,6 @@ class AutogenAgent:
                 if tools.exhausted.is_set():
                     return ""
         raise AssertionError("the stream of an AutoGen agent ends with its result")
-
-
-def _keep_result(result: FunctionExecutionResult, tools: Toolbox) -> None:
-    name, number = result.name or None, result.call_id or None
-    tools.say(Message(role="tool", content=result.content, name=name, tool_call_id=number))
 
 
 def _context(dialogue: Dialogue) -> tuple[list[LLMMessage], str | None]:

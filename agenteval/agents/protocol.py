@@ -25,8 +25,11 @@ CallStatus = Literal["ok", "unknown_tool", "bad_arguments", "malformed"]
 Ending = Literal["finished", "timeout", "iterations"]
 
 
-def _no_parameters() -> dict[str, JsonValue]:
-    return {"type": "object", "properties": {}, "additionalProperties": False}
+_NO_PARAMETERS: dict[str, JsonValue] = {
+    "type": "object",
+    "properties": {},
+    "additionalProperties": False,
+}
 
 
 class Tool(Record):
@@ -34,7 +37,7 @@ class Tool(Record):
 
     name: str = Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")
     description: str = ""
-    parameters: dict[str, JsonValue] = Field(default_factory=_no_parameters)
+    parameters: dict[str, JsonValue] = Field(default_factory=_NO_PARAMETERS.copy)
 
     def function(self) -> dict[str, Any]:
         """The form of OpenAI's chat completions: `{"type": "function", "function": {...}}`."""

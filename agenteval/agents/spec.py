@@ -9,7 +9,6 @@ import shlex
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
@@ -152,21 +151,16 @@ class _Chooser:
 
     def _unknown(self, spec: str, adapter: str) -> str:
         models = (*MODEL_ADAPTERS, *self.more)
-        forms = {form.partition(":")[0]: form for form in (*models, *_OTHER_FORMS)}
-        allowed = f"the agents are: {', '.join(forms.values())}"
+        forms = (*models, *_OTHER_FORMS)
+        allowed = f"the agents are: {', '.join(forms)}"
         if self.scripted:
             allowed += f" with NAME one of {', '.join(sorted(self.scripted))}"
         if adapter in models:
             return f"{spec!r}: the model of {adapter} is given with --model; {allowed}"
-        near = get_close_matches(adapter.lower(), forms, 1)
-        if spec in self.scripted:
-            likely = f"scripted:{spec}"
-        elif near:
-            likely = forms[near[0]]
-        else:
-            likely = f"python:{spec}" if "." in adapter and ":" in spec else ""
-        hint = f"did you mean {likely}? " if likely else ""
-        return f"unknown agent {spec!r}; {hint}{allowed}"
+        scripts = [f"scripted:{name}" for name in self.scripted]
+        names = [form.partition(":")[0] for form in forms]
+        hint = did_you_mean(adapter.lower(), (*names, *scripts))
+        return f"unknown agent {spec!r}; {hint + ' ' if hint else ''}{allowed}"
 
     def _on_model(self, adapter: str) -> tuple[System, Client]:
         from agenteval.agents.endpoint import connect

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
@@ -90,7 +90,8 @@ class AttemptEvaluator(ABC, Generic[C]):
     def register(self, store: Store) -> list[str]:
         """Store cases, system and measures."""
         tables = Trials(store)
-        tables.add_cases(self.evaluator, self._stored())
+        cases = (self.stored_case(key, case) for key, case in self.cases.items())
+        tables.add_cases(self.evaluator, cases)
         tables.add_system(self.evaluator, self.system, self.measures)
         return []
 
@@ -117,6 +118,3 @@ class AttemptEvaluator(ABC, Generic[C]):
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the cases: another process evaluates units and does not list them."""
         return {**self.__dict__, "cases": {}}
-
-    def _stored(self) -> Iterable[TrialCase]:
-        return (self.stored_case(key, case) for key, case in self.cases.items())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from agenteval.engine.dry_run import CostEstimate, estimate
 from agenteval.engine.executor import Executor, LocalExecutor
 from agenteval.engine.resume import Pending, pending
-from agenteval.engine.unit import Evaluate, Evaluator, ExperimentResult, Outcome, Progress, T, Unit
+from agenteval.engine.unit import Evaluate, Evaluator, ExperimentResult, Progress, T, Unit
 from agenteval.errors import StoreError, Unauthorized
 from agenteval.store import Store
 from agenteval.store.experiments import StoredExperiment, begin, finish
@@ -162,7 +162,12 @@ class Experiment(Generic[T]):
                 failure = outcome.broken
                 over_budget = failure is not None and failure[0] == "error:budget"
                 if not over_budget or outcome.usage.requests:
-                    await self._save(outcome)
+                    await self.store.save(  # returns when it is durable
+                        outcome.results,
+                        outcome.call,
+                        attempt=outcome.attempt,
+                        verdict_only=outcome.verdict_only,
+                    )
             finally:
                 self._running -= 1
             self.progress.usage = self.progress.usage + outcome.usage
@@ -173,15 +178,6 @@ class Experiment(Generic[T]):
             self.progress.outcomes.update(outcome.statuses)
             self._breaker.note(None if failure is None else failure[1])
             on_progress(self.progress)
-
-    async def _save(self, outcome: Outcome) -> None:
-        """Store an outcome; returns when it is durable."""
-        await self.store.save(
-            outcome.results,
-            outcome.call,
-            attempt=outcome.attempt,
-            verdict_only=outcome.verdict_only,
-        )
 
     async def _wind_down(self, running: asyncio.Future[None]) -> None:
         """Start no further unit, and wait for running ones, at most `grace` seconds."""

@@ -134,12 +134,16 @@ class Adaptation:
         sent, and not what another refusal has changed meanwhile.
         """
         text = said.text
-        if form != "text" and _MALFORMED.search(text):
-            return self._without_form_after_two(request)
+        if form != "text" and _MALFORMED.search(text):  # the second time, without the form
+            key = request.logical_hash()
+            self._malformed[key] = self._malformed.get(key, 0) + 1
+            if self._malformed[key] > 1:
+                self._tries[key] = FORMS.index("text")
+            return True
         if said.status < 500 and self._shortens(text, body, request):
             return True
         for name in _OPTIONAL:
-            if name in body and self._is_refused(name, said):
+            if name in body and _is_refused(name, said):
                 self._refuse(name)
                 return True
         roles = {message.get("role") for message in body.get("messages", ())}
@@ -150,13 +154,6 @@ class Adaptation:
         if form == "text" or not (said.status < 500 or _NOT_TAKEN.search(text)):
             return self._end_trial(request)
         return self._blames_form(said, request, form)
-
-    def _without_form_after_two(self, request: Request) -> bool:
-        key = request.logical_hash()
-        self._malformed[key] = self._malformed.get(key, 0) + 1
-        if self._malformed[key] > 1:
-            self._tries[key] = FORMS.index("text")
-        return True
 
     def _shortens(self, text: str, body: dict[str, Any], request: Request) -> bool:
         """Use the limit of a reply that a refusal names."""
@@ -177,23 +174,13 @@ class Adaptation:
         self.say(f"takes no {name} above {limit}: asking for that many")
         return True
 
-    def _is_refused(self, name: str, said: ErrorBody) -> bool:
-        pointed = name in said.params
-        if not pointed and not re.search(rf"(?<![\w]){name}(?!\w)", said.text):
-            return False
-        if _NOT_TAKEN.search(said.text):
-            return True
-        return pointed and not _RANGE.search(said.text)
-
     def _refuse(self, name: str) -> None:
         self._refused.add(name)
-        if name not in LIMITS:
-            self.say(f"does not take the parameter {name}: asking without it")
-            return
-        if self._refused >= LIMITS:
+        instead = f"sending {_OTHER[name]} instead" if name in LIMITS else "asking without it"
+        if name in LIMITS and self._refused >= LIMITS:
             self.say("takes no limit on tokens in either spelling: asking without one")
         else:
-            self.say(f"does not take the parameter {name}: sending {_OTHER[name]} instead")
+            self.say(f"does not take the parameter {name}: {instead}")
 
     def _blames_form(self, said: ErrorBody, request: Request, form: str) -> bool:
         following = FORMS.index(form) + 1
@@ -218,3 +205,10 @@ class Adaptation:
         if self._tries and self._tries.pop(request.logical_hash(), 0):
             self._form_is_blameless = True
         return False
+
+
+def _is_refused(name: str, said: ErrorBody) -> bool:
+    pointed = name in said.params
+    if not pointed and not re.search(rf"(?<![\w]){name}(?!\w)", said.text):
+        return False
+    return bool(_NOT_TAKEN.search(said.text)) or (pointed and not _RANGE.search(said.text))

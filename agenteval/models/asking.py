@@ -32,16 +32,12 @@ class Asks(Protocol):
     async def complete(self, request: Request) -> Reply: ...
 
 
-def _beginning(text: str) -> str:
-    return neutralise(text[:_SHOWN])
-
-
 async def ask(
     client: Asks,
     request: Request,
     read: Callable[[str], T],
     repair: Callable[[str], str],
-    show: Callable[[str], str] = _beginning,
+    show: Callable[[str], str] = lambda text: neutralise(text[:_SHOWN]),
 ) -> ParsedReply[T]:
     """Return what `read` parses from the reply, or from the reply to the one repair request.
 

@@ -83,7 +83,11 @@ class AutogenTransport:
             keep_secret(_secrets(config))
             client = ChatCompletionClient.load_component(_without_retries(config))
         except Exception as error:  # noqa: BLE001  a component may raise anything when it is built
-            message = f"not the config of an AutoGen model client ({one_line(_reason(error))})"
+            reason = f"{type(error).__name__}: {error}"
+            if isinstance(error, ValidationError):  # its text repeats the input: maybe a key
+                places = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
+                reason = "; ".join(places)
+            message = f"not the config of an AutoGen model client ({one_line(reason)})"
             family = re.search(r"autogen_ext\.models\.(\w+)", str(config)) if config else None
             if family and isinstance(error, ImportError):
                 command = f"pip install 'autogen-ext[{family[1].replace('_', '-')}]'"
@@ -154,13 +158,6 @@ def _without_retries(config: Any) -> Any:
     if not any(f"autogen_ext.models.{name}." in provider for name in ("openai", "anthropic")):
         return config
     return {**config, "config": {"max_retries": 0, **config["config"]}}
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, ValidationError):  # its text repeats the input, which may hold a key
-        places = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
-        return "; ".join(places)
-    return f"{type(error).__name__}: {error}"
 
 
 def _is_secret(name: str) -> bool:
@@ -321,21 +318,15 @@ def to_autogen(message: WireMessage, history: Sequence[WireMessage]) -> LLMMessa
         return SystemMessage(content=content)
     if message["role"] == "tool":
         call = str(message.get("tool_call_id") or "")
-        result = FunctionExecutionResult(
-            content=content, name=_called(call, history), call_id=call, is_error=False
-        )
+        calls = [c for m in history for c in m.get("tool_calls") or () if c.get("id") == call]
+        name = str(calls[0]["function"]["name"]) if calls else "tool"
+        result = FunctionExecutionResult(content=content, name=name, call_id=call, is_error=False)
         return FunctionExecutionResultMessage(content=[result])
     if message["role"] == "assistant":
         calls = [_function_call(c) for c in message.get("tool_calls") or ()]
         thought = content if calls and content else None
         return AssistantMessage(content=calls or content, thought=thought, source="assistant")
     return UserMessage(content=content, source=str(message.get("name") or "user"))
-
-
-def _called(call_id: str, history: Sequence[WireMessage]) -> str:
-    """Name of the function behind a tool call."""
-    calls = (c for m in history for c in m.get("tool_calls") or () if c.get("id") == call_id)
-    return next((str(c["function"]["name"]) for c in calls), "tool")
 
 
 def wire_call(call: FunctionCall) -> dict[str, Any]:

@@ -13,24 +13,14 @@ from agenteval.models.wire import Reply, one_line, printable
 from agenteval.records import Usage
 
 _FINISH = {
-    "stop": ("stop", "eos", "eos_token", "end_turn", "stop_sequence", "complete", "done"),
-    "length": ("length", "max_tokens", "model_length", "max_output_tokens", "token_limit"),
-    "content_filter": (
-        "content_filter",
-        "content_filtered",
-        "safety",
-        "refusal",
-        "recitation",
-        "blocklist",
-        "prohibited_content",
-        "guardrail_intervened",
-        "sensitive",
-        "error_toxic",
-    ),
-    "tool_calls": ("tool_calls", "tool_use", "tool_call", "function_call"),
-    "error": ("error", "abort", "aborted", "cancelled", "insufficient_system_resource"),
+    "stop": "stop eos eos_token end_turn stop_sequence complete done",
+    "length": "length max_tokens model_length max_output_tokens token_limit",
+    "content_filter": "content_filter content_filtered safety refusal recitation blocklist"
+    " prohibited_content guardrail_intervened sensitive error_toxic",
+    "tool_calls": "tool_calls tool_use tool_call function_call",
+    "error": "error abort aborted cancelled insufficient_system_resource",
 }
-_FINISH_OF = {word: kind for kind, words in _FINISH.items() for word in words}
+_FINISH_OF = {word: kind for kind, words in _FINISH.items() for word in words.split()}
 _STATUS_OF = (  # an error under status 200 that names its kind and no status
     ("overloaded", 529),
     ("rate", 429),
@@ -73,13 +63,16 @@ def read_completion(payload: bytes, mode: str, latency: float, where: str) -> Re
     calls = message.get("tool_calls")
     if not calls and isinstance(message.get("function_call"), dict):
         calls = [{"function": message["function_call"]}]
+    logprobs = choice.get("logprobs")
+    tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
+    in_form = isinstance(tokens, list) and all(isinstance(token, dict) for token in tokens)
     return Reply(
         text=_text(message.get("content")),
         finish=finish,
         refusal=printable(refusal) if refusal and isinstance(refusal, str) else None,
         tool_calls=_tool_calls(calls),
         usage=usage,
-        logprobs=_logprobs(choice.get("logprobs")),
+        logprobs=tuple(tokens) if in_form and tokens is not None else None,
         mode=mode,
         model=model if isinstance(model, str) else None,
         latency=latency,
@@ -94,7 +87,7 @@ def read_object(payload: bytes, where: str) -> dict[str, Any]:
     try:
         if (events := _events(payload)) is not None:
             return events
-        body = json.loads(payload, parse_constant=_nothing, parse_float=_finite_or_nothing)
+        body = json.loads(payload, parse_constant=_finite, parse_float=_finite)
     except (ValueError, RecursionError):
         words = one_line(read_body(payload).message)[:120]
         what = f"{len(payload)} bytes: {words}" if words else f"{len(payload)} bytes"
@@ -113,7 +106,7 @@ def _events(payload: bytes) -> dict[str, Any] | None:
         return None
     lines = payload.decode("utf-8", "replace").splitlines()
     data = [line[5:].strip() for line in lines if line.startswith("data:")]
-    chunks = [json.loads(line, parse_constant=_nothing) for line in data if line != "[DONE]"]
+    chunks = [json.loads(line, parse_constant=_finite) for line in data if line != "[DONE]"]
     merged: dict[str, Any] = {}
     message: dict[str, Any] = {"content": "", "refusal": ""}
     finish = None
@@ -155,11 +148,8 @@ def raise_reason(body: dict[str, Any], choice: Any, where: str) -> NoReturn:
     raise Transient(f"{where}: no message in the answer ({reason or 'no reason given'})")
 
 
-def _nothing(_: str) -> None:
-    """NaN and infinity, which some endpoints write as log-probabilities: not a number."""
-
-
-def _finite_or_nothing(text: str) -> float | None:
+def _finite(text: str) -> float | None:
+    """None for NaN and infinity, which some endpoints write as log-probabilities."""
     number = float(text)
     return number if math.isfinite(number) else None
 
@@ -185,17 +175,10 @@ def _tool_calls(value: Any) -> tuple[dict[str, Any], ...]:
             arguments = function.get("arguments")
             if not isinstance(arguments, str):  # some endpoints send the object itself
                 arguments = json.dumps(arguments if arguments is not None else {})
-            function_call = {"name": printable(function["name"]), "arguments": printable(arguments)}
+            called = {"name": printable(function["name"]), "arguments": printable(arguments)}
             number = printable(str(call.get("id") or ""))
-            calls.append({"id": number, "type": "function", "function": function_call})
+            calls.append({"id": number, "type": "function", "function": called})
     return tuple(calls)
-
-
-def _logprobs(value: Any) -> tuple[dict[str, Any], ...] | None:
-    content = value.get("content") if isinstance(value, dict) else None
-    if not isinstance(content, list) or not all(isinstance(t, dict) for t in content):
-        return None
-    return tuple(content)
 
 
 def read_usage(value: Any, prompt: str, completion: str) -> Usage:
@@ -211,8 +194,4 @@ def read_usage(value: Any, prompt: str, completion: str) -> Usage:
             return None
         return number if 0 <= number <= _MOST_TOKENS else None
 
-    return Usage(
-        requests=1,
-        prompt_tokens=count(prompt),
-        completion_tokens=count(completion),
-    )
+    return Usage(requests=1, prompt_tokens=count(prompt), completion_tokens=count(completion))

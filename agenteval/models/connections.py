@@ -119,16 +119,12 @@ class Connections:
             return Transient(f"{where}: cannot connect to the proxy {proxy} ({reason})")
         if isinstance(error, aiohttp.ClientHttpProxyError):
             return BadRequest(f"{where}: the proxy {proxy} answers HTTP {error.status} ({reason})")
-        if isinstance(error, TimeoutError):
-            return Transient(
-                f"{where}: cannot connect (no connection within {CONNECT_SECONDS:g} s)"
-            )
-        if isinstance(error, aiohttp.ClientConnectorError):
+        if isinstance(error, TimeoutError | aiohttp.ClientConnectorError):
+            if isinstance(error, TimeoutError):
+                reason = f"no connection within {CONNECT_SECONDS:g} s"
             return Transient(f"{where}: cannot connect ({reason})")
         if isinstance(error, aiohttp.InvalidURL | aiohttp.NonHttpUrlClientError):
             return BadRequest(f"{where}: the URL cannot be used ({reason})")
-        if isinstance(error, aiohttp.ClientResponseError):
-            return Transient(f"{where}: the answer is not HTTP ({reason})")
         lost = f"{where}: connection lost ({reason})"
         closed = aiohttp.ServerDisconnectedError | aiohttp.ClientOSError | ConnectionError
         return Resend(lost) if reused and isinstance(error, closed) else Transient(lost)

@@ -122,12 +122,8 @@ class EndpointEmbedder:
         self.default_tau = tau_for(model)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """float32 array (n, d) of unit rows.
-
-        Raises InputError for a blank text (endpoints refuse it), Unauthorized, BadRequest,
-        RequestTimeout or Transient when the endpoint does not answer, ModelError when it answers
-        with something else than one vector per text.
-        """
+        """float32 array (n, d) of unit rows. Raises InputError for a blank text, and ModelError
+        when the endpoint does not answer with one vector per text."""
         return _embed_distinct(texts, self._encode)
 
     def _encode(self, texts: list[str]) -> list[list[float]]:

@@ -230,26 +230,19 @@ def _variable(name: str) -> str | None:
 def _url(text: str) -> str:
     """The URL, when it is one. A wrong one is not shown in full: it may hold a key."""
     keep_secret(url_secrets(text))
-    wrong = None
+    if re.search(r"\s", text):
+        raise InputError("give one URL; for several endpoints use a router", "--base-url")
     start, _, address = text.partition("://")
-    if len(text.split()) > 1:
-        wrong = "give one URL; for several endpoints use a router"
-    elif start.lower() not in ("http", "https"):
+    if start.lower() not in ("http", "https"):
         shown = text.rpartition("@")[2].partition("?")[0]
-        wrong = f"{shown!r} is no URL: it must start with http:// or https://"
-    elif not _readable(text, address):
-        wrong = (
-            "the URL cannot be read; in a user name or password, write @ as %40, / as %2F, "
-            ": as %3A, # as %23, ? as %3F"
+        raise InputError(f"{shown!r} must start with http:// or https://", "--base-url")
+    if "?" in text or "#" in text or not _readable(text, address):
+        raise InputError(
+            "write http://HOST/PATH without ? and #; a key goes into AGENTEVAL_API_KEY, Azure's "
+            "api-version into OPENAI_API_VERSION (--model azure:DEPLOYMENT); in a user name or "
+            "password, write @ as %40, / as %2F, : as %3A, # as %23, ? as %3F",
+            "--base-url",
         )
-    elif "?" in text or "#" in text:  # what follows is not shown: it may be a key
-        wrong = (
-            "a base URL ends with its path, since the path of each request is put behind it: leave "
-            "out what follows ? or #. A key goes into AGENTEVAL_API_KEY; Azure's api-version is "
-            "read from OPENAI_API_VERSION: --model azure:DEPLOYMENT"
-        )
-    if wrong:
-        raise InputError(wrong, "--base-url")
     return text
 
 

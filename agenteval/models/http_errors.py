@@ -155,18 +155,14 @@ def read_error(where: str, status: int, headers: Mapping[str, str], body: bytes)
     if request_id := next((headers[name] for name in _IDS if headers.get(name)), ""):
         words += f", request {one_line(request_id)[:80]}"
     wait = retry_after(headers)
-    if wait is None:
-        wait = _wait_in_words(body[:_MOST_READ].decode("utf-8", "replace").lower())
-    error = _typed(where, details, words, may_retry=_may_retry(headers), wait=wait)
+    if wait is None and (asked := _IN_WORDS.search(body[:_MOST_READ].decode(errors="replace"))):
+        wait = _duration(asked[1].rstrip(".").lower())
+    # OpenAI's header, which its SDKs obey: true to retry whatever the status, false not to retry
+    answer = (headers.get("x-should-retry") or "").strip().lower()
+    may_retry = {"true": True, "false": False}.get(answer)
+    error = _typed(where, details, words, may_retry=may_retry, wait=wait)
     error.said = details
     return error
-
-
-def _may_retry(headers: Mapping[str, str]) -> bool | None:
-    """The value of `x-should-retry` (OpenAI's header, which its SDKs obey): True to retry whatever
-    the status, False not to retry, None without the header."""
-    answer = (headers.get("x-should-retry") or "").strip().lower()
-    return {"true": True, "false": False}.get(answer)
 
 
 def _typed(
@@ -207,7 +203,8 @@ _NUMBERS = re.compile(rf"{_NUMBER}(?:\s*,\s*{_NUMBER})*", re.ASCII | re.IGNORECA
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _IN_WORDS = re.compile(
     r"(?:retry ?delay\W+|estimated_time\W+|try again in |retry (?:after|in) )"
-    r"((?:\d{1,9}(?:\.\d{1,9})?(?:ms|h|m|s)?){1,6})"
+    r"((?:\d{1,9}(?:\.\d{1,9})?(?:ms|h|m|s)?){1,6})",
+    re.I,
 )
 
 
@@ -249,9 +246,3 @@ def _duration(text: str) -> float | None:
         seconds = sum(float(number) * _SECONDS[unit] for number, unit in parts)
         return seconds if math.isfinite(seconds) else None
     return float(text) if re.fullmatch(r"\d{1,7}(\.\d{1,9})?", text) else None
-
-
-def _wait_in_words(text: str) -> float | None:
-    """Seconds that the lower-case words of a refusal ask to wait ("try again in 7m12s")."""
-    match = _IN_WORDS.search(text)
-    return _duration(match[1].rstrip(".")) if match else None

@@ -102,8 +102,10 @@ class Ceiling:
         if self.base == 0 or gained > 1 or (gained == 1 and age > min(self.limit, ROUND)):
             step = min(1.0, SPEED * gained / self.limit)
             self.limit = min(float(self.maximum), self.limit + step)
-        elif gained == 0 and self.limit < self.maximum and self._may_try():
-            self._begin(self.base, self.limit + 1)
+        elif gained == 0 and self.limit < self.maximum:
+            rested = self._clock() - self._since >= PAUSE
+            if self._saved >= SAVED and rested:
+                self._begin(self.base, self.limit + 1)
 
     def refused(self, slot: Slot, others: int) -> None:
         """An attempt was turned away with 429; `others` are in flight without it."""
@@ -122,9 +124,6 @@ class Ceiling:
         elif not paid:
             lower = max(1.0, float(int(min(carried, SHRINK * self.limit))))
             self._begin(lower, lower)
-
-    def _may_try(self) -> bool:
-        return self._saved >= SAVED and self._clock() - self._since >= PAUSE
 
     def _begin(self, base: float, limit: float) -> None:
         self.base, self.limit = base, limit
@@ -152,18 +151,13 @@ class Limiter:
         self._waiting: deque[asyncio.Future[Slot]] = deque()
 
     @property
-    def maximum(self) -> int:
-        """Upper bound of `limit`."""
-        return self.ceiling.maximum
-
-    @property
     def limit(self) -> float:
         """Attempts that may be in flight now; the whole part counts."""
         return self.ceiling.limit
 
     async def enter(self) -> Slot:
         """The slot of one attempt, as soon as one is free."""
-        if self._free():  # then nobody waits: `_wake` follows every change
+        if self.in_flight < int(self.limit):  # then nobody waits: `_wake` follows every change
             return self._admit()
         turn: asyncio.Future[Slot] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
@@ -182,9 +176,6 @@ class Limiter:
         self.in_flight -= 1
         self._wake()
 
-    def _free(self) -> bool:
-        return self.in_flight < int(self.limit)
-
     def _admit(self) -> Slot:
         self.in_flight += 1
         return self.ceiling.admitted(self.in_flight)
@@ -192,7 +183,7 @@ class Limiter:
     def _wake(self) -> None:
         """Give free slots to those who wait, in order of arrival."""
         gone = []
-        while self._waiting and self._free():
+        while self._waiting and self.in_flight < int(self.limit):
             turn = self._waiting.popleft()
             if turn.done():  # cancelled, and about to take itself out
                 gone.append(turn)
@@ -265,18 +256,18 @@ class Budget:
             try:
                 return self.reserve(prompt_tokens, completion_tokens)
             except BudgetExceeded:
-                if not self._may_be_freed(self._worst(prompt_tokens, completion_tokens)):
+                # held calls are never given back; held money is, by a reply that costs less
+                calls = self.spent.requests + self._held_calls
+                if self.max_cost is None or self._held_calls == 0:
+                    raise
+                if self.max_calls is not None and calls >= self.max_calls:
+                    raise
+                worst = self._worst(prompt_tokens, completion_tokens)
+                if (self.spent.cost or 0.0) + worst > self.max_cost:
                     raise
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._settled.append(turn)
             await turn
-
-    def _may_be_freed(self, worst: float) -> bool:
-        """Held calls are never given back, held money is when a reply costs less than the worst."""
-        calls = self.spent.requests + self._held_calls
-        if self._held_calls == 0 or (self.max_calls is not None and calls >= self.max_calls):
-            return False
-        return self.max_cost is not None and (self.spent.cost or 0.0) + worst <= self.max_cost
 
     def _worst(self, prompt_tokens: int, completion_tokens: int) -> float:
         return self.price.cost(prompt_tokens, completion_tokens) if self.price else 0.0
@@ -286,20 +277,17 @@ class Budget:
 
         Raises BudgetExceeded, without reserving anything, when a cap would be exceeded.
         """
-        worst = self._worst(prompt_tokens, completion_tokens)
-        if self.max_calls is not None and (
-            self.spent.requests + self._held_calls + 1 > self.max_calls
-        ):
+        worst, spent = self._worst(prompt_tokens, completion_tokens), self.spent.cost or 0.0
+        calls = self.spent.requests + self._held_calls
+        if self.max_calls is not None and calls >= self.max_calls:
             raise BudgetExceeded(
                 f"the cap of {self.max_calls} calls is reached "
                 f"({self.spent.requests} made, {self._held_calls} under way)"
             )
-        if self.max_cost is not None and (
-            (self.spent.cost or 0.0) + self._held_cost + worst > self.max_cost
-        ):
+        if self.max_cost is not None and spent + self._held_cost + worst > self.max_cost:
             raise BudgetExceeded(
                 f"the cap of {self.max_cost:g} is reached "
-                f"({self.spent.cost or 0.0:.4f} spent, {self._held_cost + worst:.4f} could follow)"
+                f"({spent:.4f} spent, {self._held_cost + worst:.4f} could follow)"
             )
         self._held_calls += 1
         self._held_cost += worst
@@ -321,27 +309,19 @@ class Budget:
         """
         self._held_calls -= 1
         self._held_cost = self._held_cost - held if self._held_calls else 0.0
-        counted = Usage(
-            requests=1,
-            prompt_tokens=usage.prompt_tokens if usage else None,
-            completion_tokens=usage.completion_tokens if usage else None,
-            cost=self._cost(held, usage, charged),
-        )
+        cost: float | None = None
+        if self.price is not None:
+            cost = held if charged else 0.0
+            known = usage is not None and None not in (usage.prompt_tokens, usage.completion_tokens)
+            if charged and usage and known:
+                cost = self.price.cost(usage.prompt_tokens or 0, usage.completion_tokens or 0)
+        counted = (usage or Usage()).model_copy(update={"requests": 1, "cost": cost})
         self.spent = self.spent + counted
         waiting, self._settled = self._settled, []
         for turn in waiting:
             if not turn.done():
                 turn.set_result(None)
         return counted
-
-    def _cost(self, held: float, usage: Usage | None, charged: bool) -> float | None:
-        if self.price is None:
-            return None
-        if not charged:
-            return 0.0
-        if usage is None or usage.prompt_tokens is None or usage.completion_tokens is None:
-            return held
-        return self.price.cost(usage.prompt_tokens, usage.completion_tokens)
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,10 +116,6 @@ class _Marked(str):
     __slots__ = ()
 
 
-def _marked_block(text: str, label: str) -> _Marked:
-    return _Marked(data_block(text, label))
-
-
 def _without_placeholder(value: object) -> object:
     """Jinja calls it for every value that a template puts out."""
     if isinstance(value, _Marked):
@@ -171,7 +167,7 @@ def load_prompt(package: str, name: str) -> Prompt:
     )
     # `range` and the like: no template asks for them, and each rendering would copy them
     environment.globals.clear()
-    environment.filters["data"] = _marked_block
+    environment.filters["data"] = lambda text, label: _Marked(data_block(text, label))
     environment.filters["line"] = one_line
     environment.filters["indented"] = indented
     # Jinja's own tojson writes ' as \\u0027; a label must stand as it has to be copied.

@@ -182,13 +182,9 @@ def translated(error: BaseException, engine: Engine, *, opening: bool = False) -
         if words in text:
             return StoreRefused(f"{place}: {problem}")
     if "unable to open database file" in text:
-        path = Path(place)
-        if path.is_dir():
-            return StoreRefused(f"{place}: cannot be opened (it is a folder)")
-        if path.exists() and not os.access(path, os.R_OK):
-            return StoreRefused(f"{place}: cannot be opened (it must not be read)")
-        if not os.access(path.parent, os.W_OK | os.X_OK):
-            return StoreRefused(f"{place}: cannot be opened (its folder must not be written)")
+        return StoreRefused(
+            f"{place}: cannot be opened; check the file, its folder and their modes"
+        )
     if isinstance(error, SQLAlchemyError | OSError | sqlite3.Error):
         return StoreError(f"{place}: {text}")
     return StoreError(f"{place}: cannot store this ({text})")

@@ -173,10 +173,8 @@ def _wake(batch: Sequence[Transaction]) -> None:
 
 def _pass_on(units: Sequence[Transaction]) -> None:
     for unit in units:
-        if unit.waiter is None or unit.waiter.done():  # cancelled
-            continue
-        error = unit.done.exception()
-        if error is None:
-            unit.waiter.set_result(None)
-        else:
-            unit.waiter.set_exception(error)
+        if unit.waiter is not None and not unit.waiter.done():  # else cancelled
+            if error := unit.done.exception():
+                unit.waiter.set_exception(error)
+            else:
+                unit.waiter.set_result(None)

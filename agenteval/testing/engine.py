@@ -313,13 +313,10 @@ def refusal(status: int, message: str, headers: dict[str, str] | None = None) ->
     return ServerExchange(Wire(((0.0, http_bytes(status, error_body(status, message), headers)),)))
 
 
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
-
-
 def _parsed(raw: bytes, path: str) -> Body:
     try:
-        body = json.loads(raw, parse_constant=_no_constant)
+        body = json.loads(raw)
+        json.dumps(body, allow_nan=False)
     except (ValueError, RecursionError) as error:
         raise Refused(400, f"the body is not JSON: {error}") from error
     if not isinstance(body, dict) or not isinstance(body.get("model"), str):
@@ -328,12 +325,11 @@ def _parsed(raw: bytes, path: str) -> Body:
         body.pop("messages", None)
         return body
     messages = body.get("messages")
-    if not isinstance(messages, list) or not messages or not all(map(_is_message, messages)):
+    listed = messages if isinstance(messages, list) else []
+    if not listed or not all(
+        isinstance(m, dict) and isinstance(m.get("role"), str) for m in listed
+    ):
         raise Refused(400, "messages must be a non-empty list of objects with a role")
     if body.get("stream") or body.get("n") not in (None, 1):
         raise Refused(400, "this server speaks neither streaming nor n > 1")
     return body
-
-
-def _is_message(value: object) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("role"), str)

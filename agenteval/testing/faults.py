@@ -71,16 +71,15 @@ def _once(data: bytes) -> Steps:
     return ((0.0, data),), "keep"
 
 
+def _json(value: object) -> Steps:
+    return _once(http_bytes(200, json_bytes(value)))
+
+
 def _status(fault: Fault, _good: Body) -> Steps:
-    if fault.body is None:
-        body = error_body(fault.status, f"scripted fault: status {fault.status}", fault.code)
-    else:
-        body = fault.body.encode()
+    words = f"scripted fault: status {fault.status}"
+    plain = error_body(fault.status, words, fault.code)
+    body = plain if fault.body is None else fault.body.encode()
     return _once(http_bytes(fault.status, body, fault.headers))
-
-
-def _reset(_fault: Fault, _good: Body) -> Steps:
-    return ((0.0, b""),), "reset"
 
 
 def _half(good: Body) -> bytes:
@@ -88,27 +87,11 @@ def _half(good: Body) -> bytes:
     return http_bytes(200, body)[: -((len(body) + 1) // 2)]
 
 
-def _half_body(_fault: Fault, good: Body) -> Steps:
-    return ((0.0, _half(good)),), "close"
-
-
-def _half_reset(_fault: Fault, good: Body) -> Steps:
-    return ((0.0, _half(good)), (0.01, b"")), "reset"
-
-
-def _hang(fault: Fault, _good: Body) -> Steps:
-    return ((fault.seconds, b""),), "close"
-
-
 def _slow_drip(fault: Fault, good: Body) -> Steps:
     data = http_bytes(200, json_bytes(good))
     size = math.ceil(len(data) / 20)
     pieces = [data[i : i + size] for i in range(0, len(data), size)]
     return tuple((fault.seconds / len(pieces), piece) for piece in pieces), "keep"
-
-
-def _json(value: object) -> Steps:
-    return _once(http_bytes(200, json_bytes(value)))
 
 
 def _content_type(_fault: Fault, good: Body) -> Steps:
@@ -127,11 +110,7 @@ def _truncated_json(_fault: Fault, good: Body) -> Steps:
 
 def _error_200(fault: Fault, _good: Body) -> Steps:
     body = error_body(500, "scripted fault: error under status 200", fault.code or "server_error")
-    return _once(http_bytes(200, fault.body.encode() if fault.body is not None else body))
-
-
-def _empty_choices(_fault: Fault, good: Body) -> Steps:
-    return _json({**good, "data" if "data" in good else "choices": []})
+    return _once(http_bytes(200, body if fault.body is None else fault.body.encode()))
 
 
 def _usage(fault: Fault, good: Body) -> Steps:
@@ -166,10 +145,19 @@ class Kind(NamedTuple):
 
 KINDS: Mapping[str, Kind] = {
     "status": Kind("an HTTP status, by default 500; body (raw text), headers, code", _status),
-    "reset": Kind("TCP reset before a byte of the reply", _reset),
-    "half_reset": Kind("TCP reset in the middle of the body", _half_reset),
-    "half_body": Kind("the connection is closed in the middle of the body", _half_body),
-    "hang": Kind("silence for `seconds`, then the connection is closed", _hang),
+    "reset": Kind("TCP reset before a byte of the reply", lambda _, __: (((0.0, b""),), "reset")),
+    "half_reset": Kind(
+        "TCP reset in the middle of the body",
+        lambda _, good: (((0.0, _half(good)), (0.01, b"")), "reset"),
+    ),
+    "half_body": Kind(
+        "the connection is closed in the middle of the body",
+        lambda _, good: (((0.0, _half(good)),), "close"),
+    ),
+    "hang": Kind(
+        "silence for `seconds`, then the connection is closed",
+        lambda fault, _: (((fault.seconds, b""),), "close"),
+    ),
     "slow_drip": Kind("the whole reply in 20 pieces over `seconds`", _slow_drip, accepted=True),
     "content_type": Kind(
         "a valid reply with the content type text/plain", _content_type, accepted=True
@@ -177,7 +165,10 @@ KINDS: Mapping[str, Kind] = {
     "html": Kind("status 200 with an HTML page, like that of a captive portal; body", _html),
     "truncated_json": Kind("a complete body whose JSON ends halfway", _truncated_json),
     "error_200": Kind("an error in the body under status 200; body, code", _error_200),
-    "empty_choices": Kind("choices (embeddings: data) is an empty list", _empty_choices),
+    "empty_choices": Kind(
+        "choices (embeddings: data) is an empty list",
+        lambda _, good: _json({**good, "data" if "data" in good else "choices": []}),
+    ),
     "usage": Kind("a valid reply with absurd token counts; usage", _usage, accepted=True),
     "content_filter": Kind(
         "finish_reason content_filter and no text",
@@ -309,11 +300,8 @@ def parse_fault(text: str) -> Rule:
     """
     fault_text, share = text, 1.0
     head, colon, tail = text.rpartition(":")
-    try:
-        if colon:
-            fault_text, share = head, float(tail)
-    except ValueError:
-        fault_text = text  # a colon of the value
+    if colon and re.fullmatch(r"\d*\.?\d+", tail):  # else a colon of the value
+        fault_text, share = head, float(tail)
     name, separator, value = fault_text.partition("=")
     try:
         return Rule(_fault(name, value if separator else None), share)
@@ -324,15 +312,14 @@ def parse_fault(text: str) -> Rule:
 
 
 def _fault(name: str, value: str | None) -> Fault:
-    if name.isascii() and name.isdigit():
-        if value is None:
-            return Fault("status", int(name))
+    is_status = name.isascii() and name.isdigit()
+    if value is None:
+        return Fault("status", int(name)) if is_status else Fault(name)
+    if is_status:
         forms = {form.replace(" ", "-"): headers for form, headers in RETRY_AFTER_FORMS.items()}
         if value not in forms:
             raise InputError(f"want a form of Retry-After: {', '.join(forms)}")
         return Fault("status", int(name), headers=forms[value])
-    if value is None:
-        return Fault(name)
     if name == "status":
         return Fault(name, int(value))
     if name in ("hang", "slow_drip"):

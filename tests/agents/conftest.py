@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import pytest
 from aiohttp import web
 
 from agenteval.agents import AgentLimits, System, Tool, Toolbox
@@ -70,6 +73,20 @@ def statuses(events: Any) -> list[tuple[int, str, str]]:
 def made(system: System) -> Any:
     assert CANARY not in json.dumps(system.parameters)
     return system.make()
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder that is the current one; what is imported from it is forgotten."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name in ("AGENTEVAL_MODEL", "AGENTEVAL_BASE_URL", "AGENTEVAL_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
 
 
 # ---- The Responses API ---------------------------------------------------------------------------

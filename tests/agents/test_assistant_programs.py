@@ -18,7 +18,7 @@ from agenteval.agents import AgentLimits, AgentLog, Dialogue, Tool, Toolbox, dri
 from agenteval.agents.callable import CallableAgent, Tools
 from agenteval.agents.command import CommandAgent
 from agenteval.agents.mcp import McpAgent
-from agenteval.agents.spec import AgentSettings, system
+from agenteval.agents.spec import system
 from agenteval.errors import InputError
 from agenteval.records import Message, ToolCall
 
@@ -155,12 +155,6 @@ async def test_a_command_is_not_answered_after_the_last_call(script: Any, tmp_pa
     assert not mark.exists()
 
 
-async def test_a_line_that_is_no_json_is_what_it_did_first(script: Any) -> None:
-    log = await take(CommandAgent(script("print('Hello?', flush=True)\nreceive()")), stop_after=1)
-    assert isinstance(log, AgentLog), log
-    assert [(e.arguments, e.status) for e in log.events] == [("Hello?", "malformed")]
-
-
 READER = """
 import json, os, sys
 talk = json.load(sys.stdin)
@@ -211,19 +205,6 @@ async def test_an_mcp_client_is_not_answered_after_the_last_call(
 # ---- --agent -------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def project(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    for name in ("AGENTEVAL_MODEL", "AGENTEVAL_BASE_URL", "AGENTEVAL_API_KEY", "OPENAI_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
-    before = set(sys.modules)
-    yield tmp_path
-    for name in set(sys.modules) - before:
-        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
-            del sys.modules[name]
-
-
 async def test_functions_and_classes_by_name(project: Any) -> None:
     (project / "desk.py").write_text(
         "def reply(messages, tools): return messages[-1]['content'].upper()\n"
@@ -251,20 +232,6 @@ def test_mcp_with_a_single_request_is_refused(project: Any, word: str) -> None:
     assert system(f"mcp:{sys.executable} agent.py {word}").name.startswith("mcp:")
 
 
-def test_further_adapters(project: Any) -> None:
-    from agenteval.agents.openai_chat import openai_chat
-
-    settings = AgentSettings(model="m", base_url="http://127.0.0.1:9/v1")
-    more = {"own": openai_chat}
-    assert assistant("own", settings, more=more).name == "openai-chat:m"
-    with pytest.raises(InputError, match=r"did you mean own.*autogen, own, python"):
-        assistant("owm", settings, more=more)
-    with pytest.raises(InputError, match="the model of own is given with --model"):
-        assistant("own:m", settings, more=more)
-    with pytest.raises(InputError, match="unknown agent 'own'"):
-        system("own", settings)
-
-
 def examples() -> tuple[list[str], dict[str, str]]:
     """The specifications in the part of the documentation on conversations, and its files."""
     docs = Path(__file__).parents[2] / "docs" / "agents.md"
@@ -289,8 +256,3 @@ async def test_the_examples_of_the_docs(
     assert isinstance(log, AgentLog), log
     assert log.output == "All done."
     assert [(e.name, e.status) for e in log.events] == [("rinse", "ok"), ("dry", "ok")]
-
-
-def test_the_docs_hold_these_examples() -> None:
-    assert [spec.partition(":")[0] for spec in SPECS] == ["python", "command"]
-    assert len(FILES) == 2

@@ -2,7 +2,6 @@
 
 import asyncio
 import functools
-import sys
 import threading
 import time
 
@@ -170,17 +169,6 @@ async def test_what_a_thread_raises(error):
     failure = await drive(CallableAgent(work), "", box())
     assert isinstance(failure, AgentFailure)
     assert type(error).__name__ in failure.message
-
-
-@pytest.fixture
-def project(tmp_path, monkeypatch):
-    """An empty folder that is the current one; what is imported from it is forgotten."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    before = set(sys.modules)
-    yield tmp_path
-    for name in set(sys.modules) - before:
-        del sys.modules[name]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.errors import AgentevalError, InputError, StoreRefused
+from agenteval.errors import AgentevalError, StoreRefused
 from agenteval.store import Store
 from agenteval.store.schema import APPLICATION_ID, SCHEMA_VERSION
 from tests.store.making import FORK, ScriptedJudge, check_file, criteria, items
@@ -135,24 +135,6 @@ def test_a_store_that_lacks_its_end_is_refused(tmp_path: Path, cut: int, create:
         Store(path, create=create)
     one_line(caught.value, path)
     assert files_of(tmp_path) == before
-
-
-def test_nothing_in_the_file_is_no_store_for_a_reader(tmp_path: Path) -> None:
-    path = tmp_path / "s.db"
-    path.touch()
-    with pytest.raises(InputError, match="no store here yet"):
-        Store(path, create=False)
-    assert files_of(tmp_path) == {"s.db": b""}
-    with sqlite3.connect(path) as db:
-        db.execute("PRAGMA journal_mode=WAL")  # as a process leaves it that was killed here
-    db.close()
-    before = files_of(tmp_path)
-    assert before["s.db"]
-    with pytest.raises(InputError, match="no store here yet"):
-        Store(path, create=False)
-    assert files_of(tmp_path) == before
-    Store(path).close()
-    check_file(path)
 
 
 @pytest.mark.slow

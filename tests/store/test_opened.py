@@ -51,20 +51,6 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "s.db"
 
 
-def test_the_tests_are_watched_for_openings_without_locks(path: Path) -> None:
-    link = path.with_name("link.txt")
-    link.symlink_to(path)
-    with Store(path):
-        for name in (path, link):
-            with pytest.raises(AssertionError, match="while SQLite has it open"):
-                name.open("rb")
-        with pytest.raises(AssertionError, match="without locks"):
-            sqlite3.connect(f"{path.as_uri()}?immutable=1", uri=True)
-        sqlite3.connect(path).close()
-        assert state_of_the_lock(path) == "held"
-    path.open("rb").close()
-
-
 def _again(path: Path) -> None:
     Store(path).close()
 
