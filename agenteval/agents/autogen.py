@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from importlib.metadata import version
 from inspect import signature
 from typing import Any, cast
@@ -27,7 +28,7 @@ from autogen_core.models import (
     LLMMessage,
 )
 from autogen_core.tools import BaseTool, ToolSchema
-from pydantic import BaseModel
+from pydantic import BaseModel, JsonValue
 
 from agenteval.agents.conversation import (
     begun,
@@ -36,7 +37,7 @@ from agenteval.agents.conversation import (
     say_reply,
     wire_messages,
 )
-from agenteval.agents.endpoint import Endpoint, Line
+from agenteval.agents.endpoint import Endpoint, Line, model_system
 from agenteval.agents.protocol import Dialogue, System, Tool
 from agenteval.agents.toolbox import Toolbox
 from agenteval.models.autogen import AgentevalChatClient, to_autogen, wire_call
@@ -188,14 +189,8 @@ def autogen(
     """
     if instructions is None:
         instructions = str(signature(AssistantAgent).parameters["system_message"].default)
-    return System(
-        name=name or f"autogen:{endpoint.model}",
-        make=lambda: AutogenAgent(endpoint, client, instructions),
-        parameters={
-            "adapter": "autogen",
-            "version": 1,
-            "autogen": version("autogen-agentchat"),
-            **({} if dialogue else {"instructions": instructions}),
-            **endpoint.parameters(),
-        },
-    )
+    parameters: dict[str, JsonValue] = {"autogen": version("autogen-agentchat")}
+    if not dialogue:
+        parameters["instructions"] = instructions
+    make = partial(AutogenAgent, endpoint, client, instructions)
+    return model_system("autogen", endpoint, make, name, parameters)

@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from agenteval.agents.protocol import Agent, System
 from agenteval.agents.toolbox import Toolbox, as_object
 from agenteval.errors import (
     AgentevalError,
@@ -83,6 +84,18 @@ class Endpoint:
         values: dict[str, Any] = {"temperature": self.temperature, "max_tokens": self.max_tokens}
         values |= self.extra
         return {name: value for name, value in values.items() if value is not None}
+
+
+def model_system(
+    adapter: str,
+    endpoint: Endpoint,
+    make: Callable[[], Agent],
+    name: str | None,
+    parameters: Mapping[str, JsonValue],
+) -> System:
+    """The system of an adapter that runs a model, by default `ADAPTER:MODEL`."""
+    described = {"adapter": adapter, "version": 1, **parameters, **endpoint.parameters()}
+    return System(name or f"{adapter}:{endpoint.model}", make, described)
 
 
 def connect(  # noqa: PLR0913  each is one side of a client

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
+
+from pydantic import JsonValue
 
 from agenteval.agents.conversation import (
     begun,
@@ -12,7 +15,7 @@ from agenteval.agents.conversation import (
     say_reply,
     wire_messages,
 )
-from agenteval.agents.endpoint import INSTRUCTIONS, Endpoint, Line
+from agenteval.agents.endpoint import INSTRUCTIONS, Endpoint, Line, model_system
 from agenteval.agents.protocol import Dialogue, System, Tool
 from agenteval.agents.toolbox import Toolbox
 from agenteval.models.client import Client
@@ -75,29 +78,6 @@ class OpenAIChatAgent:
         return {"role": "tool", "tool_call_id": number, "content": answer}
 
 
-def on_functions(
-    kind: type[OpenAIChatAgent],
-    endpoint: Endpoint,
-    client: Client,
-    instructions: str | None,
-    *,
-    name: str | None,
-    dialogue: bool,
-) -> System:
-    """The system of a tools loop. With `dialogue` it is known by what it does in conversations,
-    which have instructions of their own."""
-    return System(
-        name=name or f"{kind.adapter}:{endpoint.model}",
-        make=lambda: kind(endpoint, client, instructions),
-        parameters={
-            "adapter": kind.adapter,
-            "version": 1,
-            **({} if dialogue else {"instructions": instructions}),
-            **endpoint.parameters(),
-        },
-    )
-
-
 def openai_chat(
     endpoint: Endpoint,
     client: Client,
@@ -105,9 +85,10 @@ def openai_chat(
     instructions: str | None = INSTRUCTIONS,
     name: str | None = None,
     dialogue: bool = False,
+    kind: type[OpenAIChatAgent] = OpenAIChatAgent,
 ) -> System:
-    """The system `openai-chat:MODEL`; `client` comes from `connect(endpoint)`. See
-    `on_functions`."""
-    return on_functions(
-        OpenAIChatAgent, endpoint, client, instructions, name=name, dialogue=dialogue
-    )
+    """The system `openai-chat:MODEL`; `client` comes from `connect(endpoint)`. With `dialogue` it
+    is known by what it does in conversations, which have instructions of their own."""
+    parameters: dict[str, JsonValue] = {} if dialogue else {"instructions": instructions}
+    make = partial(kind, endpoint, client, instructions)
+    return model_system(kind.adapter, endpoint, make, name, parameters)

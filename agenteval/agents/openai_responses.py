@@ -11,7 +11,7 @@ from typing import Any
 
 from agenteval.agents.conversation import wire_messages
 from agenteval.agents.endpoint import INSTRUCTIONS, Endpoint, sendable_call
-from agenteval.agents.openai_chat import Items, OpenAIChatAgent, on_functions
+from agenteval.agents.openai_chat import Items, OpenAIChatAgent, openai_chat
 from agenteval.agents.protocol import Dialogue, System, Tool
 from agenteval.errors import BadRequest, Transient
 from agenteval.models.client import Client
@@ -201,10 +201,15 @@ def openai_responses(
     name: str | None = None,
     dialogue: bool = False,
 ) -> System:
-    """The system `openai-responses:MODEL`; see `on_functions`.
+    """The system `openai-responses:MODEL`, as `openai_chat`.
 
     `client` comes from `connect(endpoint, transport=ResponsesTransport)`.
     """
-    return on_functions(
-        OpenAIResponsesAgent, endpoint, client, instructions, name=name, dialogue=dialogue
+    return openai_chat(
+        endpoint,
+        client,
+        instructions=instructions,
+        name=name,
+        dialogue=dialogue,
+        kind=OpenAIResponsesAgent,
     )

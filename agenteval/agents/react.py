@@ -7,10 +7,11 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from agenteval.agents.conversation import Exchange, arguments_text, begun, in_words
-from agenteval.agents.endpoint import Endpoint, Line
+from agenteval.agents.endpoint import Endpoint, Line, model_system
 from agenteval.agents.protocol import Dialogue, System
 from agenteval.agents.toolbox import Toolbox, as_object
 from agenteval.models.client import Client
@@ -118,15 +119,9 @@ def react(
     """The system `react:MODEL`; `client` comes from `connect(endpoint)`, `dialogue` as for
     `openai_chat`."""
     prompt = load_prompt("agenteval.agents", "react_dialogue" if dialogue else "react")
-    return System(
-        name=name or f"react:{endpoint.model}",
-        make=lambda: ReActAgent(endpoint, client),
-        parameters={
-            "adapter": "react",
-            "version": VERSION,
-            "prompt": prompt.sha256,
-            **endpoint.parameters(),
-        },
+    make = partial(ReActAgent, endpoint, client)
+    return model_system(
+        "react", endpoint, make, name, {"version": VERSION, "prompt": prompt.sha256}
     )
 
 

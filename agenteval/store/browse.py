@@ -121,8 +121,7 @@ def runs_with_text(store: Store, text: str) -> set[str]:
     query = select(_items.item_key).where(
         _items.kind == "run", _items.origin.is_(None), matches[0] | matches[1] | matches[2]
     )
-    with reading(store.engine) as connection:
-        return set(connection.execute(query).scalars())
+    return {key for (key,) in store.fetch(query)}
 
 
 def criteria_by_key(store: Store, keys: Iterable[str]) -> dict[str, Criterion]:
@@ -130,12 +129,10 @@ def criteria_by_key(store: Store, keys: Iterable[str]) -> dict[str, Criterion]:
     query = select(_items.item_key, _items.body).where(
         dialect_of(store.engine).among(_items.item_key, keys)
     )
-    order: tuple[Any, ...] = (_items.used, literal_column("items.rowid"))
-    with reading(store.engine) as connection:
-        return {
-            row.item_key: rows.valid(Criterion, row.body, f"the criterion {row.item_key[:12]}")
-            for row in connection.execute(query.order_by(*order))
-        }
+    return {
+        row.item_key: rows.valid(Criterion, row.body, f"the criterion {row.item_key[:12]}")
+        for row in store.fetch(query.order_by(_items.used, literal_column("items.rowid")))
+    }
 
 
 def others_of_run(store: Store, run: OriginalRun) -> list[RunCopy]:
@@ -146,8 +143,7 @@ def others_of_run(store: Store, run: OriginalRun) -> list[RunCopy]:
         _items.item_key != run.key,
         (_items.origin == run.key) | (same & _items.origin.is_(None)),
     )
-    with reading(store.engine) as connection:
-        return [RunCopy(*row) for row in connection.execute(query.order_by(_items.used))]
+    return [RunCopy(*row) for row in store.fetch(query.order_by(_items.used))]
 
 
 def every_cell(store: Store, source_key: str) -> Iterator[Any]:
@@ -172,46 +168,33 @@ def calls_on(store: Store, source_key: str, item_key: str) -> list[JudgeCall]:
         .distinct()
     )
     query = select(schema.calls).where(_calls.call_id.in_(ids))
-    with reading(store.engine) as connection:
-        return [
-            JudgeCall(
-                row.call_id,
-                row.source_key,
-                row.variant,
-                row.repeat,
-                rows.decode(row.record, f"the call {row.call_id[:12]}"),
-            )
-            for row in connection.execute(query.order_by(_calls.variant, _calls.repeat))
-        ]
+    judge_calls = []
+    for row in store.fetch(query.order_by(_calls.variant, _calls.repeat)):
+        record = rows.decode(row.record, f"the call {row.call_id[:12]}")
+        call = JudgeCall(row.call_id, row.source_key, row.variant, row.repeat, record)
+        judge_calls.append(call)
+    return judge_calls
 
 
 def calls_of(store: Store, source_key: str) -> int:
     """Return how many calls of a source are stored; it changes with every result that is added."""
-    query = select(func.count()).where(_calls.source_key == source_key)
-    with reading(store.engine) as connection:
-        return int(connection.execute(query).scalar_one())
+    ((count,),) = store.fetch(select(func.count()).where(_calls.source_key == source_key))
+    return int(count)
 
 
 def begun_experiments(store: Store) -> list[BegunExperiment]:
     """Return all experiments, the one begun last first. Raises StoreError for a damaged plan."""
-    query = select(schema.experiments).order_by(_experiments.begun.desc())
     begun = []
-    with reading(store.engine) as connection:
-        for row in connection.execute(query):
-            plan = rows.decode(row.plan, f"the experiment {row.experiment_key[:12]}")
-            grids = plan.get("grids", [])
-            originals = [g["rows"] for g in grids if g["variant"] in ("", "original")]
-            begun.append(
-                BegunExperiment(
-                    row.source_key,
-                    row.evaluator,
-                    row.name,
-                    row.begun,
-                    row.finished,
-                    sum(len(g["rows"]) * g["repeats"] * (len(g["criteria"]) or 1) for g in grids),
-                    tuple(dict.fromkeys(key for keys in originals for key in keys)),
-                )
-            )
+    for row in store.fetch(select(schema.experiments).order_by(_experiments.begun.desc())):
+        plan = rows.decode(row.plan, f"the experiment {row.experiment_key[:12]}")
+        grids = plan.get("grids", [])
+        planned = sum(len(g["rows"]) * g["repeats"] * (len(g["criteria"]) or 1) for g in grids)
+        originals = [g["rows"] for g in grids if g["variant"] in ("", "original")]
+        keys = tuple(dict.fromkeys(key for keys in originals for key in keys))
+        times = row.begun, row.finished
+        begun.append(
+            BegunExperiment(row.source_key, row.evaluator, row.name, *times, planned, keys)
+        )
     return begun
 
 
@@ -253,17 +236,15 @@ def trial_lines(
         wheres.append(_calls.source_key.startswith(source, autoescape=True))
     chosen, count = chosen.where(*wheres), count.where(*wheres)
     order = _calls.started.desc(), _calls.call_id
-    with reading(store.engine) as connection:
-        page = connection.execute(chosen.order_by(*order).offset(start).limit(most))
-        return [TrialLine(*row) for row in page], int(connection.execute(count).scalar_one())
+    page = store.fetch(chosen.order_by(*order).offset(start).limit(most))
+    ((total,),) = store.fetch(count)
+    return [TrialLine(*row) for row in page], int(total)
 
 
 def trial_line(store: Store, call_id: str) -> TrialLine | None:
     """Return one trial, None where it is not (or no longer) stored."""
-    with reading(store.engine) as connection:
-        query = _trials(select(*_TRIAL)).where(_calls.call_id == call_id)
-        row = connection.execute(query).first()
-    return None if row is None else TrialLine(*row)
+    lines = store.fetch(_trials(select(*_TRIAL)).where(_calls.call_id == call_id))
+    return TrialLine(*lines[0]) if lines else None
 
 
 def _trials(query: Select[Any]) -> Select[Any]:
@@ -282,8 +263,7 @@ def outcomes_of(store: Store, source_key: str) -> dict[str, int]:
         .where(_calls.source_key == source_key, _calls.outcome.is_not(None))
         .group_by(_calls.outcome)
     )
-    with reading(store.engine) as connection:
-        return {row[0]: row[1] for row in connection.execute(query)}
+    return dict(store.fetch(query))
 
 
 def labelled_successes(store: Store) -> dict[str, tuple[str, bool | None]]:
@@ -291,11 +271,10 @@ def labelled_successes(store: Store) -> dict[str, tuple[str, bool | None]]:
     query = select(_items.item_key, _items.task, _items.success).where(
         _items.kind == "run", _items.origin.is_(None)
     )
-    with reading(store.engine) as connection:
-        return {
-            key: (task or "", None if success is None else bool(success))
-            for key, task, success in connection.execute(query)
-        }
+    return {
+        key: (task or "", None if success is None else bool(success))
+        for key, task, success in store.fetch(query)
+    }
 
 
 # ---- the texts that a judge has judged, and its words on them ------------------------------------
@@ -346,17 +325,14 @@ def judged_texts(store: Store, source_key: str) -> list[JudgedText]:
         .join(pairs, pairs.c.item_key == r.item_key)
         .order_by(r.used, r.item_key, pairs.c.variant)
     )
-    with reading(store.engine) as connection:
-        return [JudgedText(*row) for row in connection.execute(query)]
+    return [JudgedText(*row) for row in store.fetch(query)]
 
 
 def judged_cells(store: Store, source_key: str) -> dict[str, int]:
     """Return how many results a source has on each criterion, by content hash."""
     c = schema.results.c
     query = select(c.criterion_key, func.count()).where(c.source_key == source_key)
-    with reading(store.engine) as connection:
-        counts = connection.execute(query.group_by(c.criterion_key)).all()
-    return {key: int(count) for key, count in counts}
+    return {key: int(count) for key, count in store.fetch(query.group_by(c.criterion_key))}
 
 
 def stored_words(

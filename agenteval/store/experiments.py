@@ -187,9 +187,8 @@ def _plans(store: Store, source: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Key and plan of the experiments of a source, the latest first."""
     c = experiments.c
     query = select(c.experiment_key, c.plan).where(c.source_key == source)
-    with reading(store.engine) as connection:
-        for key, plan in connection.execute(query.order_by(c.begun.desc())).all():
-            yield key, decode(plan, f"the experiment {key[:12]}")
+    for key, plan in store.fetch(query.order_by(c.begun.desc())):
+        yield key, decode(plan, f"the experiment {key[:12]}")
 
 
 def open_experiments(store: Store, sources: Iterable[str] | None = None) -> list[StoredExperiment]:
@@ -200,23 +199,21 @@ def open_experiments(store: Store, sources: Iterable[str] | None = None) -> list
     if sources is not None:
         query = query.where(c.source_key.in_(list(sources)))
     opened = []
-    with reading(store.engine) as connection:
-        for row in connection.execute(query):
-            about = f"the open experiment {row.experiment_key[:12]}"
-            try:
-                plan = decode(row.plan, about)
-                grids = tuple(
-                    Grid(tuple(g["rows"]), int(g["repeats"]), g["variant"], tuple(g["criteria"]))
-                    for g in plan["grids"]
-                )
-                system = plan["system"]
-            except (ValueError, TypeError, KeyError, StoreError) as error:
-                raise StoreError(
-                    f"{about} is damaged in the store; delete its row of the table experiments"
-                ) from error
-            opened.append(
-                StoredExperiment(row.source_key, row.evaluator, row.name, row.lock, grids, system)
+    for row in store.fetch(query):
+        about = f"the open experiment {row.experiment_key[:12]}"
+        try:
+            plan = decode(row.plan, about)
+            grids = tuple(
+                Grid(tuple(g["rows"]), int(g["repeats"]), g["variant"], tuple(g["criteria"]))
+                for g in plan["grids"]
             )
+            system = plan["system"]
+        except (ValueError, TypeError, KeyError, StoreError) as error:
+            advice = "delete its row of the table experiments"
+            raise StoreError(f"{about} is damaged in the store; {advice}") from error
+        opened.append(
+            StoredExperiment(row.source_key, row.evaluator, row.name, row.lock, grids, system)
+        )
     return opened
 
 

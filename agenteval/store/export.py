@@ -57,8 +57,8 @@ def results_on_copies(store: Store, source_keys: Iterable[str]) -> int:
         .select_from(schema.results)
         .where(c.source_key.in_(list(source_keys)), c.variant != "original")
     )
-    with reading(store.engine) as connection:
-        return int(connection.execute(query).scalar_one())
+    ((count,),) = store.fetch(query)
+    return int(count)
 
 
 def _rows(store: Store, source_keys: set[str] | None, *, copies: bool) -> Iterator[dict[str, Any]]:

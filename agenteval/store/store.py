@@ -164,7 +164,8 @@ class Store:
         if self._closed:
             raise StoreError(f"{self.shown}: the store is closed")
 
-    def _all(self, query: Executable) -> Sequence[Any]:
+    def fetch(self, query: Executable) -> Sequence[Any]:
+        """Return all rows of a query. Raises StoreError."""
         with reading(self.engine) as connection:
             return connection.execute(query).all()
 
@@ -180,7 +181,7 @@ class Store:
         query = select(c.item_key, c.task, c.system).where(c.kind == "run")
         for chunk in rows.batched(items):
             keys = [view.text_sha256 for _, view in chunk]
-            stored = self._all(query.where(c.item_key.in_(keys)))
+            stored = self.fetch(query.where(c.item_key.in_(keys)))
             owners = {key: (task, system) for key, task, system in stored}
             for key, (run, view) in zip(keys, chunk, strict=True):
                 if owners.get(key) == (encodable(run.task), encodable(run.system)):
@@ -365,14 +366,14 @@ class Store:
         query = select(c.source_key, c.record).order_by(c.used, c.source_key)
         if not trials:
             query = query.where(c.system_key.is_(None))
-        return [(k, rows.valid(Source, r, f"the source {k[:12]}")) for k, r in self._all(query)]
+        return [(k, rows.valid(Source, r, f"the source {k[:12]}")) for k, r in self.fetch(query)]
 
     def name_of(self, source_key: str) -> str:
         """Return the name of a source (the judge's model, the agent or the finder), or "" if
         unknown."""
         c = schema.sources.c
         query = select(c.name).where(c.source_key == source_key)
-        return next((name for (name,) in self._all(query)), "")
+        return next((name for (name,) in self.fetch(query)), "")
 
     def criteria_of(self, source_key: str) -> dict[str, Criterion]:
         """Return the criteria that a source has results on, by content hash, the most recently used
@@ -386,7 +387,7 @@ class Store:
         )
         return {
             k: rows.valid(Criterion, body, f"the criterion {k[:12]}")
-            for k, body in self._all(query)
+            for k, body in self.fetch(query)
         }
 
     def runs(self) -> dict[str, dict[str, Any]]:
@@ -414,7 +415,7 @@ class Store:
         c = schema.results.c
         newest: dict[str, str] = {}
         query = select(c.item_key, c.criterion_key).where(c.source_key == source_key).distinct()
-        for item, key in self._all(query):
+        for item, key in self.fetch(query):
             if key in rank and rank[key] >= rank.get(newest.get(item, ""), -1):
                 newest[item] = key
         return newest
@@ -434,7 +435,7 @@ class Store:
         )
         if keys is not None:
             query = query.where(dialect_of(self.engine).among(c.item_key, keys))
-        return {row.item_key: dict(row._mapping) for row in self._all(query)}
+        return {row.item_key: dict(row._mapping) for row in self.fetch(query)}
 
     def judged(self, source_key: str, *, variant: str | None = None) -> set[str]:
         """Return the keys of the items that a source has results on."""
@@ -442,7 +443,7 @@ class Store:
         query = select(c.item_key).where(c.source_key == source_key).distinct()
         if variant is not None:
             query = query.where(c.variant == variant)
-        return {key for (key,) in self._all(query)}
+        return {key for (key,) in self.fetch(query)}
 
     def bodies(self, keys: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield key and body of items in the order of the keys, in batches. The body of a run has
@@ -450,7 +451,7 @@ class Store:
         c = schema.items.c
         for part in rows.batched(keys, _TEXTS):
             query = select(c.item_key, c.body).where(c.item_key.in_(part))
-            bodies = {row.item_key: row.body for row in self._all(query)}
+            bodies = {row.item_key: row.body for row in self.fetch(query)}
             for key in part:
                 yield key, rows.decode(bodies[key], f"the item {key[:12]}")
 
@@ -464,17 +465,17 @@ class Store:
             .group_by(model)
             .order_by(model)
         )
-        return {str(name): int(n) for name, n in self._all(query)}
+        return {str(name): int(n) for name, n in self.fetch(query)}
 
     def usage(self, source_key: str) -> Usage:
         """Return requests, tokens and cost of all calls of a source and, of several judges that
         judge together, of its members."""
         c, s = schema.calls.c, schema.sources.c
         sums = (func.sum(c[name]).label(name) for name in rows.USAGE)
-        records = self._all(select(s.record).where(s.source_key == source_key))
+        records = self.fetch(select(s.record).where(s.source_key == source_key))
         sources = [rows.valid(Source, r, f"the source {source_key[:12]}") for (r,) in records]
         members = (m for source in sources for m in rows.members_of(source))
-        (row,) = self._all(select(*sums).where(c.source_key.in_([source_key, *members])))
+        (row,) = self.fetch(select(*sums).where(c.source_key.in_([source_key, *members])))
         return Usage.model_validate({**row._mapping, "requests": row.requests or 0})
 
     # -- verdicts on judges ----------------------------------------------------------------------

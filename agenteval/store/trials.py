@@ -127,8 +127,7 @@ class Trials:
         """Names under which trials are stored, sorted."""
         tried = _sources.source_key.in_(_tried(select(_calls.source_key)))
         query = select(_sources.evaluator).where(tried).distinct().order_by(_sources.evaluator)
-        with reading(self.store.engine) as connection:
-            return list(connection.execute(query).scalars())
+        return [name for (name,) in self.store.fetch(query)]
 
     def cases(self, evaluator: str) -> Iterator[TrialCase]:
         """Cases on which there is a trial of an evaluator, ordered by key. Raises StoreError for a
@@ -146,12 +145,11 @@ class Trials:
         tried = _sources.source_key.in_(_tried(select(_calls.source_key), evaluator))
         query = select(schema.sources).where(tried).order_by(_sources.name, _sources.system_key)
         systems = []
-        with reading(self.store.engine) as connection:
-            for row in connection.execute(query):
-                what = f"the system {row.system_key[:12]}"
-                parameters = rows.decode(row.record, what).get("parameters")
-                fields = {"key": row.system_key, "name": row.name, "parameters": parameters}
-                systems.append(rows.valid(TrialSystem, fields, what))
+        for row in self.store.fetch(query):
+            what = f"the system {row.system_key[:12]}"
+            parameters = rows.decode(row.record, what).get("parameters")
+            fields = {"key": row.system_key, "name": row.name, "parameters": parameters}
+            systems.append(rows.valid(TrialSystem, fields, what))
         return systems
 
 

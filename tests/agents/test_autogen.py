@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 from typing import Any
 
@@ -114,10 +113,3 @@ async def test_own_instructions() -> None:
     log, bodies = await run(script({"content": "done"}), instructions="Be quick.")
     assert bodies[0]["messages"][0] == {"role": "system", "content": "Be quick."}
     assert log.messages[0].content == "Be quick."
-
-
-async def test_a_stopped_agent_leaves_nothing_behind(recwarn: pytest.WarningsRecorder) -> None:
-    log, _ = await run(script(calls(call("pack_bag"))), turns=1)
-    gc.collect()
-    assert log.ending == "iterations"
-    assert [str(w.message) for w in recwarn] == []

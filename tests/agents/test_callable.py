@@ -121,18 +121,6 @@ async def test_wrong_calls_are_logged_and_answered():
     assert "no tool 'polish'" in log.output
 
 
-async def test_calls_of_one_turn():
-    def work(request, tools):
-        tools["rinse"]()
-        now = tools.turn()
-        now["rinse"]()
-        now["dry"](start=1)
-        tools["rinse"]()
-
-    log = await drive(CallableAgent(work), "", box())
-    assert [e.turn for e in log.events] == [0, 1, 1, 2]
-
-
 async def test_a_timeout_ends_the_case_and_then_the_thread():
     go_on = threading.Event()
     last = []

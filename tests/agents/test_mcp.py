@@ -156,13 +156,6 @@ async def test_what_the_sdk_refuses_is_logged(params):
     assert json.loads(event.arguments).items() >= params.items()
 
 
-async def test_who_waits_for_answers_never_shares_a_turn():
-    tools = box()
-    calls = {"name": "rinse", "arguments": {}}
-    await in_session(tools, lambda client: [client.call(calls) for _ in range(15)])
-    assert [e.turn for e in tools.events] == list(range(15))
-
-
 async def test_only_this_path_and_host_and_only_while_it_runs():
     tools = box()
     async with served(tools) as offer:

@@ -182,12 +182,6 @@ async def test_a_reply_cut_by_length() -> None:
     assert (log.ending, log.events) == ("finished", ())
 
 
-async def test_a_refusal_is_the_last_word_of_the_agent() -> None:
-    log, _ = await run(lambda body, n: Fault("refusal", body="I will not travel."))
-    assert isinstance(log, AgentLog)
-    assert (log.ending, log.output, log.events) == ("finished", "I will not travel.", ())
-
-
 async def test_a_content_filter_is_no_verdict_on_the_agent() -> None:
     log, bodies = await run(lambda body, n: Fault("content_filter"))
     assert isinstance(log, AgentFailure)

@@ -106,14 +106,6 @@ async def test_a_perfect_model_finishes() -> None:
     assert log.messages[5].tool_call_id == log.messages[4].tool_calls[0].id == "a2"
 
 
-async def test_calls_of_one_reply_share_a_turn() -> None:
-    both = response(item("pack_bag", call_id="a"), item("call_taxi", call_id="b"))
-    end = response(words("done"))
-    log, bodies = await run(item_script(both, end, end))
-    assert statuses(log.events) == [(0, "pack_bag", "ok"), (0, "call_taxi", "ok")]
-    assert [i["call_id"] for i in bodies[1]["input"][2:]] == ["a", "b", "a", "b"]
-
-
 @pytest.mark.parametrize(
     ("wrong", "event", "told"),
     [

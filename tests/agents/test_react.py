@@ -10,7 +10,7 @@ from agenteval.agents import AgentLog, drive
 from agenteval.agents.endpoint import Endpoint, connect
 from agenteval.agents.react import CORRECTION, CUT, react, read_step
 from agenteval.testing import serve
-from tests.agents.conftest import TOOLS, answer, box, instant, made, script, statuses
+from tests.agents.conftest import box, instant, made, script, statuses
 
 STEP = "Thought: The bag first.\nAction: pack_bag\nAction Input: {}"
 
@@ -112,37 +112,6 @@ async def run(replies: Any, turns: int = 5) -> tuple[Any, list[dict[str, Any]]]:
         log = await drive(made(react(endpoint, client)), "Go on a trip.", box(turns=turns))
         await client.close()
         return log, [r.body for r in server.requests if r.body]
-
-
-async def test_a_perfect_model_finishes() -> None:
-    book = 'Thought: Now the train.\nAction: book_train\nAction Input: {"minute": 30}'
-    log, bodies = await run(script(STEP, book, "Thought: done\nFinal Answer: Have a nice trip."))
-    assert isinstance(log, AgentLog)
-    assert (log.ending, log.output, log.turns) == ("finished", "Have a nice trip.", 2)
-    assert statuses(log.events) == [(0, "pack_bag", "ok"), (1, "book_train", "ok")]
-    assert log.events[1].arguments == {"minute": 30}
-    # what was sent: no tools, but their description; a stop at the observation
-    assert "tools" not in bodies[0]
-    assert bodies[0]["stop"] == ["Observation:"]
-    system, user = bodies[0]["messages"]
-    assert user == {"role": "user", "content": "Go on a trip."}
-    for tool in TOOLS:
-        assert f"- {tool.name}: {tool.description}" in system["content"]
-    assert '"minimum":0' in system["content"]
-    assert bodies[2]["messages"][2:] == [
-        {"role": "assistant", "content": STEP},
-        {"role": "user", "content": f"Observation: {answer('pack_bag', {})}"},
-        {"role": "assistant", "content": book},
-        {"role": "user", "content": f"Observation: {answer('book_train', {'minute': 30})}"},
-    ]
-    assert [m.role for m in log.messages][2:] == [
-        "assistant",
-        "tool",
-        "assistant",
-        "tool",
-        "assistant",
-    ]
-    assert log.messages[4].tool_calls[0].arguments == {"minute": 30}
 
 
 async def test_invented_observations_are_cut_off() -> None:

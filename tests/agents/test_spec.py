@@ -37,14 +37,6 @@ def test_a_function(project):
     }
 
 
-def test_another_source_is_another_system(project):
-    (project / "mine.py").write_text("def work(request, tools): return ''\n")
-    first = system("python:mine:work").sha256
-    assert system("python:mine:work").sha256 == first
-    (project / "mine.py").write_text("def work(request, tools): return 'x'\n")
-    assert system("python:mine:work").sha256 != first
-
-
 async def test_a_class_is_made_anew_for_every_case(project):
     (project / "mine.py").write_text(
         "class Mine:\n"
@@ -149,12 +141,6 @@ def test_on_a_model(project, monkeypatch, adapter):
     ]
     assert len({s.sha256 for s in (first, *others)}) == 6
     assert made(concurrency=3).sha256 == first.sha256
-
-
-@pytest.mark.parametrize("adapter", ON_MODEL)
-def test_a_model_is_needed(project, adapter):
-    with pytest.raises(InputError, match="needs a chat model"):
-        system(adapter)
 
 
 class Nothing:

@@ -19,7 +19,7 @@ from agenteval.errors import (
     Transient,
     Unauthorized,
 )
-from agenteval.models.client import Client, RetryPolicy, estimate_tokens, max_completion
+from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.limits import Budget, Limiter, Price
 from agenteval.models.wire import NONCE, Reply, Request, Simplified
 from agenteval.records import Usage
@@ -358,14 +358,6 @@ async def test_the_cost_of_a_reply_includes_its_failed_attempts() -> None:
     assert reply.usage == client.usage
 
 
-async def test_a_failed_request_says_what_it_spent() -> None:
-    client, _ = make(Script(Transient("reset")), retry=RetryPolicy(attempts=3))
-    with pytest.raises(Transient) as raised:
-        await client.complete(ask())
-    assert raised.value.spent == client.usage
-    assert client.usage.requests == 3
-
-
 # ---- Concurrency ---------------------------------------------------------------------------------
 
 
@@ -385,16 +377,6 @@ async def test_no_slot_is_held_while_pausing() -> None:
 
 
 # ---- Estimates -----------------------------------------------------------------------------------
-
-
-def test_estimates() -> None:
-    assert estimate_tokens(ask("x" * 300)) == 100 + 8 + 3
-    with_schema = ask("x" * 300, schema={"a": 1})  # {"a":1} has 7 bytes
-    assert estimate_tokens(with_schema) == 307 // 3 + 8 + 3
-    assert estimate_tokens(Request(messages=({"role": "assistant", "content": None},))) == 11
-    assert max_completion(ask()) == 4096
-    assert max_completion(ask(parameters={"max_tokens": 7})) == 7
-    assert max_completion(ask(parameters={"max_completion_tokens": 8})) == 8
 
 
 async def _wound_down(client: Client, script: Script, count: int, when: int) -> list[str]:

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from agenteval.errors import InputError, Transient, Untrusted
-from agenteval.models.connections import trusted
 from agenteval.models.embeddings import EndpointEmbedder
 from agenteval.models.openai import OpenAITransport
 from agenteval.models.wire import Request
@@ -110,22 +109,6 @@ async def test_one_that_nobody_trusts_is_not(
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
     with pytest.raises(Untrusted, match=r"not trusted \(self-signed certificate\); SSL_CERT_FILE"):
         await say(url.replace("https://", f"https://{credentials}"))
-
-
-def test_a_hundred_clients_read_the_certificates_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    read = []
-    plain = ssl.SSLContext.load_verify_locations
-
-    def noted(self: ssl.SSLContext, *args: object, **more: object) -> None:
-        read.append(1)
-        plain(self, *args, **more)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", noted)
-    contexts = [trusted() for _ in range(100)]
-    assert len(read) <= 1
-    assert len({id(context) for context in contexts}) == 1
 
 
 @pytest.mark.parametrize(("name", "why"), [("none.pem", "No such file"), ("empty.pem", "X509")])

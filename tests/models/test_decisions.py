@@ -9,7 +9,7 @@ import openai
 import pytest
 
 from agenteval.errors import BadRequest, InputError, Transient
-from agenteval.models.client import Client, RetryPolicy, estimate_tokens, max_completion
+from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.factory import choose_model, make_transport
 from agenteval.models.openai import DecisionsTransport
 from agenteval.models.wire import Reply, Request
@@ -61,14 +61,6 @@ async def test_the_request_is_that_of_the_sdk_and_the_answers_come_as_they_are()
     assert reply.mode == "decisions"
     assert (reply.usage.prompt_tokens or 0) > 0
     assert reply.usage.completion_tokens == 0
-
-
-async def test_what_it_costs_is_known_before() -> None:
-    assert max_completion(REQUEST) == 0
-    without = Request(messages=REQUEST.messages)
-    assert estimate_tokens(REQUEST) > estimate_tokens(without)
-    assert REQUEST.key("e", "m") != without.key("e", "m")
-    assert "questions" not in without.logical()  # recordings of other requests are found as before
 
 
 async def test_answers_that_are_none_and_refused_requests() -> None:

@@ -24,26 +24,6 @@ def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(variable, raising=False)
 
 
-@pytest.mark.parametrize("spec", [None, "", "embedded"])
-def test_nothing_configured_means_the_embedded_model(spec: str | None) -> None:
-    choice = choose_model(spec)
-    assert (choice.kind, choice.path) == ("embedded", None)
-
-
-@pytest.mark.parametrize(
-    ("spec", "provider", "name", "url"),
-    [
-        ("ollama:llama3:8b", "ollama", "llama3:8b", "http://127.0.0.1:11434/v1"),
-        ("ollama/llama3", "ollama", "llama3", "http://127.0.0.1:11434/v1"),
-        ("LMStudio:q/w", "lmstudio", "q/w", "http://127.0.0.1:1234/v1"),
-    ],
-)
-def test_local_servers_need_no_key(spec: str, provider: str, name: str, url: str) -> None:
-    choice = choose_model(spec)
-    assert (choice.provider, choice.name, choice.base_url) == (provider, name, url)
-    assert choice.api_key is None
-
-
 @pytest.mark.parametrize(
     ("spec", "name"),
     [("openrouter:a/b:free", "a/b:free"), ("openrouter/a/b:free", "a/b:free")],

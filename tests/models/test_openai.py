@@ -438,11 +438,6 @@ def test_how_a_reply_ended(said: Any, meant: str) -> None:
     assert read(message={"content": "x"}, finish_reason=said).finish == meant
 
 
-@pytest.mark.parametrize("logprobs", [None, [], "x", {"content": None}, {"content": [1]}, {}])
-def test_logprobs_out_of_form_are_none(logprobs: Any) -> None:
-    assert read(message={"content": "x"}, logprobs=logprobs).logprobs is None
-
-
 def test_numbers_that_are_none_do_not_stop_the_storing() -> None:
     payload = (
         b'{"choices": [{"message": {"content": "x"}, "logprobs": {"content": '

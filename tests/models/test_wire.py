@@ -8,14 +8,11 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agenteval.models.wire import (
     NONCE,
     Reply,
     Request,
-    printable,
 )
 from agenteval.records import Usage
 
@@ -161,14 +158,3 @@ def test_a_foreign_value_is_refused_not_bent(value: Any) -> None:
 
 
 # ---- Texts ---------------------------------------------------------------------------------------
-
-
-@given(st.text(st.characters(exclude_categories=()), max_size=40))
-def test_printable_can_be_encoded_and_keeps_the_rest(text: str) -> None:
-    clean = printable(text)
-    clean.encode("utf-8")
-    assert len(clean) == len(text)
-    assert all(
-        a == b or (b == "\ufffd" and "\ud800" <= a <= "\udfff")
-        for a, b in zip(text, clean, strict=True)
-    )

@@ -17,10 +17,10 @@ from agenteval.engine.judging import JudgeUnit
 from agenteval.errors import StoreError
 from agenteval.records import Criterion, Usage
 from agenteval.records.trial import TrialSystem
-from agenteval.store import Store, Trials
+from agenteval.store import Store
 from agenteval.store.connect import make_engine, reading, snapshot
 from tests.store.making import ScriptedJudge, criteria, items, scores
-from tests.store.trial_making import SYSTEM, case, key, known, trial
+from tests.store.trial_making import SYSTEM, key, known, trial
 
 JUDGE = ScriptedJudge()
 KEY = JUDGE.source.sha256
@@ -109,19 +109,6 @@ def test_ratings_are_of_the_state_at_the_start(path: Path) -> None:
     with Store(path) as later:
         assert {r.run_id for r in load_ratings(later, KEY)} == {run.id for run, _ in items(5)}
         assert later.usage(KEY).requests == 7
-
-
-def test_trials_cases_and_systems_fit_together(path: Path) -> None:
-    with Store(path, create=False) as store, store.snapshot():
-        trials = Trials(store)
-        systems = [s.key for s in trials.systems("planning")]
-        grow(path)
-        cases = [c.key for c in trials.cases("planning")]
-        found = [(t.system_key, t.case_key) for t in trials.trials("planning")]
-        assert systems == [SYSTEM.key]
-        assert set(cases) == {case(0).key, case(1).key}
-        assert sorted(found) == sorted((SYSTEM.key, key) for key in cases)
-        assert trials.usage("planning", SYSTEM.key).requests == 2 * 2
 
 
 @pytest.mark.parametrize("left", [True, False])

@@ -139,14 +139,6 @@ def test_half_characters_do_not_stop_a_store(tmp_path: Path) -> None:
         assert store.criteria_of(JUDGE.source.sha256) == {criterion.sha256: criterion}
 
 
-@pytest.mark.parametrize(("text", "cases"), [("one question", 1), ("", 3)])
-def test_one_input_is_one_case_and_none_is_none(tmp_path: Path, text: str, cases: int) -> None:
-    runs = [(run.model_copy(update={"input": text}), view) for run, view in items(3)]
-    with Store(tmp_path / "s.db") as opened:
-        opened.register(runs, criteria(1), JUDGE.source)
-        assert len({run["case_key"] for run in opened.runs().values()}) == cases
-
-
 def test_labels_of_a_run_may_be_mended_and_nothing_else(store: Store) -> None:
     run, view = items(3)[1]
     mended = run.model_copy(update={"success": None, "system": "renamed", "input": "other"})

@@ -7,13 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.analysis.means import load_ratings
-from agenteval.analysis.scores import scores_from_store
 from agenteval.records import Criterion, Failure, Result, Score
 from agenteval.records.trial import Trial
 from agenteval.store import Store, Trials
-from agenteval.store.export import export_cells
-from tests.store.trial_making import CHECK, SYSTEM, case, failed, known, trial
+from tests.store.trial_making import CHECK, SYSTEM, failed, known, trial
 
 RIGHT = Criterion(id="right", name="right", accepted_values=("no", "yes"))
 KIND = Criterion(id="kind", name="kind", accepted_values=("a", "b"), scale="nominal")
@@ -107,26 +104,3 @@ def test_results_of_another_trial_are_refused(store: Store) -> None:
     book(store, 2)
     with pytest.raises(ValueError, match="another trial"):
         store.save_soon(measured(trial(1), True), trial(0))
-
-
-def test_tables_and_files_read_them_as_any_other_ratings(store: Store, tmp_path: Path) -> None:
-    book(store, 3)
-    for one in (trial(i, n) for i in range(2) for n in range(2)):
-        write(store, one, measured(one, one.case_id == "case-0"))
-    write(store, failed(2), broken(failed(2)))
-    ((key, source),) = store.sources(trials=True)
-    assert store.sources() == []  # no judge
-    assert (source.evaluator, source.model) == ("planning", SYSTEM.name)
-    assert source.parameters == SYSTEM.parameters
-    ratings = load_ratings(store, key)
-    assert {(r.system, r.run_id, r.case) for r in ratings} == {
-        (SYSTEM.name, f"case-{i}", case(i).key) for i in range(3)
-    }
-    table = scores_from_store(
-        store, key, criteria={RIGHT.sha256}, runs={case(i).key for i in range(3)}
-    )
-    assert table.statuses() == {"scored": 4, "error:timeout": 1}
-    assert sorted(v for v in table.value.tolist() if v == v) == [0.0, 0.0, 1.0, 1.0]
-    assert export_cells(store, tmp_path / "out.jsonl") == 10
-    kinds = {type(r) for r in store.results(key)}
-    assert kinds == {Score, Failure}

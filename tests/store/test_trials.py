@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
@@ -132,50 +131,6 @@ def test_every_log_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactory
             assert list(found.trials("planning", system_keys=[SYSTEM.key])) == written
             assert [c.body for c in found.cases("planning")] == [body]
             assert found.systems("planning")[0].parameters == body
-
-
-def test_order_and_choice_whatever_the_order_of_writing(store: Store) -> None:
-    systems = [TrialSystem(key=key("s", i), name=f"s{i}", parameters={}) for i in range(3)]
-    trials = known(store, 5, *systems)
-    written = [trial(i, n, system=s.key) for s in systems for i in range(5) for n in range(4)]
-    random.Random(3).shuffle(written)
-    write(trials, *written)
-    ordered = sorted(written, key=lambda t: (t.system_key, t.case_key, t.trial))
-    assert stored(trials) == ordered
-    two, one = {case(1).key, case(4).key}, {systems[2].key}
-    many = [*two, *(key("absent", i) for i in range(50_000))]  # more than SQLite takes parameters
-    assert list(trials.trials("planning", many)) == [t for t in ordered if t.case_key in two]
-    assert list(trials.trials("planning", two, iter(one))) == [
-        t for t in ordered if t.case_key in two and t.system_key in one
-    ]
-    assert list(trials.trials("planning", [])) == list(trials.trials("planning", None, [])) == []
-    assert list(trials.trials("workflows")) == []
-
-
-def test_strangers_are_refused_and_take_nobody_with_them(store: Store) -> None:
-    trials = known(store, 2)
-    futures = [
-        trials.store.save_soon((), t)
-        for t in (
-            trial(0),
-            trial(7),
-            trial(1, system=OTHER.key),
-            trial(1, evaluator="workflows"),
-            trial(1, usage=Usage(requests=2**70)),
-            trial(1),
-        )
-    ]
-    for future, reason in zip(
-        futures,
-        (None, "FOREIGN KEY", "FOREIGN KEY", "FOREIGN KEY", "cannot store this", None),
-        strict=True,
-    ):
-        if reason is None:
-            assert future.result(5) is None
-        else:
-            with pytest.raises(StoreError, match=rf"s\.db: .*{reason}"):
-                future.result(5)
-    assert {t.case_id for t in stored(trials)} == {"case-0", "case-1"}
 
 
 @pytest.mark.parametrize(

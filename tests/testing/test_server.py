@@ -26,14 +26,6 @@ def test_schema_is_honoured_and_seeds_differ() -> None:
     assert set(labels) == {"bad", "fair", "good"}
 
 
-def test_the_sdk_parses_a_typed_reply() -> None:
-    with serve() as server, client(server) as sdk:
-        reply = sdk.chat.completions.parse(
-            model="m", messages=[{"role": "user", "content": "x"}], response_format=Verdict
-        )
-    assert isinstance(reply.choices[0].message.parsed, Verdict)
-
-
 def test_logprobs_spell_the_reply_and_are_probabilities() -> None:
     said = " Two  words\nand ümlaut "
     with serve(answer=lambda body, n: said) as server, client(server) as sdk:

@@ -44,15 +44,6 @@ def test_the_start_and_the_client(capsys: pytest.CaptureFixture[str]) -> None:
     assert set(stats["outcomes"]) <= {"ok", "status"}
 
 
-def test_the_command_of_agenteval_has_these_options() -> None:
-    from agenteval.app.main import Commands
-
-    command = shlex.split(blocks("sh")[1])
-    known = Commands().get_command(None, "quantify").params
-    names = {name for parameter in known for name in parameter.opts}
-    assert {word for word in command if word.startswith("--")} <= names
-
-
 def test_the_script(tmp_path: Path) -> None:
     (text,) = blocks("json")
     path = tmp_path / "script.json"
