@@ -135,8 +135,8 @@ def _not_its_fault(limit: float, lost: float, waited: float) -> AgentevalError |
             " agent; code that blocks belongs into a plain function or a command of its own"
         )
     if waited > much:
-        taken = f"the tools took {waited:.1f} s to answer"
-        return AgentevalError(f"{taken}, so the timeout tells nothing about this agent")
+        duration = f"the tools took {waited:.1f} s to answer"
+        return AgentevalError(f"{duration}, so the timeout tells nothing about this agent")
     return None
 
 

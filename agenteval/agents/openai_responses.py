@@ -56,12 +56,13 @@ class ResponsesTransport(OpenAITransport):
             payload = await self._post(body)
             return read_response(payload, time.monotonic() - started, self.endpoint)
         except (BadRequest, Transient) as error:
-            said = error.said
-            if said is None:
+            details = error.said
+            if details is None:
                 raise
-            if "include" in body and ("encrypted" in said.text or "include" in said.text):
+            text = details.text
+            if "include" in body and ("encrypted" in text or "include" in text):
                 self._include = False
-            elif not self.adaptation.learn(said, body, request, "text"):
+            elif not self.adaptation.learn(details, body, request, "text"):
                 raise
             raise Simplified(str(error)) from None
 

@@ -184,26 +184,26 @@ class _Chooser:
         make = getattr(importlib.import_module(f"agenteval.agents.{name}"), name)
         return make(endpoint, client, dialogue=self.dialogue), client
 
-    def _of_object(self, named: Any, reference: str) -> System:
+    def _of_object(self, target: Any, reference: str) -> System:
         """A function or class, under the name by which it can be imported."""
-        if isinstance(named, type):
-            self._check_class(named, reference)
-            make: Callable[[], Agent] = lambda: ObjectAgent(named())  # noqa: E731
+        if isinstance(target, type):
+            self._check_class(target, reference)
+            make: Callable[[], Agent] = lambda: ObjectAgent(target())  # noqa: E731
         else:
-            ready = CallableAgent(named, dialogue=self.dialogue)  # holds no state of a case
+            ready = CallableAgent(target, dialogue=self.dialogue)  # holds no state of a case
             make = lambda: ready  # noqa: E731
-        name, source = f"python:{reference}", source_sha256(named)
+        name, source = f"python:{reference}", source_sha256(target)
         return _system("python", name, make, function=reference, source=source)
 
-    def _check_class(self, named: type, reference: str) -> None:
+    def _check_class(self, target: type, reference: str) -> None:
         """It has the method itself, and is made anew every time, without arguments."""
         problem = None
-        if not inspect.iscoroutinefunction(getattr(named, "run", None)):
+        if not inspect.iscoroutinefunction(getattr(target, "run", None)):
             takes = "dialogue" if self.dialogue else "request"
             problem = f"it has no `async def run(self, {takes}, tools)`"
         else:
             try:
-                inspect.signature(named).bind()
+                inspect.signature(target).bind()
             except TypeError as error:
                 problem = f"it cannot be made without arguments: {error}"
         if problem:

@@ -155,8 +155,8 @@ def read_error(where: str, status: int, headers: Mapping[str, str], body: bytes)
     if request_id := next((headers[name] for name in _IDS if headers.get(name)), ""):
         words += f", request {one_line(request_id)[:80]}"
     wait = retry_after(headers)
-    if wait is None and (asked := _IN_WORDS.search(body[:_MOST_READ].decode(errors="replace"))):
-        wait = _duration(asked[1].rstrip(".").lower())
+    if wait is None and (hint := _IN_WORDS.search(body[:_MOST_READ].decode(errors="replace"))):
+        wait = _duration(hint[1].rstrip(".").lower())
     # OpenAI's header, which its SDKs obey: true to retry whatever the status, false not to retry
     answer = (headers.get("x-should-retry") or "").strip().lower()
     may_retry = {"true": True, "false": False}.get(answer)

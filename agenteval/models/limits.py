@@ -312,9 +312,10 @@ class Budget:
         cost: float | None = None
         if self.price is not None:
             cost = held if charged else 0.0
-            known = usage is not None and None not in (usage.prompt_tokens, usage.completion_tokens)
-            if charged and usage and known:
-                cost = self.price.cost(usage.prompt_tokens or 0, usage.completion_tokens or 0)
+            report = usage or Usage()
+            prompt, completion = report.prompt_tokens, report.completion_tokens
+            if charged and prompt is not None and completion is not None:
+                cost = self.price.cost(prompt, completion)
         counted = (usage or Usage()).model_copy(update={"requests": 1, "cost": cost})
         self.spent = self.spent + counted
         waiting, self._settled = self._settled, []

@@ -48,12 +48,12 @@ async def run(engine: Engine, port: int, stop: asyncio.Event, ready: Callable[[i
     def request(head: Any, body: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
         return web.BaseRequest(head, body, protocol, writer, task, loop, client_max_size=MAX_BODY)
 
-    async def answer(asked: web.BaseRequest) -> web.StreamResponse:
-        raw = await asked.read()
+    async def answer(incoming: web.BaseRequest) -> web.StreamResponse:
+        raw = await incoming.read()
         engine.connections = len(server.connections)
-        headers = {name.lower(): value for name, value in asked.headers.items()}
-        exchange = engine.handle(asked.method, asked.path_qs, headers, raw)
-        transport, delivered = asked.transport, False
+        headers = {name.lower(): value for name, value in incoming.headers.items()}
+        exchange = engine.handle(incoming.method, incoming.path_qs, headers, raw)
+        transport, delivered = incoming.transport, False
         try:
             for number, (wait, data) in enumerate(exchange.wire.steps, 1):
                 if wait > 0:
@@ -72,7 +72,7 @@ async def run(engine: Engine, port: int, stop: asyncio.Event, ready: Callable[[i
             open_socket = transport.get_extra_info("socket")
             open_socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             transport.abort()
-        return _Played(keep=asked.keep_alive and exchange.wire.end == "keep")
+        return _Played(keep=incoming.keep_alive and exchange.wire.end == "keep")
 
     server = web.Server(
         answer,
