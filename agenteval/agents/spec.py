@@ -157,9 +157,10 @@ class _Chooser:
             allowed += f" with NAME one of {', '.join(sorted(self.scripted))}"
         if adapter in models:
             return f"{spec!r}: the model of {adapter} is given with --model; {allowed}"
-        scripts = [f"scripted:{name}" for name in self.scripted]
         names = [form.partition(":")[0] for form in forms]
-        hint = did_you_mean(adapter.lower(), (*names, *scripts))
+        hint = did_you_mean(adapter.lower(), names)
+        if spec in self.scripted:
+            hint = f"did you mean scripted:{spec}?"
         return f"unknown agent {spec!r}; {hint + ' ' if hint else ''}{allowed}"
 
     def _on_model(self, adapter: str) -> tuple[System, Client]:

@@ -11,6 +11,7 @@ from agenteval.errors import InputError
 from agenteval.models.factory import PROVIDERS, choose_model, make_transport
 from agenteval.models.openai import OpenAITransport
 from agenteval.models.replay import ReplayTransport
+from agenteval.models.windows import context_of
 
 URL = "http://127.0.0.1:9/v1"
 
@@ -125,3 +126,28 @@ def test_a_base_url_with_more_than_a_path_is_refused(tail: str) -> None:
         choose_model("m", f"http://127.0.0.1:9/v1{tail}")
     assert "secret-word" not in str(told.value)
     assert "azure:DEPLOYMENT" in str(told.value)
+
+
+# ---- Windows of well-known models, by the figures on their makers' pages -------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens"),
+    [
+        ("gpt-4o-mini", 128_000),
+        ("openai/gpt-4.1", 128_000),  # it takes more, judges find less in longer prompts
+        ("o3-mini", 128_000),
+        ("claude-sonnet-4-5", 128_000),
+        ("models/gemini-2.5-flash", 128_000),
+        ("gpt-4o-realtime-preview", None),  # 32,000
+        ("gpt-4o-transcribe", None),
+        ("gemini-2.5-flash-image", None),
+        ("mistral-large-2402", None),  # 32,000; the later ones take more
+        ("gpt-4", None),  # 8,192, as of any unknown one
+        ("my-gpt-4o-copy", None),
+        ("llama-3.1-8b", None),  # whoever serves it sets its window
+        ("reader", None),
+    ],
+)
+def test_the_window_of_a_model(model: str, tokens: int | None) -> None:
+    assert context_of(model) == tokens

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.errors import ReplyError
-from agenteval.models.reply import parse_reply
+from agenteval.models.reply import declines, parse_reply
 
 NESTED: Any = 1
 for _ in range(64):
@@ -314,3 +314,49 @@ def test_a_reply_without_bounds_is_refused() -> None:
         parse_reply("x" * 2_000_001)
     with pytest.raises(ReplyError, match="more than 20000 values"):
         parse_reply("{} " * 20_002)
+
+
+# ---- Which texts decline: only short ones that say so at the start -------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'm sorry, but I can't help with that.",
+        "I cannot rate this.",
+        "I won’t answer.",
+        "I am not able to provide a score.",
+        "I have to decline.",
+        "Ich kann diesen Text nicht bewerten.",
+        "Je ne peux pas évaluer ce texte.",
+        "Lo siento, no puedo evaluar esto.",
+        "Não posso avaliar isto.",
+        "Non posso valutare questo.",
+        "Dat kan ik helaas niet beoordelen.",
+        "Nie mogę tego ocenić.",
+        "Я не могу это оценить.",
+        "对不起，我不能回答。",
+        "申し訳ございませんが、評価できません。",
+        "죄송합니다. 평가할 수 없습니다.",
+    ],
+)
+def test_refusals(text: str) -> None:
+    assert declines(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "The answer cannot be right.",
+        "I'm sorry to say that the proof is wrong.",
+        "It is clear.",
+        "I can grade this: fair.",
+        "The student cannot assist here" + "." * 2000,
+        "x" * 301 + " I cannot help with that.",
+        "Sorry!",
+        "We cannot divide by zero.",
+    ],
+)
+def test_other_texts(text: str) -> None:
+    assert not declines(text)
