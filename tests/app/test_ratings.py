@@ -58,7 +58,7 @@ def test_two_tables_are_compared(tmp_path: Path) -> None:
     saved = json.loads(report.save(tmp_path / "a.json").read_text())
     assert saved["tables"]["rows"]["rows"][0]["difference"]["value"] == 0.375
     lines = report.save(tmp_path / "a.csv").read_text().splitlines()
-    assert lines[0].split(",")[:4] == ["criterion", "a", "b", "difference"]
+    assert lines[0].split(",")[:4] == ["criterion_id", "criterion", "a", "b"]
     back = agenteval.compare(scores=second, other=first, fail_if="surely-worse")
     assert (back.verdict("clarity"), back.exit_code) == ("worse", 1)
 
