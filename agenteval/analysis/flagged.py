@@ -47,13 +47,20 @@ class Flags:
             return ""
         often = Counter(f.run for f in self.found)
         flagged_runs = "; ".join(
-            f"{f.run}{_whose(f, often)} ({', '.join(f.signs)})" for f in self.found[:_NAMED]
+            # several systems may have a run of one name
+            f.run
+            + (f" of {f.system}" if often[f.run] > 1 and f.system is not None else "")
+            + f" ({', '.join(f.signs)})"
+            for f in self.found[:_NAMED]
         )
         more = len(self.found) - _NAMED
         tail = f"; and {more} more" if more > 0 else ""
+        systems_of = [f.system for f in self.found if f.system not in (None, "unnamed")]
+        systems = Counter(map(str, systems_of))
+        split = ", ".join(f"{name} {n}" for name, n in sorted(systems.items()))
         return (
             f"{len(self.found)} of {self.examined} runs have text that seems to address the judge"
-            f"{self._split()}: {flagged_runs}{tail}"
+            f"{f' (by system: {split})' if split else ''}: {flagged_runs}{tail}"
         )
 
     @property
@@ -64,12 +71,6 @@ class Flags:
     def json(self) -> list[dict[str, Any]]:
         """Return one entry per flagged run."""
         return [{"run": f.run, "system": f.system, "signs": list(f.signs)} for f in self.found]
-
-    def _split(self) -> str:
-        names = [f.system for f in self.found if f.system not in (None, "unnamed")]
-        systems = Counter(map(str, names))
-        split = ", ".join(f"{name} {n}" for name, n in sorted(systems.items()))
-        return f" (by system: {split})" if split else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +138,3 @@ def stored_flags(store: Store, run_ids: Collection[str], source_key: str) -> Fla
 
 def _folded(text: str) -> str:
     return " ".join(text.casefold().split())
-
-
-def _whose(flag: Flag, often: Counter[str]) -> str:
-    """Several systems may have a run of one name."""
-    return f" of {flag.system}" if often[flag.run] > 1 and flag.system is not None else ""

@@ -6,7 +6,7 @@ failure all rate one run like the runs of the other label, the label deserves a 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,9 +111,22 @@ def audit(
         for run, witness in _witnesses(name, table.of(criterion=name), auc, min_group):
             witnesses.setdefault(run, []).append(witness)
     first = {int(run): at for at, run in reversed(list(enumerate(table.run.codes)))}
-    suspects = [_suspect(table, first[run], heard) for run, heard in witnesses.items()]
-    listed = [s for s in suspects if s.against or s.outlying >= outlying]
-    return sorted(listed, key=lambda s: (-len(s.against), -s.outlying, s.run))
+    suspects = []
+    for run, heard in witnesses.items():
+        row = first[run]
+        system = int(table.system.codes[row])
+        suspect = Suspect(
+            run=table.run.names[run],
+            case=table.case.names[table.case.codes[row]],
+            system=table.system.names[system] if system >= 0 else None,
+            success=bool(table.success[row] == 1),
+            against=tuple(w.criterion_id for w in heard if w.unanimous),
+            outlying=sum(w.outlying for w in heard) / len(heard),
+            witnesses=tuple(heard),
+        )
+        if suspect.against or suspect.outlying >= outlying:
+            suspects.append(suspect)
+    return sorted(suspects, key=lambda s: (-len(s.against), -s.outlying, s.run))
 
 
 def with_and_without(table: ScoreTable, suspects: Collection[str]) -> list[WithAndWithout]:
@@ -124,11 +137,9 @@ def with_and_without(table: ScoreTable, suspects: Collection[str]) -> list[WithA
         ratings = table.of(criterion=name)
         matrix = ratings.matrix()
         usable = (matrix.success >= 0) & ~np.isnan(matrix.mean)
-        is_suspect = np.array(
-            [ratings.run.names[i] in suspects for i in matrix.run], dtype=np.bool_
-        )
+        unsuspected = np.array([ratings.run.names[i] not in suspects for i in matrix.run], bool)
         areas = []
-        for included in (usable, usable & ~is_suspect):
+        for included in (usable, usable & unsuspected):
             good, bad = (matrix.mean[included & (matrix.success == s)] for s in (1, 0))
             areas.append(discrimination(good, bad).auc)
         if usable.any():
@@ -136,34 +147,21 @@ def with_and_without(table: ScoreTable, suspects: Collection[str]) -> list[WithA
     return rows
 
 
-def _suspect(table: ScoreTable, row: int, witnesses: Sequence[Witness]) -> Suspect:
-    system = int(table.system.codes[row])
-    return Suspect(
-        run=table.run.names[table.run.codes[row]],
-        case=table.case.names[table.case.codes[row]],
-        system=table.system.names[system] if system >= 0 else None,
-        success=bool(table.success[row] == 1),
-        against=tuple(w.criterion_id for w in witnesses if w.unanimous),
-        outlying=sum(w.outlying for w in witnesses) / len(witnesses),
-        witnesses=tuple(witnesses),
-    )
-
-
 def _witnesses(
-    name: str, own: ScoreTable, auc: float, min_group: int
+    name: str, ratings: ScoreTable, auc: float, min_group: int
 ) -> Iterator[tuple[int, Witness]]:
     """(run code, witness) for every run on which this criterion may be heard."""
-    matrix = own.matrix()
+    matrix = ratings.matrix()
     labelled = np.flatnonzero((matrix.success >= 0) & ~np.isnan(matrix.mean))
     order = labelled[np.argsort(matrix.mean[labelled], kind="stable")]
     run, case, mean, values = (
         part[order] for part in (matrix.run, matrix.case, matrix.mean, matrix.values)
     )
     good = matrix.success[order] == 1
-    declined = own.status.codes == own.status.code("not_applicable")
-    criterion_counts, not_applicable = (
-        np.bincount(codes, minlength=len(own.run.names))[run]
-        for codes in (own.run.codes, own.run.codes[declined])
+    declined = ratings.status.codes == ratings.status.code("not_applicable")
+    asked_for, not_applicable = (
+        np.bincount(codes, minlength=len(ratings.run.names))[run]
+        for codes in (ratings.run.codes, ratings.run.codes[declined])
     )
     rated = (~np.isnan(values)).sum(axis=1)
     for audited in np.unique(case):
@@ -176,26 +174,24 @@ def _witnesses(
             continue
         median = {side: float(np.median(part)) for side, part in group.items()}
         for row in np.flatnonzero(~other_cases):
-            success, ratings = bool(good[row]), values[row][~np.isnan(values[row])]
+            success, repeats = bool(good[row]), values[row][~np.isnan(values[row])]
             sign = -1 if success else 1  # which way the other side lies
-            least = float((sign * ratings).min())
+            least = float((sign * repeats).min())
             against = least >= sign * median[not success] and least > sign * median[success]
-            heard = not not_applicable[row] and 2 * rated[row] > criterion_counts[row]
+            heard = not not_applicable[row] and 2 * rated[row] > asked_for[row]
             share = float(_below(group[success], mean[row])) / (2 * len(group[success]))
-            yield (
-                int(run[row]),
-                Witness(
-                    name,
-                    float(area),
-                    float(ratings.min()),
-                    float(mean[row]),
-                    float(ratings.max()),
-                    int(rated[row]),
-                    int(criterion_counts[row]),
-                    bool(against and heard),
-                    1 - share if success else share,
-                ),
+            witness = Witness(
+                criterion_id=name,
+                auc=float(area),
+                low=float(repeats.min()),
+                mean=float(mean[row]),
+                high=float(repeats.max()),
+                rated=int(rated[row]),
+                asked=int(asked_for[row]),
+                unanimous=bool(against and heard),
+                outlying=1 - share if success else share,
             )
+            yield int(run[row]), witness
 
 
 def _below(ascending: Floats, values: Any) -> NDArray[np.intp]:

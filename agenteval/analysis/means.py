@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from agenteval.analysis.scores import newest_runs, run_names
@@ -121,50 +121,46 @@ def load_ratings(
     mix.
     """
     runs, name = store.items(), store.name_of(source_key)
-    wanted_runs = None if run_keys is None else set(run_keys)
-    wanted_criteria = None if criterion_keys is None else set(criterion_keys)
-    criteria_by_key = (store.newest_criteria if criterion_keys is None else store.criteria_of)(
-        source_key
-    )
-    ids = {
-        k: c.id
-        for k, c in criteria_by_key.items()
-        if wanted_criteria is None or k in wanted_criteria
-    }
+    if criterion_keys is None:
+        criteria = store.newest_criteria(source_key)
+    else:
+        asked_for, rated = set(criterion_keys), store.criteria_of(source_key)
+        criteria = {k: c for k, c in rated.items() if k in asked_for}
+    ids = {k: c.id for k, c in criteria.items()}
     rubrics = store.rubrics_of(source_key, store.criteria_of(source_key))
     held = dict[str | None, str | None]().setdefault  # a label stands in many cells: held once
-    judged = store.judged(source_key, variant="original")
-    if wanted_runs is None:
-        wanted_runs = newest_runs(runs, judged)
-    names = run_names(runs, wanted_runs)
+    if run_keys is None:
+        chosen = newest_runs(runs, store.judged(source_key, variant="original"))
+    else:
+        chosen = set(run_keys)
+    names = run_names(runs, chosen)
     by_run: dict[str, list[Rating]] = {}
     for cell in store.cells(source_key, variant="original"):
         run_key, _, criterion_key, repeat, status, label, value, _ = cell
+        if criterion_key not in ids or run_key not in chosen:
+            continue
         if repeats is not None and repeat >= repeats:
             continue
-        if run_key not in wanted_runs:
-            continue
-        if ids.get(criterion_key) == RUBRIC and rubrics[run_key] != criterion_key:
+        if ids[criterion_key] == RUBRIC and rubrics[run_key] != criterion_key:
             continue  # judged by an earlier rubric
-        if criterion_key in ids:
-            evidence, message = cell_detail(cell)
-            run = runs[run_key]
-            rating = Rating(
-                run_id=names[run_key],
-                system=name if run["system"] is None else run["system"],
-                case=run["case_key"],
-                success=None if run["success"] is None else bool(run["success"]),
-                criterion_id=ids[criterion_key],
-                repeat=repeat,
-                status=held(status, status) or status,
-                value=value,
-                label=held(label, label),
-                evidence=evidence,
-                message=message,
-                run_key=run_key,
-                criterion_key=held(criterion_key, criterion_key) or criterion_key,
-            )
-            by_run.setdefault(run_key, []).append(rating)
+        evidence, message = cell_detail(cell)
+        run = runs[run_key]
+        rating = Rating(
+            run_id=names[run_key],
+            system=name if run["system"] is None else run["system"],
+            case=run["case_key"],
+            success=None if run["success"] is None else bool(run["success"]),
+            criterion_id=ids[criterion_key],
+            repeat=repeat,
+            status=held(status, status) or status,
+            value=value,
+            label=held(label, label),
+            evidence=evidence,
+            message=message,
+            run_key=run_key,
+            criterion_key=held(criterion_key, criterion_key) or criterion_key,
+        )
+        by_run.setdefault(run_key, []).append(rating)
     return [r for run_ratings in by_run.values() for r in run_ratings]
 
 
@@ -177,19 +173,17 @@ def summarize(ratings: Sequence[Rating], criteria: Sequence[Criterion]) -> list[
     for rating in ratings:
         by_criterion[rating.criterion_id].append(rating)
     for criterion in criteria:
-        criterion_ratings = by_criterion.get(criterion.id, [])
-        rows.extend(
-            _row(criterion, s, [r for r in criterion_ratings if r.system == s]) for s in systems
-        )
+        of_criterion = by_criterion.get(criterion.id, [])
+        rows += [_row(criterion, s, [r for r in of_criterion if r.system == s]) for s in systems]
         if len(systems) > 1:
-            rows.append(_row(criterion, ALL, criterion_ratings))
+            rows.append(_row(criterion, ALL, of_criterion))
     return rows
 
 
 def _row(criterion: Criterion, system: str, ratings: Sequence[Rating]) -> ScoreRow:
-    averaged = criterion.ordered
-    valued = [r for r in ratings if r.value is not None and averaged]
+    valued = [r for r in ratings if r.value is not None and criterion.ordered]
     by_judge = [r for r in valued if r.status != "degenerate"]
+    statuses = Counter(r.status for r in ratings)
     overall = _interval(valued)
     return ScoreRow(
         criterion_id=criterion.id,
@@ -198,16 +192,16 @@ def _row(criterion: Criterion, system: str, ratings: Sequence[Rating]) -> ScoreR
         success=_interval([r for r in valued if r.success is True]),
         failed=_interval([r for r in valued if r.success is False]),
         without_degenerate=overall if len(by_judge) == len(valued) else _interval(by_judge),
-        not_applicable=sum(r.status == "not_applicable" for r in ratings),
-        degenerate=sum(r.status == "degenerate" for r in ratings),
-        failed_runs=sum(r.status == "failed_run" for r in ratings),
-        failures=Counter(r.status for r in ratings if ":" in r.status),
+        not_applicable=statuses["not_applicable"],
+        degenerate=statuses["degenerate"],
+        failed_runs=statuses["failed_run"],
+        failures=Counter({s: n for s, n in statuses.items() if ":" in s}),
         labels=Counter(r.label for r in ratings if r.label is not None),
     )
 
 
 def _interval(ratings: Sequence[Rating]) -> Interval:
     if ratings and all(r.status == "degenerate" for r in ratings):
-        return replace(mean_interval([]), reason=ONLY_EMPTY)
+        return Interval.missing(ONLY_EMPTY)
     values = [r.value for r in ratings if r.value is not None]
     return mean_interval(values, [r.case for r in ratings], bounds=(0.0, 1.0))

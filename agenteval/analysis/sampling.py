@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -52,9 +52,20 @@ def draw(table: ScoreTable, n: int, *, by: By = "random", seed: int = 0) -> Samp
     if by not in get_args(By):
         raise InputError(f"{by!r} is not one of: {', '.join(get_args(By))}", "--by")
     rated = table.of(variant=ORIGINAL)
-    means, spreads = _by_run(rated)
+    means: dict[str, list[float]] = defaultdict(list)
+    spreads: dict[str, list[float]] = defaultdict(list)
+    for criterion in rated.present("criterion"):
+        matrix = rated.of(criterion=criterion).matrix()
+        for code, values in zip(matrix.run, matrix.values, strict=True):
+            ratings: Floats = values[~np.isnan(values)]
+            if len(ratings):
+                means[rated.run.names[code]].append(float(ratings.mean()))
+                spreads[rated.run.names[code]].append(float(np.ptp(ratings)))
+    mean, spread = (
+        {run: float(np.mean(values)) for run, values in of.items()} for of in (means, spreads)
+    )
     repeated = int(rated.repeat.max(initial=0)) > 0
-    return draw_among(means, spreads if repeated else None, n, by=by, seed=seed)
+    return draw_among(mean, spread if repeated else None, n, by=by, seed=seed)
 
 
 def draw_among(
@@ -91,22 +102,6 @@ def draw_among(
     return Sample(weights, by, len(runs), seed)
 
 
-def _by_run(table: ScoreTable) -> tuple[dict[str, float], dict[str, float]]:
-    """Mean value, and largest difference between two repeats, of every run over its criteria."""
-    means: dict[str, list[float]] = defaultdict(list)
-    spreads: dict[str, list[float]] = defaultdict(list)
-    for criterion in table.present("criterion"):
-        matrix = table.of(criterion=criterion).matrix()
-        for code, values in zip(matrix.run, matrix.values, strict=True):
-            ratings: Floats = values[~np.isnan(values)]
-            if len(ratings):
-                means[table.run.names[code]].append(float(ratings.mean()))
-                spreads[table.run.names[code]].append(float(np.ptp(ratings)))
-    return tuple(  # type: ignore[return-value]
-        {run: float(np.mean(values)) for run, values in each.items()} for each in (means, spreads)
-    )
-
-
 def read_sample(path: Path) -> Sample | None:
     """The sample that a file of labels, or of runs to be labelled, says it is of; None for a file
     without one.
@@ -122,7 +117,12 @@ def read_sample(path: Path) -> Sample | None:
                 raise InputError("this row does not name a sample, but earlier rows do", where)
             continue
         names.add(str(name))
-        weight = _weight(row, where)
+        try:
+            weight = float(row.get("weight") or 0)
+        except (TypeError, ValueError):
+            weight = 0.0
+        if not 1 <= weight < 1e12:
+            raise InputError(f"weight {row.get('weight')!r} is not a number from 1", where)
         if weights.setdefault(str(row.get("run")), weight) != weight:
             raise InputError(f"run {row.get('run')!r} has two weights", where)
     if not names:
@@ -138,16 +138,6 @@ def read_sample(path: Path) -> Sample | None:
             str(path),
         )
     return sample
-
-
-def _weight(row: Mapping[str, Any], where: str) -> float:
-    try:
-        weight = float(row.get("weight") or 0)
-    except (TypeError, ValueError):
-        weight = 0.0
-    if not 1 <= weight < 1e12:
-        raise InputError(f"weight {row.get('weight')!r} is not a number from 1", where)
-    return weight
 
 
 def named_sample(name: str, weights: Mapping[str, float], where: str) -> Sample:

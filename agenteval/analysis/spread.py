@@ -30,8 +30,7 @@ class Spread:
 
     `reliability` is the intraclass correlation of single ratings, ICC(1,1): which share of the
     variance is between runs and not between repeats. The half-widths belong to 95% intervals of
-    the mean of one system: `now`, with 20 more cases, and with two more repeats (None where one
-    repeat says nothing about them).
+    the mean of one system; `more_repeats` is None where one repeat says nothing about them.
     """
 
     criterion_id: str
@@ -45,25 +44,15 @@ class Spread:
         """Variance between cases of one system."""
         return (self.components.case or 0.0) + (self.components.case_system or 0.0)
 
-    @property
-    def now(self) -> float:
-        """Current half-width."""
-        return half_width(self.between, self.components.repeat or 0.0, self.cases, self.repeats)
-
-    @property
-    def more_cases(self) -> float:
-        """Half-width with 20 more cases."""
-        return half_width(
-            self.between, self.components.repeat or 0.0, self.cases + MORE_CASES, self.repeats
-        )
+    def half_width(self, *, cases: int = 0, repeats: int = 0) -> float:
+        """Return the half-width with so many more cases and repeats."""
+        within = self.components.repeat or 0.0
+        return half_width(self.between, within, self.cases + cases, self.repeats + repeats)
 
     @property
     def more_repeats(self) -> float | None:
         """Half-width with two more repeats."""
-        within = self.components.repeat
-        if within is None:
-            return None
-        return half_width(self.between, within, self.cases, self.repeats + MORE_REPEATS)
+        return None if self.components.repeat is None else self.half_width(repeats=MORE_REPEATS)
 
 
 def half_width(between: float, within: float, cases: int, repeats: int) -> float:
@@ -88,10 +77,9 @@ def spreads(table: ScoreTable, criteria: Sequence[Criterion]) -> list[Spread]:
             ratings.system.codes.tolist() if several else None,
         )
         if components.case is None:  # no case is shared: the systems' means are taken off
-            mean = np.bincount(ratings.system.codes, ratings.value) / np.bincount(
-                ratings.system.codes
-            )
-            centred = ratings.value - mean[ratings.system.codes]
+            systems = ratings.system.codes
+            mean = np.bincount(systems, ratings.value) / np.bincount(systems)
+            centred = ratings.value - mean[systems]
             alone = variance_components(centred, ratings.case.codes.tolist())
             components = replace(alone, reason=components.reason)
         if components.case is None:
@@ -110,18 +98,17 @@ def spread_line(found: Sequence[Spread]) -> str | None:
     None below `_LEAST_CASES`, where a normal interval is much too narrow.
     """
     usable = [spread for spread in found if spread.cases >= _LEAST_CASES]
-    if not any(spread.now > 1e-9 for spread in usable):
+    if not any(spread.half_width() > 1e-9 for spread in usable):
         return None
     now, cases = (
-        float(np.median([getattr(spread, name) for spread in usable]))
-        for name in ("now", "more_cases")
+        np.median([spread.half_width(cases=more) for spread in usable]) for more in (0, MORE_CASES)
     )
     text = (
         f"the mean of a system is known to about ±{now:.3f}; {MORE_CASES} more cases: ±{cases:.3f}"
     )
-    reductions = [spread.more_repeats for spread in usable if spread.more_repeats is not None]
-    if reductions:
-        return f"{text}; two more repeats: ±{float(np.median(reductions)):.3f}"
+    repeats = [spread.more_repeats for spread in usable if spread.more_repeats is not None]
+    if repeats:
+        return f"{text}; two more repeats: ±{np.median(repeats):.3f}"
     return f"{text}; use --repeats 2 to estimate the effect of repeats"
 
 
@@ -149,7 +136,11 @@ def spread_table(found: Sequence[Spread], names: Mapping[str, str]) -> Table:
             for name in ("case", "system", "case_system", "repeat")
         }
         criterion = criterion_cells(spread.criterion_id, names)
-        rows.append((spread, criterion | deviations))
+        widths: dict[str, Cell] = {
+            "now": spread.half_width(),
+            "more_cases": spread.half_width(cases=MORE_CASES),
+        }
+        rows.append((spread, criterion | deviations | widths))
         if spread.components.reason:
             notes[spread.components.reason].append(str(criterion["criterion"]))
     lines = criterion_lines(notes, len(found))

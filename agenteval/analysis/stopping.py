@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agenteval.analysis.comparison import CompareOptions, Comparison, compare
+from agenteval.analysis.comparison import CompareOptions, ComparisonRow, compare
 from agenteval.errors import InputError
 from agenteval.records import Criterion
 from agenteval.records.table import Table, column, table_of
@@ -17,6 +17,7 @@ from agenteval.stats.sequential import confidence_sequence
 from agenteval.text import plural
 
 DECIDED = "decided"
+_NO_RATINGS = "there are no ratings"
 
 
 @dataclass(frozen=True)
@@ -97,66 +98,44 @@ class Until:
     ) -> InterimAnalysis:
         place = {case: i for i, case in enumerate(order)}
         rows: list[_MeanSoFar] = []
-        widest, where, seen = 0.0, "", 0
+        widest, where = 0.0, ""
         for criterion in criteria:
             for system in rated.present("system") or [""]:
                 ratings = rated.of(criterion=criterion.id)
                 values = _case_means(ratings.of(system=system) if system else ratings, place)
-                if not values:
-                    continue
-                interval = confidence_sequence(values)
-                seen = max(seen, len(values))
-                rows.append(_MeanSoFar(criterion.name, system, interval, len(values)))
-                wide = (interval.high or 1.0) - (interval.low or 0.0)
-                if wide > widest:
-                    widest, where = wide, f"{criterion.name}, {system}".rstrip(", ")
-        stop = bool(rows) and widest <= width
+                if values:
+                    interval = confidence_sequence(values)
+                    rows.append(_MeanSoFar(criterion.name, system, interval, len(values)))
+                    wide = (interval.high or 1.0) - (interval.low or 0.0)
+                    if wide > widest:
+                        widest, where = wide, f"{criterion.name}, {system}".rstrip(", ")
         reason = f"the widest always-valid interval is {widest:.3f} ({where}), asked for {width:g}"
-        title = "Intervals that are valid at every look"
+        table = table_of(_MeanSoFar, "stopping", "Intervals that are valid at every look", rows)
         return InterimAnalysis(
-            stop,
-            reason if rows else "there are no ratings",
-            table_of(_MeanSoFar, "stopping", title, rows),
+            bool(rows) and widest <= width, reason if rows else _NO_RATINGS, table
         )
 
     def _told_apart(
         self, rated: ScoreTable, criteria: Sequence[Criterion], planned: int
     ) -> InterimAnalysis:
-        ids = [c.id for c in criteria]
+        names = {c.id: c.name for c in criteria}
         systems = sorted(rated.present("system"))
-        comparison = None
-        if len(systems) == 2 and ids:
+        rows: tuple[ComparisonRow, ...] = ()
+        title = "Two systems"
+        if len(systems) == 2:
+            title = f"A = {systems[0]}, B = {systems[1]}"
+        if len(systems) == 2 and names:
             a, b = (rated.of(system=name) for name in systems)
             options = CompareOptions(margin=self.margin, planned=planned)
-            comparison = compare(a, b, criteria=ids, options=options)
-        rows = () if comparison is None else comparison.rows
-        names = {c.id: c.name for c in criteria}
-        undecided = [
-            names[r.criterion] for r in rows if r.verdict == "cannot tell" and not r.hopeless
-        ]
+            rows = compare(a, b, criteria=list(names), options=options).rows
+        undecided = [r for r in rows if r.verdict == "cannot tell" and not r.hopeless]
         decided = [f"{names[r.criterion]} {r.verdict}" for r in rows if r.verdict != "cannot tell"]
-        few = plural(len(undecided), "criterion")
-        reason = (
-            f"open: {few}"
-            if undecided
-            else "; ".join(decided) or "all cases are unlikely to settle it"
-        )
-        return InterimAnalysis(
-            bool(rows) and not undecided,
-            reason if rows else "there are no ratings",
-            _told_table(comparison, names, systems),
-        )
-
-
-def _told_table(
-    comparison: Comparison | None, names: dict[str, str], systems: Sequence[str]
-) -> Table:
-    rows = [
-        (row, {"criterion": names[row.criterion]})
-        for row in (comparison.rows if comparison else ())
-    ]
-    title = f"A = {systems[0]}, B = {systems[1]}" if len(systems) == 2 else "Two systems"
-    return table_of(_DifferenceSoFar, "stopping", title, rows)
+        reason = "; ".join(decided) or "all cases are unlikely to settle it"
+        if undecided:
+            reason = f"open: {plural(len(undecided), 'criterion')}"
+        cells = [(row, {"criterion": names[row.criterion]}) for row in rows]
+        table = table_of(_DifferenceSoFar, "stopping", title, cells)
+        return InterimAnalysis(bool(rows) and not undecided, reason if rows else _NO_RATINGS, table)
 
 
 def _case_means(table: ScoreTable, place: dict[str, int]) -> list[float]:

@@ -70,18 +70,17 @@ def pairs(
             tested = test(differences, all(len(a[t]) == len(b[t]) == 1 for t in common))
             comparisons.append(
                 Pair(
-                    first,
-                    second,
-                    len(common),
-                    len(set(a) ^ set(b)),
-                    bounded_interval(differences, (-1.0, 1.0)),
-                    tested.p,
-                    None,
-                    tested.reason,
-                    tested.method,
-                    int((differences > 0).sum()),
-                    int((differences < 0).sum()),
-                    agent,
+                    first=first,
+                    second=second,
+                    tasks=len(common),
+                    left_out=len(set(a) ^ set(b)),
+                    difference=bounded_interval(differences, (-1.0, 1.0)),
+                    p=tested.p,
+                    reason=tested.reason,
+                    method=tested.method,
+                    only_first=int((differences > 0).sum()),
+                    only_second=int((differences < 0).sum()),
+                    agent=agent,
                 )
             )
     return comparisons

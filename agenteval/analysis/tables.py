@@ -124,26 +124,15 @@ def score_tables(
     `foot` are further lines below the first table."""
     rows = summarize(ratings, criteria)
     factors = {c.id: max(len(c.accepted_values) - 1, 1) if levels else 1 for c in criteria}
-    labelled: list[tuple[ScoreRow, dict[str, Cell], int]] = [
+    named: list[_Named] = [
         (row, {"criterion_id": c.id, "criterion": c.name, "system": row.system}, factors[c.id])
         for c in criteria
         for row in rows
         if row.criterion_id == c.id
     ]
-    notes = (*_without_interval(labelled), *_remarks(rows, criteria, ratings), *foot)
     split = any(r.success is not None for r in ratings)
-    return (*_means(labelled, levels, split, notes), *_details(labelled))
-
-
-_Named = Sequence[tuple[ScoreRow, dict[str, Cell], int]]  # with its names, and what means are times
-
-
-def _means(named: _Named, levels: bool, split: bool, notes: Sequence[str]) -> tuple[Table, Table]:
-    """Return the table of criteria with a mean, with the reasons for the others below it."""
-    unit = "levels from 0" if levels else "0 worst, 1 best"
-    sides = ("success", "failed") if split else ()
-    lines: dict[bool, list[dict[str, Cell]]] = {True: [], False: []}
-    rated = {row.criterion_id for row, _, _ in named if row.overall.n}
+    means: dict[bool, list[dict[str, Cell]]] = {True: [], False: []}  # by whether there is any
+    rated = {row.criterion_id for row in rows if row.overall.n}
     for row, names, factor in named:
         line: dict[str, Cell] = {
             **names,
@@ -155,29 +144,35 @@ def _means(named: _Named, levels: bool, split: bool, notes: Sequence[str]) -> tu
             + row.not_applicable
             + (0 if row.overall.n else row.degenerate),
         }
-        for side in sides:
-            mean = getattr(row, side).mean
-            line[side] = None if mean is None else mean * factor
-        lines[row.criterion_id in rated].append(line)
-    group = "criterion" if len({row.system for row, _, _ in named}) > 1 else None
+        for side, mean in (("success", row.success.mean), ("failed", row.failed.mean)):
+            if split:
+                line[side] = None if mean is None else mean * factor
+        means[row.criterion_id in rated].append(line)
+    unit = "levels from 0" if levels else "0 worst, 1 best"
     columns = tuple(
         replace(c, hint=f"{unit}; interval over cases") if c.key == "mean" else c
         for c in columns_of(_MeanColumns)
         if split or c.key not in ("success", "failed")
     )
+    group = "criterion" if len({row.system for row in rows}) > 1 else None
+    notes = (*_without_interval(named), *_remarks(rows, criteria, ratings), *foot)
     title = "criteria without a mean"
     return (
-        Table("scores", "", columns, tuple(lines[True]), tuple(notes), group=group),
-        Table("unrated", title, columns, tuple(lines[False]), group=group, detail=True),
+        Table("scores", "", columns, tuple(means[True]), notes, group=group),
+        Table("unrated", title, columns, tuple(means[False]), group=group, detail=True),
+        *_details(named),
     )
+
+
+_Named = tuple[ScoreRow, dict[str, Cell], int]  # with its names, and what means are times
 
 
 def _scaled(interval: Interval, factor: int) -> Estimate:
-    unscaled = Estimate.of(interval)
+    estimate = Estimate.of(interval)
     value, low, high = (
-        None if x is None else x * factor for x in (unscaled.value, unscaled.low, unscaled.high)
+        None if x is None else x * factor for x in (estimate.value, estimate.low, estimate.high)
     )
-    return replace(unscaled, value=value, low=low, high=high)
+    return replace(estimate, value=value, low=low, high=high)
 
 
 def _mean(key: str, interval: Interval, factor: int) -> dict[str, Cell]:
@@ -189,37 +184,30 @@ def _mean(key: str, interval: Interval, factor: int) -> dict[str, Cell]:
     }
 
 
-def _without_interval(named: _Named) -> list[str]:
+def _without_interval(named: Sequence[_Named]) -> list[str]:
     """Means whose interval has no width, by the reason."""
-    reasons: dict[str, list[str]] = {}
+    reasons: dict[str, dict[str, None]] = {}
     for row, names, _ in named:
         if row.overall.mean is not None and row.overall.low == row.overall.high:
             reason = row.overall.reason or "at the end of the scale"
-            reasons.setdefault(reason, []).append(f"{names['criterion']} ({row.system})")
+            reasons.setdefault(reason, {})[f"{names['criterion']} ({row.system})"] = None
     lines = []
-    for reason, those in reasons.items():
-        different = list(dict.fromkeys(those))
-        more = f" and {len(different) - 4} more" if len(different) > 4 else ""
-        lines.append(f"without an interval, {reason}: {', '.join(different[:4])}{more}")
+    for reason, which in reasons.items():
+        more = f" and {len(which) - 4} more" if len(which) > 4 else ""
+        lines.append(f"without an interval, {reason}: {', '.join([*which][:4])}{more}")
     return lines
 
 
-def _details(named: _Named) -> Iterator[Table]:
+def _details(named: Sequence[_Named]) -> Iterator[Table]:
     """Return the tables by outcome, of levels, of missing ratings and of their possible effect."""
-
     by_outcome: list[dict[str, Cell]] = []
     levels: list[dict[str, Cell]] = []
     missing: list[dict[str, Cell]] = []
     bounds: list[dict[str, Cell]] = []
     for row, names, factor in named:
         if row.success.n or row.failed.n:
-            by_outcome.append(
-                {
-                    **names,
-                    **_mean("success", row.success, factor),
-                    **_mean("failed", row.failed, factor),
-                }
-            )
+            success = _mean("success", row.success, factor)
+            by_outcome.append({**names, **success, **_mean("failed", row.failed, factor)})
         levels += [{**names, "level": k, "ratings": n} for k, n in sorted(row.labels.items())]
         statuses = (
             *sorted(row.failures.items()),
@@ -235,24 +223,15 @@ def _details(named: _Named) -> Iterator[Table]:
             ends |= _mean("without", row.without_degenerate, factor)
         if ends:
             bounds.append({**names, **ends})
-    tables = (
+    not_rated = "not rated, or at the worst level by rule (degenerate, failed_run)"
+    effect = "effect of missing ratings and empty replies on the means"
+    for kind, key, title, lines in (
         (_OutcomeColumns, "outcomes", "by outcome of the run", by_outcome),
         (_LevelColumns, "levels", "levels given", levels),
-        (
-            _MissingColumns,
-            "missing",
-            "not rated, or at the worst level by rule (degenerate, failed_run)",
-            missing,
-        ),
-        (
-            _BoundColumns,
-            "bounds",
-            "effect of missing ratings and empty replies on the means",
-            bounds,
-        ),
-    )
-    for kind, key, title, rows in tables:
-        yield table_of(kind, key, title, rows, group="criterion", detail=True)
+        (_MissingColumns, "missing", not_rated, missing),
+        (_BoundColumns, "bounds", effect, bounds),
+    ):
+        yield table_of(kind, key, title, lines, group="criterion", detail=True)
 
 
 def _remarks(
@@ -260,13 +239,10 @@ def _remarks(
 ) -> list[str]:
     """Criteria without a mean and why; how many ratings there are, and of what kind the others."""
     lines: dict[str, list[str]] = {}
-    blank = [
-        c
-        for c in criteria
-        if c.ordered and not any(r.overall.n for r in rows if r.criterion_id == c.id)
-    ]
-    for criterion in blank:
-        lines.setdefault(_why_none(criterion, ratings), []).append(criterion.name)
+    with_mean = {row.criterion_id for row in rows if row.overall.n}
+    for criterion in criteria:
+        if criterion.ordered and criterion.id not in with_mean:
+            lines.setdefault(_why_none(criterion, ratings), []).append(criterion.name)
     notes = [f"no score: {', '.join(names)}: {reason}" for reason, names in lines.items()]
     for criterion in criteria:
         if criterion.ordered:
@@ -275,31 +251,35 @@ def _remarks(
         listed = ", ".join(f"{label} {n}" for label, n in counts.most_common())
         why = "not averaged" if criterion.scale == "nominal" else "no mean: order unclear"
         notes.append(f"{why}: {criterion.name}: {listed}")
-    failures = Counter(r.status for r in ratings if ":" in r.status)
-    empty = sum(r.status == "degenerate" for r in ratings)
-    failed = sum(r.status == "failed_run" for r in ratings)
-    kinds = ", ".join(f"{n} {s}" for s, n in sorted(failures.items()))
+    statuses = Counter(r.status for r in ratings)
+    empty, failed = statuses["degenerate"], statuses["failed_run"]
+    missing = {s: n for s, n in sorted(statuses.items()) if ":" in s or s == "not_applicable"}
+    kinds = ", ".join(
+        f"{n} {'not applicable' if s == 'not_applicable' else s}" for s, n in missing.items()
+    )
     notes.append(
-        f"{len(ratings) - failures.total() - empty - failed} of {len(ratings)} rated"
+        f"{len(ratings) - sum(missing.values()) - empty - failed} of {len(ratings)} rated"
         + (f", {empty} at the worst level by rule (empty replies)" if empty else "")
         + (f", {failed} at the worst level as asked (failed runs)" if failed else "")
         + (f"; not rated: {kinds}" if kinds else "")
     )
     first = {r.status: r.message for r in reversed(ratings) if r.status.startswith("error:")}
-    notes += [
+    return notes + [
         f"{status}, the first: {message}"
         for status, message in sorted(first.items())
         if message and not any(message in reason for reason in lines)
     ]
-    return notes
 
 
 def _why_none(criterion: Criterion, ratings: Sequence[Rating]) -> str:
     """Return the most common reason of its failures, and the number of empty replies."""
-    criterion_ratings = [r for r in ratings if r.criterion_id == criterion.id]
-    empty = sum(r.status == "degenerate" for r in criterion_ratings)
-    failed = Counter(r.message or r.status for r in criterion_ratings if r.status != "degenerate")
-    parts = [reason for reason, _ in failed.most_common(1)]
+    reasons = Counter(
+        "" if r.status == "degenerate" else r.message or r.status
+        for r in ratings
+        if r.criterion_id == criterion.id
+    )
+    empty = reasons.pop("", 0)
+    parts = [reason for reason, _ in reasons.most_common(1)]
     if empty:
         parts.append(f"not rated ({plural(empty, 'empty reply')})")
     return "; ".join(parts) or "no ratings"
@@ -313,9 +293,6 @@ def spent(usage: Usage, now: int | None = None) -> str:
         parts.append(f"{usage.prompt_tokens:,} + {usage.completion_tokens or 0:,} tokens")
     if usage.cost is not None:
         parts.append(f"cost {usage.cost:.4f}")
-    by_this = (
-        f"{plural(now, 'request')} by this command; in all "
-        if now is not None and now != usage.requests
-        else ""
-    )
-    return by_this + ", ".join(parts)
+    if now is not None and now != usage.requests:
+        parts[0] = f"{plural(now, 'request')} by this command; in all {parts[0]}"
+    return ", ".join(parts)

@@ -22,6 +22,8 @@ REMOVED = {
     ("work", ""): "use --workers N or --ray ADDRESS of the command itself",
     ("quantify", "--allow-code"): "run the code in a judge in Python, see docs/computed.md",
     ("verify", "--allow-code"): "run the code in a judge in Python, see docs/computed.md",
+    ("quantify", "--escalate-price"): "remove it; --price-in and --price-out count for both judges",
+    ("anchor check", "--allow-changes"): "create an anchor of the changed judge",
     ("verify", "--rounds"): "run `agenteval criteria` and `agenteval verify` again",
     ("", "--record"): "replies are in the store: agenteval export --replies FILE",
     ("init", "--yes"): "init asks no questions; remove it",

@@ -57,10 +57,6 @@ def check(
     ] = None,
     model: Annotated[str | None, typer.Option(help="Judge. Default: that of the file.")] = None,
     base_url: options.BaseUrl = None,
-    allow_changes: Annotated[
-        bool,
-        typer.Option("--allow-changes", help="Ask even if judge or settings differ."),
-    ] = False,
     store: Annotated[
         str | None, typer.Option(help="Store of the looks. Default: beside the file (.db).")
     ] = None,
@@ -79,7 +75,6 @@ def check(
             runs,
             criteria,
             sample=sample,
-            allow_changes=allow_changes,
             store=store,
             dry_run=dry_run,
             limits=limits.limits(),

@@ -79,8 +79,8 @@ async def aanchor(
     replies, which never drift.
     """
     how = read_options(AnchorOptions, options, aanchor)
-    least = {"--repeats": (how.repeats, 2), "--n": (n, 2), "--looks": (looks, 1)}
-    for name, (number, lowest) in least.items():
+    least = (("--repeats", how.repeats, 2), ("--n", n, 2), ("--looks", looks, 1))
+    for name, number, lowest in least:
         if number < lowest:
             raise InputError(f"must be at least {lowest}, not {number}", name)
     if Path(output).exists():
@@ -92,32 +92,28 @@ async def aanchor(
     if report.estimate is not None or report.unfinished:
         return report
     scores, statuses = _scores(report, items)
-    settings_of_call = {
-        "runs": None if runs == "-" else runs,
-        "criteria": criteria,
-        **keywords(how),
+    call = {"runs": None if runs == "-" else runs, "criteria": criteria, **keywords(how)}
+    call["base_url"] = how.base_url and public_url(how.base_url)
+    plain = {k: str(v) if isinstance(v, Path) else v for k, v in call.items()}
+    settings = {
+        name: plain[name]
+        for name in files.AnchorSettings.model_fields
+        if isinstance(plain.get(name), _PLAIN)
     }
-    plain = {k: str(v) if isinstance(v, Path) else v for k, v in settings_of_call.items()}
-    plain["base_url"] = how.base_url and public_url(how.base_url)
-    settings = {k: v for k, v in plain.items() if k in files.AnchorSettings.model_fields}
+    keys = [files.run_key(item) for item in items]
     frozen = files.Anchor(
         anchor=files.VERSION,
         created=_now(),
         judge=report.source,
-        settings=files.AnchorSettings(
-            **{k: v for k, v in settings.items() if isinstance(v, _PLAIN)}
-        ),
+        settings=files.AnchorSettings(**settings),
         criteria={c.id: files.criterion_hash(c) for c in judging.criteria},
         looks=looks,
         statuses=statuses,
         runs=tuple(
             files.FrozenRun(
-                key=(key := files.run_key(item)),
-                case=case_key(item[0]),
-                text=files.text_hash(item),
-                scores=scores[key],
+                key=key, case=case_key(item[0]), text=files.text_hash(item), scores=scores[key]
             )
-            for item in items
+            for key, item in zip(keys, items, strict=True)
         ),
     )
     files.write_lines(Path(output), [frozen])
@@ -130,7 +126,6 @@ async def acheck_anchor(
     criteria: Criteria | None = None,
     *,
     sample: int = 20,
-    allow_changes: bool = False,
     **options: Unpack[JudgeKeywords],
 ) -> AnchorReport:
     """Ask the judge of an anchor file again about `sample` of its runs, and test for drift.
@@ -138,8 +133,7 @@ async def acheck_anchor(
     Runs, criteria and settings are those of the file unless given. Each look takes the next runs in
     turn, has a seed of its own, and is added to the log beside the file (`.looks.jsonl`); an
     interrupted look is continued. `store` is by default a file of its own beside it (`.db`), so
-    that looks are not taken for results of `quantify`. With `allow_changes` another judge, or the
-    same with other settings, may be asked; its looks are tested apart.
+    that looks are not taken for results of `quantify`.
 
     Returns a report with `drifts`. Its `exit_code` is 5 when drift is shown, and 3 when judging
     stopped early or more than a tenth of the results is missing. Raises InputError for a file that
@@ -149,8 +143,8 @@ async def acheck_anchor(
     anchor = files.read_anchor(path)
     if not 1 <= sample <= len(anchor.runs):
         raise InputError(f"{sample} of {plural(len(anchor.runs), 'run')} in the anchor", "--sample")
-    settings_of_call = {**anchor.settings.model_dump(exclude={"runs", "criteria"}), **options}
-    how = read_options(JudgeOptions, settings_of_call, acheck_anchor)
+    call = {**anchor.settings.model_dump(exclude={"runs", "criteria"}), **options}
+    how = read_options(JudgeOptions, call, acheck_anchor)
     how = replace(how, store=how.store or path.with_suffix(".db"))
     runs = anchor.settings.runs if runs is None else runs
     if runs is None:
@@ -159,8 +153,9 @@ async def acheck_anchor(
     items = files.frozen_items(anchor, judging.items)
     judging = replace(judging, criteria=files.frozen_criteria(anchor, judging.criteria))
     source = judging.evaluator(None)[0].source
-    if (changes := files.differences(anchor.judge, source)) and not allow_changes:
-        raise InputError(f"not the frozen judge: {'; '.join(changes)}", "--allow-changes")
+    if changes := files.differences(anchor.judge, source):
+        what = f"not the frozen judge: {'; '.join(changes)}; create an anchor of this one"
+        raise InputError(what, str(path))
     judge = content_hash(files.identity(source))[:16]
     log = path.with_suffix(".looks.jsonl")
     looks = files.read_looks(log, anchor)
@@ -181,8 +176,7 @@ async def acheck_anchor(
     looks.append(look.model_copy(update=ended))
     files.write_lines(log, looks)
     drift = drift_report(anchor, [x for x in looks if x.judge == judge], judging.criteria)
-    notes = [f"not the frozen judge: {change}" for change in changes] + [*report.notes]
-    return replace(drift, notes=tuple(notes)).gated(*report.gates)
+    return replace(drift, notes=report.notes).gated(*report.gates)
 
 
 anchor, check_anchor = synchronous(aanchor), synchronous(acheck_anchor)
@@ -268,7 +262,7 @@ def drift_report(
     answers_so_far = np.cumsum([len(look.runs) for look in reversed(looks)])
     recent = 1 + int((answers_so_far < len(anchor.runs)).sum())
     alpha = ALPHA / anchor.looks / len(criteria)
-    drifts, rows, shown_drifts = dict[str, Drift](), list[_DriftRow](), list[str]()
+    drifts, rows, shown = dict[str, Drift](), list[_DriftRow](), list[str]()
     for c in criteria:
         frozen = _matrix([run.scores.get(c.id, ()) for run in anchor.runs])
         by_look = [[x.scores.get(r.key, {}).get(c.id, ()) for r in anchor.runs] for x in looks]
@@ -277,24 +271,23 @@ def drift_report(
         at, verdict = drift.interval, _verdict(drift)
         mean = None if np.isnan(frozen).all() else float(np.nanmean(frozen))
         rows.append(_DriftRow(c.name, mean, Estimate.of(at), at.n, drift.looks, verdict))
-        shown_drifts += [f"{c.name} {verdict} by {abs(at.mean or 0):.2f}"] * drift.shown
+        if drift.shown:
+            shown.append(f"{c.name} {verdict} by {abs(at.mean or 0):.2f}")
+    now, then = (
+        ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
+        for statuses in (looks[-1].statuses, anchor.statuses)
+    )
     notes = (
         "verdicts and intervals hold for all criteria and all looks of a year together (95%)",
-        f"results of this look: {_counts(looks[-1].statuses)}; frozen: {_counts(anchor.statuses)}",
+        f"results of this look: {now}; frozen: {then}",
     )
     after = f"after {plural(len(looks), 'look')} ({plural(int(answers_so_far[-1]), 'answer')})"
     return AnchorReport(
-        title=f"drift shown: {', '.join(shown_drifts)}"
-        if shown_drifts
-        else f"no drift shown {after}",
+        title=f"drift shown: {', '.join(shown)}" if shown else f"no drift shown {after}",
         tables=(table_of(_DriftRow, "drift", "", rows, notes=notes),),
-        exit_code=5 if shown_drifts else 0,
+        exit_code=5 if shown else 0,
         drifts=drifts,
     )
-
-
-def _counts(statuses: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
 
 
 def _matrix(scores: Sequence[Sequence[float]]) -> Floats:

@@ -45,7 +45,9 @@ from agenteval.utility.reports import near_path
 
 if TYPE_CHECKING:
     from agenteval.models.client import Client
+
 UNDECIDED = "unscored:undecided"
+PEOPLE = "people"
 NEVER = math.inf  # the threshold of a judge that decides nothing
 
 
@@ -120,12 +122,14 @@ class EscalatingJudge:
         return [tuple(criteria)] if criteria else []
 
     def answers(
-        self, name: str, item: str, criteria: Sequence[Criterion]
+        self, number: int, item: str, criteria: Sequence[Criterion]
     ) -> dict[str, ConfidentAnswer | Failure | None]:
-        """Return what a member says of an original (key), by criterion id; only what it judged."""
+        """Return what a member, by its number, says of an original (key), by criterion id; only
+        what it judged."""
         assert self.store is not None, "only a source is made without a store"
+        source = [*self.members.values()][number].sha256
         by_criterion: dict[str, list[Result]] = {}
-        for result in self.store.results(self.members[name].sha256, variant=ORIGINAL, item=item):
+        for result in self.store.results(source, variant=ORIGINAL, item=item):
             if result.key.repeat < self.repeats:
                 by_criterion.setdefault(result.key.criterion, []).append(result)
         return {
@@ -135,34 +139,35 @@ class EscalatingJudge:
         }
 
     def may_decide(self, number: int, criterion: Criterion) -> bool:
-        """Return whether a member, by its number, could decide; True before labels say so."""
+        """Return whether a member could decide; True before labels say so."""
         thresholds = self.thresholds[criterion.id]
         return number >= len(thresholds) or thresholds[number] != NEVER
 
     def decides(self, number: int, criterion: Criterion, answer: object) -> bool:
-        """Return whether this answer of a member, by its number, counts."""
+        """Return whether this answer of a member counts."""
         if not isinstance(answer, ConfidentAnswer):
             return False
         return bool(criterion.judge) or answer.confidence >= self.thresholds[criterion.id][number]
 
-    def undecided(self, number: int, item: str, criteria: Sequence[Criterion]) -> set[str]:
-        """Return the criteria (ids) that a member leaves to the next one."""
-        answers = self.answers([*self.members][number], item, criteria)
+    def undecided(self, item: str, criteria: Sequence[Criterion]) -> set[str]:
+        """Return the criteria (ids) that the first member leaves to the second."""
+        answers = self.answers(0, item, criteria)
         return {
             c.id
             for c in criteria
             if not isinstance(answer := answers.get(c.id), Failure)
-            and not self.decides(number, c, answer)
+            and not self.decides(0, c, answer)
         }
 
     async def evaluate(self, unit: JudgeUnit) -> Outcome:
         """Return one result per criterion, with the judge that decided and its confidence; a
         Failure (`unscored:undecided`) where a person should decide. Raises StoreError."""
-        answers = {
-            name: self.answers(name, unit.view.sha256, unit.criteria) for name in self.members
-        }
+        answers = [
+            self.answers(number, unit.view.sha256, unit.criteria)
+            for number in range(len(self.members))
+        ]
         results = tuple(
-            self._result(unit, criterion, [answers[name].get(criterion.id) for name in answers])
+            self._result(unit, criterion, [of_member.get(criterion.id) for of_member in answers])
             for criterion in unit.criteria
         )
         return Outcome(results, CallRecord(shown=tuple(c.id for c in unit.criteria)))
@@ -178,28 +183,27 @@ class EscalatingJudge:
             if isinstance(answer, Failure):
                 message = f"{name}: {answer.message}"[:500]
                 return answer.model_copy(update={"key": key, "message": message})
-            if self.decides(number, criterion, answer) and answer is not None:
-                evidence = {**answer.score.evidence, "decided_by": name}
-                return answer.score.model_copy(
+            if answer is not None and self.decides(number, criterion, answer):
+                score, about = answer.score, f"{name} ({answer.confidence:.2f})"
+                by = {"decided_by": name, "confidence": answer.confidence}
+                return score.model_copy(
                     update={
                         "key": key,
                         "label": answer.label,
                         "value": criterion.value_of(answer.label),
-                        "explanation": f"{name} ({answer.confidence:.2f})"
-                        + (f": {answer.score.explanation}" if answer.score.explanation else ""),
-                        "evidence": {**evidence, "confidence": answer.confidence},
+                        "explanation": ": ".join(filter(None, (about, score.explanation))),
+                        "evidence": {**score.evidence, **by},
                     }
                 )
             if answer is not None:
-                confidence = f"confidence {answer.confidence:.2f}"
-                reasons.append(f"{name} says {answer.label}, {confidence}")
+                reasons.append(f"{name} says {answer.label}, confidence {answer.confidence:.2f}")
             elif self.may_decide(number, criterion):
                 reasons.append(f"{name} gave no answer")
         why = f" ({'; '.join(reasons)})" if reasons else ""
         return Failure(
             key=key,
             criterion_id=criterion.id,
-            status="unscored:undecided",
+            status=UNDECIDED,
             message=f"undecided, a person should decide{why}",
         )
 
@@ -237,25 +241,21 @@ class EscalatedJudging(CombinedJudging):
         items = self.labelled_items()
         rated = JudgeEvaluator.of(self._judge(None), items, self.criteria)
         judging = self
-        for number in range(len(self.members)):
+        for number, name in enumerate(self.sources):
             ended = await judging._member_judges(number, rated, store)
             if ended is not None:
                 raise JudgingStopped(ended)
-            proofs = {
-                c.id: (*judging.proofs.get(c.id, ()), judging._proof(number, c, items, store))
-                for c in self.criteria
-            }
-            judging = replace(judging, proofs=proofs)
-        for criterion in (c for c in self.criteria if not c.judge):
-            for name, proof in zip(self.sources, judging.proofs[criterion.id], strict=True):
-                if proof.threshold is None:
-                    what = (
-                        "decides everything" if self.plan.unproven == "keep" else "decides nothing"
-                    )
+            proofs = {c.id: judging._proof(number, c, items, store) for c in self.criteria}
+            for c in self.criteria:
+                if proofs[c.id].threshold is None and not c.judge:
+                    what = "everything" if self.plan.unproven == "keep" else "nothing"
                     self.watch.warn(
-                        f"{criterion.id}: the labels prove no threshold for {name} "
-                        f"({proof.reason}): it {what}"
+                        f"{c.id}: the labels prove no threshold for {name} "
+                        f"({proofs[c.id].reason}): it decides {what}"
                     )
+            judging = replace(
+                judging, proofs={k: (*judging.proofs.get(k, ()), p) for k, p in proofs.items()}
+            )
         return judging
 
     async def _member_judges(
@@ -263,20 +263,22 @@ class EscalatedJudging(CombinedJudging):
     ) -> ExperimentResult | None:
         """Let the first member judge these runs, or the second what the first does not decide: the
         criteria of a request together. Returns the result if it stopped early."""
-        judge, repeats = self._judge(store), self.how.repeats
-        name, batches = [*self.sources][number], [tuple(self.criteria)]
-        open_criteria = {view.sha256: {c.id for c in self.criteria} for _, view in rated.items}
+        judge, name = self._judge(store), [*self.sources][number]
+        batches = [tuple(self.criteria)]
+        undecided = {view.sha256: {c.id for c in self.criteria} for _, view in rated.items}
         if number:
             batches = self.members[number].evaluator(None)[0].batches(self.criteria)
             useful = tuple(c for c in self.criteria if judge.may_decide(number, c))
-            open_criteria = {key: judge.undecided(0, key, useful) for key in open_criteria}
+            undecided = {key: judge.undecided(key, useful) for key in undecided}
         for batch in batches:
             ids = {c.id for c in batch}
-            items = [item for item in rated.items if ids & open_criteria[item[1].sha256]]
-            if number:
-                items = [item for item in items if item[0].failure is None]
+            items = [
+                (run, view)
+                for run, view in rated.items
+                if ids & undecided[view.sha256] and not (number and run.failure)
+            ]
             if items:
-                part = JudgeEvaluator.of(judge, items, batch, repeats)
+                part = JudgeEvaluator.of(judge, items, batch, self.how.repeats)
                 ended = await self.run_member(name, part, store)
                 if ended.stopped:
                     return ended
@@ -286,25 +288,22 @@ class EscalatedJudging(CombinedJudging):
         self, number: int, criterion: Criterion, items: Sequence[Item], store: Store
     ) -> ProvenThreshold:
         """Return the threshold of a member that the labels prove, on what it is asked about."""
-        judge, name = self._judge(store), [*self.sources][number]
+        judge = self._judge(store)
         confidences, wrong, cases = [], [], []
         for run, view in items:
             label = self.label_of(run, criterion)
             if label is None or label.label is None:
                 continue
-            if number and criterion.id not in judge.undecided(0, view.sha256, (criterion,)):
+            if number and criterion.id not in judge.undecided(view.sha256, (criterion,)):
                 continue
-            answer = judge.answers(name, view.sha256, (criterion,)).get(criterion.id)
+            answer = judge.answers(number, view.sha256, (criterion,)).get(criterion.id)
             if isinstance(answer, ConfidentAnswer):
                 confidences.append(answer.confidence)
                 wrong.append(answer.label != label.label)
                 cases.append(case_key(run))
+        confidence = _one_of_two(self.plan.confidence)
         return prove_threshold(
-            confidences,
-            wrong,
-            cases,
-            agreement=self.plan.agreement,
-            confidence=_one_of_two(self.plan.confidence),
+            confidences, wrong, cases, agreement=self.plan.agreement, confidence=confidence
         )
 
     async def run_experiment(
@@ -322,12 +321,14 @@ class EscalatedJudging(CombinedJudging):
     ) -> CostEstimate:
         """Return `total` plus the requests of both judges: from none to all of the stronger one."""
         rated = replace(rated, repeats=self.how.repeats)
-        (cheap_name, strong_name), (first, second) = self.sources, self.members
-        cheap = await self.member_estimate(cheap_name, first, rated, store)
-        strong = await self.member_estimate(strong_name, second, rated, store)
-        lines = tuple(replace(line, price=self.plan.price) for line in strong.uncertain().lines)
-        total = total + cheap + replace(strong, lines=lines)
+        cheap, strong = [
+            await self.member_estimate(name, member, rated, store)
+            for name, member in zip(self.sources, self.members, strict=True)
+        ]
+        total = total + cheap + strong.uncertain()
         return replace(total, budget=self.limits.budget(self.spent(store)))
+
+    # -- tables ------------------------------------------------------------------------------------
 
     def tables(self, store: Store, rated: JudgeEvaluator) -> tuple[Table, ...]:
         """Return the thresholds with the coverage on runs without labels, and the costs."""
@@ -345,7 +346,7 @@ class EscalatedJudging(CombinedJudging):
                 continue
             who, has_label = PEOPLE, (result.key.run, result.criterion_id) in labelled
             if isinstance(result, Score):
-                who = str(result.evidence["decided_by"]) if "decided_by" in result.evidence else ""
+                who = str(result.evidence.get("decided_by", ""))
             elif result.status == UNDECIDED and not has_label:
                 queue.setdefault(result.key.run, set()).add(result.criterion_id)
             else:
@@ -353,32 +354,6 @@ class EscalatedJudging(CombinedJudging):
             decided[who] += 1
             if not has_label:
                 counts[result.criterion_id][who] += 1
-        notes = self._notes(store, rated, queue)
-        rows = [self._threshold_row(c, counts[c.id]) for c in self.criteria if not c.judge]
-        return (
-            table_of(_ThresholdRow, "escalation", "who decides", rows, notes=notes),
-            table_of(_CostRow, "escalation_cost", "cost", self._costs(store, rated, decided)),
-        )
-
-    def _threshold_row(self, criterion: Criterion, count: Counter[str]) -> _ThresholdRow:
-        cheap, strong = self.sources
-        first, second = self.proofs[criterion.id]
-        total = count.total()
-        shares = [count[who] / total if total else None for who in (cheap, strong)]
-        return _ThresholdRow(
-            criterion.name,
-            first.threshold,
-            first.agreement,
-            shares[0],
-            second.threshold,
-            second.agreement,
-            shares[1],
-            count[PEOPLE],
-        )
-
-    def _notes(
-        self, store: Store, rated: JudgeEvaluator, queue: Mapping[str, set[str]]
-    ) -> list[str]:
         plan, (cheap, strong) = self.plan, self.sources
         cases = cases_to_prove(plan.agreement, _one_of_two(plan.confidence))
         notes = [
@@ -392,49 +367,53 @@ class EscalatedJudging(CombinedJudging):
             place = near_path(store.place if isinstance(store.place, Path) else store.shown)
             view = f"agenteval view {shlex.quote(place)} --label"
             notes.append(f"to label, in the queue {name!r}: {view}")
-        return notes
+        rows = []
+        for c in self.criteria:
+            if not c.judge:
+                (first, second), count = self.proofs[c.id], counts[c.id]
+                of = [count[who] / count.total() if count else None for who in (cheap, strong)]
+                rows.append(
+                    _ThresholdRow(
+                        c.name,
+                        *(first.threshold, first.agreement, of[0]),
+                        *(second.threshold, second.agreement, of[1]),
+                        count[PEOPLE],
+                    )
+                )
+        return (
+            table_of(_ThresholdRow, "escalation", "who decides", rows, notes=notes),
+            table_of(_CostRow, "escalation_cost", "cost", self._costs(store, rated, decided)),
+        )
 
     def _queue(self, store: Store, rated: JudgeEvaluator, undecided: Mapping[str, set[str]]) -> str:
         """Return the labelling queue of what no judge decides; it is stored unless it exists."""
         judge = StoredJudge.find(store, rated.source_key, self.task.name)
         criteria = tuple(sorted({c for ids in undecided.values() for c in ids}))
-        items, labels = sorted(undecided), StoredLabels(store)
+        labels, first = StoredLabels(store), f"undecided {rated.source_key[:8]}"
+        queue = chosen_queue(judge, QueuePlan(first, criteria), sorted(undecided))
         stored = labels.queues()
-        name = f"undecided {rated.source_key[:8]}"
-        plan = QueuePlan(name, criteria)
-        queue = chosen_queue(judge, plan, items)
-        for number in range(2, len(stored) + 3):
-            if plan.name not in stored:
-                labels.add_queue(queue.model_copy(update={"name": plan.name}))
-                break
-            if (stored[plan.name].items, stored[plan.name].criteria) == (
-                queue.items,
-                queue.criteria,
-            ):
-                break
-            plan = QueuePlan(f"{name} ({number})", criteria)
-        return plan.name
+        names = (first, *(f"{first} ({n})" for n in range(2, len(stored) + 3)))
+        name = next(
+            name
+            for name in names
+            if name not in stored
+            or (stored[name].items, stored[name].criteria) == (queue.items, queue.criteria)
+        )
+        if name not in stored:
+            labels.add_queue(queue.model_copy(update={"name": name}))
+        return name
 
     def _costs(self, store: Store, rated: JudgeEvaluator, decided: Counter[str]) -> list[_CostRow]:
         usages = {name: store.usage(source.sha256) for name, source in self.sources.items()}
-        rows = [
-            _CostRow(name, decided[name], usage.requests, usage.cost)
-            for name, usage in usages.items()
-        ]
-        rows.append(_CostRow("people", decided[PEOPLE]))
-        name, source = [*self.sources.items()][-1]
-        judged = sum(judged_cells(store, source.sha256).values())
-        everything = rated.cells * self.how.repeats
-        requests = cost = None
-        if judged:
-            usage = usages[name]
-            requests = round(usage.requests * everything / judged)
+        rows = [_CostRow(name, decided[name], u.requests, u.cost) for name, u in usages.items()]
+        rows.append(_CostRow(PEOPLE, decided[PEOPLE]))
+        name, usage = [*usages.items()][-1]
+        alone = _CostRow(f"{name} alone (estimate)", rated.cells)
+        if judged := sum(judged_cells(store, self.sources[name].sha256).values()):
+            everything = rated.cells * self.how.repeats
             cost = None if usage.cost is None else usage.cost * everything / judged
-        rows.append(_CostRow(f"{name} alone (estimate)", rated.cells, requests, cost))
-        return rows
-
-
-PEOPLE = "people"
+            alone = replace(alone, requests=round(usage.requests * everything / judged), cost=cost)
+        return [*rows, alone]
 
 
 @dataclass(frozen=True)
@@ -479,16 +458,10 @@ def read_escalation(  # noqa: PLR0913  as `read_judges`
         raise InputError("needs labels of people (--labels)", option)
     if options.panel is not None or isinstance(options.judge, list | tuple):
         raise InputError("works with one judge, not with a panel", option)
-    if plan.price is not None and (options.limits is None or options.limits.price is None):
-        raise InputError("needs the prices of the first judge", "--escalate-price")
     judges = (options.judge, plan.to)
     base, members = read_members(
         runs, criteria, options, judges, watch, score_failed_runs=score_failed_runs
     )
-    if plan.price is not None:
-        limits = replace(members[1].limits, price=plan.price)
-        stronger = replace(members[1], how=replace(members[1].how, limits=limits))
-        members = (members[0], stronger)
     for criterion in (*base.criteria, *rubrics_of(base.items)):
         if not has_levels(criterion):
             raise InputError(f"criterion {criterion.id} has no levels to agree on", option)

@@ -21,7 +21,6 @@ from agenteval.cli.options import (
     with_default,
 )
 from agenteval.errors import InputError
-from agenteval.models.limits import Price
 
 if TYPE_CHECKING:
     from agenteval.models.factory import Model
@@ -121,24 +120,13 @@ class VerifiedJudge(JudgeOptions):
     repeats: int = with_default(JudgeOptions, "repeats", 2)
 
 
-def to_price(text: str | None) -> Price | None:
-    """Return the price from IN,OUT. Raises InputError."""
-    if text is None:
-        return None
-    try:
-        prompt, completion = map(float, text.split(","))
-        return Price(prompt, completion)
-    except ValueError:
-        raise InputError(f"{text!r}: write IN,OUT, e.g. 2.5,10", "--escalate-price") from None
-
-
 @dataclass(frozen=True)
 class Escalation:
     """To which judge undecided answers go, and when a judge may decide; see docs/panels.md.
 
     A judge may decide from the confidence from which labels prove that it agrees with people in the
     share `agreement`, at `confidence` for each criterion. Where nothing is proven it decides
-    nothing (`escalate`) or everything (`keep`). `price` is that of the stronger judge.
+    nothing (`escalate`) or everything (`keep`).
     """
 
     def check(self) -> None:
@@ -173,15 +161,6 @@ class Escalation:
         "escalate",
         metavar="escalate|keep",
         help="With --escalate: what happens with all answers where labels prove nothing.",
-        rich_help_panel=SEVERAL,
-    )
-    price: Price | None = option(
-        None,
-        "--escalate-price",
-        type=str | None,
-        convert=to_price,
-        metavar="IN,OUT",
-        help="Prices of the stronger judge per million tokens. Default: those of the judge.",
         rich_help_panel=SEVERAL,
     )
 

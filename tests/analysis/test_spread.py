@@ -48,15 +48,15 @@ def test_half_widths_are_those_of_the_means_that_come() -> None:
     assert got.between == pytest.approx(0.10**2 + 0.05**2, rel=0.15)
     assert got.components.repeat == pytest.approx(0.08**2, rel=0.1)
     # the mean of a system over 400 cases, three repeats: by its variance
-    assert got.now == pytest.approx(1.96 * ((0.0125 + 0.0064 / 3) / 400) ** 0.5, rel=0.1)
-    assert got.more_cases == pytest.approx(got.now * (400 / 420) ** 0.5)
+    assert got.half_width() == pytest.approx(1.96 * ((0.0125 + 0.0064 / 3) / 400) ** 0.5, rel=0.1)
+    assert got.half_width(cases=20) == pytest.approx(got.half_width() * (400 / 420) ** 0.5)
     assert got.more_repeats is not None
-    assert got.more_repeats < got.now
+    assert got.more_repeats < got.half_width()
     single = 0.0125 + 0.0025  # of the runs: case, system and both
     assert got.reliability.mean == pytest.approx(single / (single + 0.0064), abs=0.1)
     line = spread_line([got])
     assert line is not None
-    assert f"±{got.now:.3f}" in line
+    assert f"±{got.half_width():.3f}" in line
     assert "two more repeats" in line
 
 
