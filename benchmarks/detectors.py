@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -203,50 +202,25 @@ def _ends(mean: Interval) -> str:
     return "" if low is None or high is None else f" [{low:.2f}, {high:.2f}]"
 
 
-def reading_nothing(cases: Sequence[Case]) -> dict[str, float]:
-    """Precision of the category commonest in the other traces at a random, first, last request."""
-    shares: dict[str, list[float]] = {"a random": [], "the first": [], "the last": []}
-    for i, case in enumerate(cases):
-        others = Counter(c for j, one in enumerate(cases) if j != i for _, c in one.gold)
-        category = others.most_common(1)[0][0]
-        right = [(span, category) in case.gold for span in case.ids["llm"]]
-        if right:
-            for name, share in zip(
-                shares, (float(np.mean(right)), right[0], right[-1]), strict=True
-            ):
-                shares[name].append(float(share))
-    return {name: float(np.mean(values)) for name, values in shares.items()}
-
-
-def line(cases: Sequence[Case], category: str, rules: Sequence[str]) -> list[str]:
-    """The cells of a row."""
-    got = measure(cases, category, rules)
-    wrong = 100 * (got.flags - got.hits) / got.spans
-    recall = f"{got.hits / got.gold:.2f}" if got.gold else "-"
-    p = "-" if not got.flags else f"{got.p:.2g}" if got.p >= 1e-4 else "< .0001"
-    return [
-        str(got.flags),
-        str(got.hits),
-        precision(cases, category, rules),
-        recall,
-        f"{wrong:.2f}",
-        f"{got.chance:.1f}",
-        p,
-    ]
-
-
 def show(cases: Sequence[Case]) -> None:
-    """Print a row for each placement, and the precision of predictors that read nothing."""
-    console = Console(width=140)
+    """Print a row for each placement."""
     heads = ("flags", "hits", "precision", "recall", "false per 100 spans", "hits by chance", "p")
     table = Table(title=f"{NAME} ({CATEGORY}) on {len(cases)} annotated traces")
     for head in ("finding stands at", *heads):
         table.add_column(head)
     for name, place in ((NAME, "the next request"), ("written", "the writing request")):
-        table.add_row(place, *line(cases, CATEGORY, [name]))
-    console.print(table)
-    for name, share in reading_nothing(cases).items():
-        print(f"the commonest category at {name} request: precision {share:.2f}")
+        got = measure(cases, CATEGORY, [name])
+        table.add_row(
+            place,
+            str(got.flags),
+            str(got.hits),
+            precision(cases, CATEGORY, [name]),
+            f"{got.hits / got.gold:.2f}" if got.gold else "-",
+            f"{100 * (got.flags - got.hits) / got.spans:.2f}",
+            f"{got.chance:.1f}",
+            f"{got.p:.2g}" if got.flags else "-",
+        )
+    Console(width=140).print(table)
 
 
 def main() -> int:
