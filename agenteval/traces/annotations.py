@@ -31,11 +31,9 @@ from agenteval.text import did_you_mean
 from agenteval.traces.taxonomy import Taxonomy, built_in
 
 OVERALL = "overall"
-LOWEST, HIGHEST = 0.0, 5.0  # grades: prompts of the data set say 0 to 5, its guide 1 to 5
 
 _GRADE_KEYS = {**{name: f"{name}_score" for name in GRADES}, OVERALL: OVERALL}
 _FIELDS = ("category", "location", "evidence", "description", "impact", "confidence", "source")
-_NEEDED = ("category", "location")
 _MAX_REJECTED = 2000  # characters
 _NOT_FINITE = re.compile(r"(?<=[:\[,])\s*-?(?:NaN|Infinity)\b")
 IMPACTS: dict[str, Impact] = {"HIGH": "HIGH", "MEDIUM": "MEDIUM", "LOW": "LOW"}
@@ -84,17 +82,17 @@ def official_object(findings: Findings, *, extra: bool = False) -> dict[str, Any
         raise ValueError(f"{findings.trace}: {findings.status}, so there are no findings to write")
     errors = []
     for finding in findings.findings:
-        error: dict[str, Any] = {
-            "category": finding.category,
-            "location": finding.span,
-            "evidence": finding.evidence,
-            "description": finding.description,
-        }
-        error |= {"impact": finding.impact} if finding.impact else {}
-        if extra:
-            error |= {} if finding.confidence is None else {"confidence": finding.confidence}
-            error |= {"source": finding.source} if finding.source else {}
-        errors.append(error)
+        more = ("impact", "confidence", "source") if extra else ("impact",)
+        optional = {key: getattr(finding, key) for key in more}
+        errors.append(
+            {
+                "category": finding.category,
+                "location": finding.span,
+                "evidence": finding.evidence,
+                "description": finding.description,
+                **{key: value for key, value in optional.items() if value not in (None, "")},
+            }
+        )
     scores: dict[str, Any] = {}
     for name, key in _GRADE_KEYS.items():
         grade = findings.grades.get(name)
@@ -147,13 +145,14 @@ class _AnnotationReader:
         if isinstance(errors, dict) and errors:
             self.notes.append("errors: one object instead of a list")
             errors = [errors]
-        findings = Findings(trace=trace, grades=self._grades(value.get("scores")))
+        grades = self._grades(value.get("scores"))
         if isinstance(errors, list):
-            more: dict[str, Any] = self._findings(errors)
+            more = self._findings(errors)
         else:
             more = {"status": "unscored:parse", "message": "there is no list of errors"}
             self.notes.append("unreadable: there is no list of errors")
-        return Annotation(name, findings.model_copy(update=more), text, tuple(self.notes))
+        findings = Findings(trace=trace, grades=grades, **more)
+        return Annotation(name, findings, text, tuple(self.notes))
 
     def _value(self, text: str) -> Any:
         """Return the object or list of the text. Raises ReplyError."""
@@ -188,7 +187,7 @@ class _AnnotationReader:
                 self.notes.append(why)
                 continue
             fields = self._fields(error, place)
-            category = self._category(fields.get("category"), place)
+            category = self._category(_text(fields.get("category")).strip(), place)
             locations = self._locations(fields.get("location"), place)
             if not category and locations == [""]:
                 why = f"{place}: no category, no place"
@@ -201,26 +200,24 @@ class _AnnotationReader:
     def _fields(self, error: Mapping[str, Any], place: str) -> dict[str, Any]:
         """Values under the proper keys; another spelling counts if the proper key is absent."""
         fields = {key: error[key] for key in _FIELDS if key in error}
-        for key, value in error.items():
-            if key in _FIELDS:
-                continue
+        for key in [key for key in error if key not in _FIELDS]:
             near = difflib.get_close_matches(key.strip().casefold(), _FIELDS, n=1, cutoff=0.8)
             if near and near[0] not in fields:
-                fields[near[0]] = value
+                fields[near[0]] = error[key]
                 self.notes.append(f"{place}: key {key!r} read as {near[0]}")
             else:
                 self.notes.append(f"{place}: unknown key {key!r}")
-        self.notes += [f"{place}: no {key}" for key in _NEEDED if key not in fields]
+        self.notes += [
+            f"{place}: no {key}" for key in ("category", "location") if key not in fields
+        ]
         return fields
 
-    def _category(self, value: Any, place: str) -> str:
-        text = _text(value).strip()
+    def _category(self, text: str, place: str) -> str:
         leaf = self.taxonomy.find(text) if text else None
         if leaf is None and text:
-            names = [leaf.name for leaf in self.taxonomy.leaves]
-            hint = did_you_mean(text, names)
-            problem = f"unknown category {text!r}" + (f"; {hint}" if hint else "")
-            self.notes.append(f"{place}: {problem}")
+            hint = did_you_mean(text, [leaf.name for leaf in self.taxonomy.leaves])
+            hint = f"; {hint}" if hint else ""
+            self.notes.append(f"{place}: unknown category {text!r}{hint}")
         return leaf.name if leaf else text
 
     def _locations(self, value: Any, place: str) -> list[str]:
@@ -250,22 +247,21 @@ class _AnnotationReader:
             scores = scores[0]
         if scores and not isinstance(scores, dict):
             self.notes.append("scores is not an object")
-        if not scores or not isinstance(scores, dict):
-            return {}
+            scores = {}
         return {
             name: Grade(
                 value=self._grade(scores[key], key), reason=_text(scores.get(f"{name}_reasoning"))
             )
             for name, key in _GRADE_KEYS.items()
-            if key in scores
+            if key in (scores or {})
         }
 
     def _grade(self, value: Any, key: str) -> float | None:
         number = to_number(value)
         if number is None:
             self.notes.append(f"{key}: {_text(value)[:80]!r} is not a number")
-        elif not LOWEST <= number <= HIGHEST:
-            self.notes.append(f"{key}: {number:g} is not within {LOWEST:g} and {HIGHEST:g}")
+        elif not 0 <= number <= 5:  # prompts of the data set say 0 to 5, its guide 1 to 5
+            self.notes.append(f"{key}: {number:g} is not within 0 and 5")
             return None
         return number
 
@@ -284,9 +280,7 @@ def to_number(value: Any) -> float | None:
 def _text(value: Any) -> str:
     if value is None:
         return ""
-    if isinstance(value, str):
-        return printable(value)
-    return printable(json.dumps(value, ensure_ascii=False))
+    return printable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 # -- folders, one file per trace -------------------------------------------------------------------
@@ -338,16 +332,9 @@ def write_folder(folder: Path, findings: Iterable[Findings], *, extra: bool = Fa
 
 def pair_up(gold: Sequence[Annotation], predicted: Sequence[Annotation]) -> Pairing:
     """Match predictions by trace id, else by file name, as the official scorer does."""
-    by_trace = {annotation.trace: annotation for annotation in predicted}
-    matched = {annotation.trace for annotation in gold} & set(by_trace)
-    by_name = {
-        annotation.name: annotation for annotation in predicted if annotation.trace not in matched
-    }
-    pairs = tuple(
-        (annotation, by_trace.get(annotation.trace) or by_name.pop(annotation.name, None))
-        for annotation in gold
-    )
+    by_trace = {p.trace: p for p in predicted}
+    matched = {g.trace for g in gold} & set(by_trace)
+    by_name = {p.name: p for p in predicted if p.trace not in matched}
+    pairs = tuple((g, by_trace.get(g.trace) or by_name.pop(g.name, None)) for g in gold)
     used = {match.trace for _, match in pairs if match is not None}
-    return Pairing(
-        pairs, tuple(annotation for annotation in predicted if annotation.trace not in used)
-    )
+    return Pairing(pairs, tuple(p for p in predicted if p.trace not in used))
