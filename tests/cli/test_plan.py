@@ -21,18 +21,6 @@ def run(cli: Cli, agent: str, *more: object) -> Result:
     return cli("plan", "test", "suite.jsonl", "--agent", agent, *more)
 
 
-def test_synth_is_the_same_on_both_roads_and_shows_a_few(cli: Cli, suite: Path) -> None:
-    lines = suite.read_text(encoding="utf-8").splitlines()
-    assert len(lines) == 30
-    printed = cli("plan", "synth", "--count", 30, "--seed", 1)
-    assert printed.out.splitlines() == lines
-    again = cli("plan", "synth", "--count", 30, "--seed", 1, "-o", "again.jsonl", "--show", 1)
-    shown = [json.loads(line) for line in lines]
-    assert shown[0]["id"] in again.out
-    assert shown[1]["id"] not in again.out
-    assert {case["size"]["actions"] for case in shown} == {3, 4, 5}
-
-
 def test_the_perfect_planner_passes_and_is_not_run_twice(cli: Cli, suite: Path) -> None:
     first = run(cli, "scripted:perfect", "--gate", "1")
     assert first.code == 0, first.err

@@ -71,25 +71,6 @@ def test_what_is_refused_is_told() -> None:
     assert len(json.loads(FILE.read_text())["refused"]) == 3
 
 
-def test_replies_are_recorded_and_calls_capped(cli: Cli) -> None:
-    asked = ("plan", "synth", "--invent", 1, "--lexicon", FILE, "--count", 5, "-o", "suite.jsonl")
-    with serve(answer=replies("?", GOOD)) as server:
-        on = ("--model", "parrot", "--base-url", server.base_url)
-        capped = cli(*asked, *on, "--max-calls", 1, "--store", "capped.db")
-        assert capped.code == 3
-        assert "1 calls" in capped.err or "max" in capped.err
-        assert not FILE.exists()
-    with serve(answer=replies(GOOD)) as server:
-        done = cli(*asked, "--model", "parrot", "--base-url", server.base_url)
-        assert done.code == 0, done.err
-    assert cli("export", "--replies", "rec.jsonl").code == 0
-    first = FILE.read_bytes()
-    FILE.unlink()
-    again = cli(*asked, "--model", "replay:rec.jsonl", "--store", "other.db")
-    assert again.code == 0, again.err
-    assert json.loads(FILE.read_bytes())["topics"] == json.loads(first)["topics"]
-
-
 @pytest.mark.parametrize(
     ("file", "model", "message"),
     [

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 
-from agenteval.store import Store
 from agenteval.testing import Fault, serve
 from tests.cli import traces
 from tests.cli.conftest import Cli, Result
@@ -359,35 +358,6 @@ def test_what_is_no_trace_is_one_line(cli: Cli, tmp_path: Path, text: str) -> No
     assert not (tmp_path / "agenteval.db").exists()
 
 
-def test_truncated_cyclic_and_nameless_spans_are_read_with_a_warning(
-    cli: Cli, tmp_path: Path
-) -> None:
-    whole = json.dumps(traces.limited())
-    (tmp_path / "cut.json").write_text(whole[: len(whole) * 2 // 3])
-    cut = cli("trace", "show", "cut.json")
-    assert cut.code == 0, cut.err
-    assert "cut.json" in cut.err
-    spans = [
-        {"trace_id": "a" * 32, "span_id": i, "parent_span_id": p, "span_name": i}
-        for i, p in (("s1", "s2"), ("s2", "s1"), ("s3", "s3"), (None, "s1"))
-    ]
-    (tmp_path / "odd.jsonl").write_text("\n".join(json.dumps(s) for s in spans))
-    odd = cli("trace", "show", "odd.jsonl")
-    assert odd.code == 0, odd.err
-    assert "4 spans" in odd.out
-    assert "odd.jsonl" in odd.err
-
-
-def test_a_damaged_store_is_one_line(cli: Cli, folder: Path) -> None:
-    cli("trace", "locate", "traces", "--detectors-only", "-q")
-    with Store(folder / "agenteval.db") as store, store.engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE calls SET record = '{}'")
-    done = cli("trace", "report")
-    assert done.code == 3
-    assert done.err.count("\n") == 1
-    assert "damaged" in done.err
-
-
 def test_gold_in_spans_reaches_the_judge_only_on_request(cli: Cli, tmp_path: Path) -> None:
     row = json.dumps({"question": "Where?", "true_answer": "GOLD-VALUE"})
     for number in ("1" * 32, "2" * 32):
@@ -408,23 +378,3 @@ def test_gold_in_spans_reaches_the_judge_only_on_request(cli: Cli, tmp_path: Pat
         assert any("GOLD-VALUE" in str(r.body) for r in server.requests[before:])
     assert cli("trace", "report", "traces", "-o", "t.html").code == 0
     assert "Gold answers, withheld from judges at" in (tmp_path / "t.html").read_text()
-
-
-TONGUES = "Wie viele Pakete? 何個の小包がありますか。 كم عدد الطرود؟ Сколько посылок? 📦📦 " * 40
-
-
-def test_a_long_task_in_several_languages_is_shown_from_both_ends(cli: Cli, tmp_path: Path) -> None:
-    task = "Count the parcels. " * 5264 + TONGUES
-    agent = span("Agent.run", "AGENT", 1, attributes={"input.value": task, "output.value": "3"})
-    call = llm(3, "Go on.", "I have checked the shelf.")
-    other = span("Other.run", "AGENT", 2, attributes={"input.value": "x"}, children=[call])
-    traces.write(tmp_path / "traces", trace("c" * 32, [agent, other]))  # two roots
-    with serve(judge) as server:
-        assert locate(cli, server.base_url, "--context", 8192).code == 0
-        texts = ["\n".join(m["content"] for m in r.body["messages"]) for r in server.requests]
-    for text in texts:
-        assert task[:100] in text
-        assert task[-60:].strip() in text
-        assert "\ufffd" not in text
-        assert len(text.encode()) < 3 * 8192
-    assert len(texts) > 1

@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 
-from agenteval.app.stored import export_replies
 from agenteval.models.limits import Limits
 from agenteval.planning.api import plan_test
 from agenteval.planning.case import Case
 from agenteval.planning.suite_api import plan_suite
-from agenteval.testing import serve
 
 
 @pytest.fixture
@@ -38,28 +36,6 @@ def test_a_function_is_an_agent(cases: tuple[Case, ...], tmp_path: Path) -> None
     assert report.exit_code == (0 if outcomes["pass"] / 6 >= 0.9 else 1)
     assert report.failures == ()
     assert len(report.runs()) == 6
-
-
-@pytest.mark.slow
-def test_every_attempt_is_recorded_and_replayed_as_itself(
-    cases: tuple[Case, ...], tmp_path: Path
-) -> None:
-    recording = tmp_path / "replies.jsonl"
-    with serve(answer=lambda _, n: f"reply {n}") as server:
-        first = plan_test(
-            cases[:2],
-            "openai",
-            trials=2,
-            model="m",
-            base_url=server.base_url,
-            store=tmp_path / "a.db",
-        )
-    export_replies(recording, tmp_path / "a.db")
-    again = plan_test(
-        cases[:2], "openai", trials=2, model=f"replay:{recording}", store=tmp_path / "b.db"
-    )
-    outputs = [sorted(a.log.output for a in r.attempts) for r in (first, again)]  # type: ignore[union-attr]
-    assert outputs[0] == outputs[1] == ["reply 0", "reply 0", "reply 1", "reply 1"]
 
 
 def test_no_trial_is_begun_when_the_time_is_used_up(

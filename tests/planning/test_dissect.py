@@ -6,18 +6,15 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agenteval.agents import Dialogue, System, Toolbox
-from agenteval.engine import Experiment
 from agenteval.errors import BudgetExceeded, InputError, Transient
 from agenteval.planning.case import Case
 from agenteval.planning.dissect import (
     Dissection,
-    DissectionEvaluator,
     DissectOptions,
     dissect,
     label,
@@ -28,7 +25,6 @@ from agenteval.planning.scripted import Factory, perfect, wrong
 from agenteval.planning.synthesis import Dice, Generator, Shape
 from agenteval.planning.words import choose_topics
 from agenteval.records import Usage
-from agenteval.store import Store
 from tests.golden.files import published
 from tests.support.wrong_planners import wrong_planner
 
@@ -171,14 +167,6 @@ async def test_a_case_that_cannot_be_dissected_is_refused_before_anything_runs()
     assert agent.runs == 0
 
 
-@pytest.mark.parametrize(
-    "bad", [{"tries": 0}, {"retries": -1}, {"full": True, "paper_literal": True}]
-)
-def test_bad_options(bad: dict[str, Any]) -> None:
-    with pytest.raises(InputError):
-        DissectOptions(**bad)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("agent", "cause", "extended"),
@@ -205,43 +193,3 @@ async def test_planted_causes_are_found(agent: str, cause: str, extended: bool) 
         if sum(causes.values()) == 8:
             break
     assert causes[cause] >= 7
-
-
-@pytest.mark.parametrize("in_time", [True, False])
-def test_an_interrupt_stores_the_running_dissection_and_starts_no_other(
-    tmp_path: Path, in_time: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cases = list(Generator(Shape((2, 2)), seed=4).cases(2))
-    lines: list[str] = []
-
-    async def work(store: Store) -> None:
-        begun, go = asyncio.Event(), asyncio.Event()
-
-        class Idle:
-            async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
-                begun.set()
-                await go.wait()
-                return "done"
-
-        def notify(line: str) -> None:
-            lines.append(line)
-            if in_time:
-                go.set()
-
-        options = DissectOptions(tries=1, original=1)
-        evaluator = DissectionEvaluator.of(System("idle", Idle, {}), cases, options, concurrency=1)
-        if not in_time:
-            monkeypatch.setattr(DissectionEvaluator, "grace", 0.0)
-        experiment = Experiment(evaluator, store, concurrency=1, notify=notify, announce=False)
-        running = asyncio.create_task(experiment.run())
-        await begun.wait()
-        running.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await running
-        missing = [unit.content for unit in experiment.pending().units]
-        assert missing == (cases[1:] if in_time else cases)
-
-    with Store(tmp_path / "s.db") as store:
-        asyncio.run(work(store))
-    assert lines[0].startswith("interrupted: finishing 1 dissection in progress")
-    assert len(lines) == (1 if in_time else 2)

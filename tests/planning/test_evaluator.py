@@ -95,16 +95,6 @@ def test_resume_runs_what_is_missing_and_what_the_infrastructure_failed(tmp_path
         assert {a.outcome for a in load_attempts(store)} == {"pass"}
 
 
-def test_an_endpoint_that_never_answers_ends_the_campaign(tmp_path: Path) -> None:
-    calls: list[str] = []
-    agent = system(calls, fail={c.id for c in CASES})
-    with Store(tmp_path / "s.db") as store:
-        end = ended(store, agent, workers=1)
-    assert len(calls) == 8
-    assert end.stopped == "8 trials in a row failed: no answer came"
-    assert end.left_out == 4
-
-
 def test_other_rules_judge_the_stored_log_anew(tmp_path: Path) -> None:
     class Slips:
         async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:

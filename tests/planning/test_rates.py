@@ -6,8 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.stats import binomtest, norm, t
 
 from agenteval.planning import rates
@@ -161,26 +159,6 @@ def test_pass_hat_and_pass_at_k() -> None:
     assert two.all_right.mean == pytest.approx(2 / 3)
     assert (three.k, three.left_out, three.all_right.mean) == (3, 1, 0.5)
     assert rates.repeated([attempt(k, RIGHT)]) == []
-
-
-@given(
-    st.lists(st.tuples(st.integers(2, 5), st.sampled_from(["ab", "ba", "a", None])), max_size=25)
-)
-def test_every_trial_is_counted_once(drawn: list[tuple[int, str | None]]) -> None:
-    trials = [
-        failure(case(str(i), n)) if calls is None else attempt(case(str(i), n), calls)
-        for i, (n, calls) in enumerate(drawn)
-    ]
-    total = rates.success_rates(trials)
-    groups = rates.by_actions(trials)
-    for name in ("right", "trials", "failures"):
-        assert sum(getattr(r, name) for r in groups) == sum(getattr(r, name) for r in total)
-    assert sum(r.trials + r.failures for r in groups) == len(trials)
-    wrong = sum(r.count for r in rates.error_shares(trials))
-    assert wrong + sum(r.right + r.failures for r in total) == len(trials)
-
-
-# Two systems
 
 
 def outcomes(hits: str, system: str = "s") -> list[Attempt]:

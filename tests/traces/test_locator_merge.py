@@ -45,43 +45,53 @@ def merged(*readings: PartReading) -> list[tuple[str, str, float | None]]:
     return [(f.span, f.category, f.confidence and round(f.confidence, 9)) for f in findings]
 
 
-def test_share_of_votes_times_mean_confidence() -> None:
-    # 2 of 3 repeats, stated 0.9 and 0.6: 2/3 · 0.75 = 0.5
-    rows = [
-        reading(named("S1", sure=0.9)),
-        reading(named("S1", sure=0.6), repeat=1),
-        reading(repeat=2),
-    ]
-    assert merged(*rows) == [("span-1", "Invention", 0.5)]
-
-
-def test_a_repeat_that_did_not_read_the_span_has_no_vote() -> None:
-    rows = [
-        reading(named("S1", sure=0.9)),
-        reading(repeat=1, failed=True),
-        reading(repeat=2, shown="S4 S5"),
-    ]
-    assert merged(*rows) == [("span-1", "Invention", 0.9)]
-
-
-def test_only_repeats_asked_for_the_area_count() -> None:
-    rows = [
-        reading(named("S1", sure=0.8), area="Thought"),
-        reading(area="Thought", repeat=1),
-        reading(area="System"),
-        reading(area="System", repeat=1),
-    ]
-    assert merged(*rows) == [("span-1", "Invention", 0.4)]
-
-
-def test_overlapping_parts_of_one_repeat_are_one_vote_with_the_higher_confidence() -> None:
-    rows = [
-        reading(named("S3", sure=0.5)),
-        reading(named("S3", sure=0.7), shown="S3 S4"),
-        reading(repeat=1),
-        reading(repeat=1, shown="S3 S4"),
-    ]
-    assert merged(*rows) == [("span-3", "Invention", 0.35)]
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        # 2 of 3 repeats, stated 0.9 and 0.6: 2/3 · 0.75 = 0.5
+        (
+            [
+                reading(named("S1", sure=0.9)),
+                reading(named("S1", sure=0.6), repeat=1),
+                reading(repeat=2),
+            ],
+            ("span-1", "Invention", 0.5),
+        ),
+        # a repeat that did not read the span has no vote
+        (
+            [
+                reading(named("S1", sure=0.9)),
+                reading(repeat=1, failed=True),
+                reading(repeat=2, shown="S4 S5"),
+            ],
+            ("span-1", "Invention", 0.9),
+        ),
+        # only repeats asked for the area count
+        (
+            [
+                reading(named("S1", sure=0.8), area="Thought"),
+                reading(area="Thought", repeat=1),
+                reading(area="System"),
+                reading(area="System", repeat=1),
+            ],
+            ("span-1", "Invention", 0.4),
+        ),
+        # overlapping parts of one repeat are one vote with the higher confidence
+        (
+            [
+                reading(named("S3", sure=0.5)),
+                reading(named("S3", sure=0.7), shown="S3 S4"),
+                reading(repeat=1),
+                reading(repeat=1, shown="S3 S4"),
+            ],
+            ("span-3", "Invention", 0.35),
+        ),
+    ],
+)
+def test_share_of_votes_times_mean_confidence(
+    rows: list[PartReading], expected: tuple[str, str, float]
+) -> None:
+    assert merged(*rows) == [expected]
 
 
 def test_unstated_confidences() -> None:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pytest
-
 from agenteval.records import Finding, Findings, Grade, Rejected
 from agenteval.traces.api import FindingsReport
 from agenteval.traces.outline import Outline, OutlineSpan
 from agenteval.traces.tables import FinderFindings, finding_tables
 from agenteval.traces.taxonomy import built_in
 from tests.reporting.making import Seen, assert_harmless
-from tests.support.browser import Open
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[31m'\"&amp;{{ 7*7 }}"
 
@@ -164,24 +161,3 @@ def test_a_large_trace_is_bounded_and_counted() -> None:
     drawn = page.count('<details class="span llm"')
     assert drawn == 25
     assert f"{9001 - 1 - drawn:,} more spans not shown" in page
-
-
-@pytest.mark.slow
-@pytest.mark.xdist_group("browser")
-@pytest.mark.parametrize("width", [390, 1400])
-def test_it_works_in_a_browser_without_script(open_page: Open, width: int) -> None:
-    deep = [span("0"), *(span(str(i), str(i - 1), output=HOSTILE * 3) for i in range(1, 40))]
-    finder = FinderFindings("rules", {"t": said("t", ("20", "Goal Deviation"))})
-    made = small()
-    report = reported(*made.finders, finder, outlines=[*made.outlines, outline("t", *deep)])
-    watched = open_page(report.page(), width=width, javascript=True)
-    page = watched.page
-    assert watched.quiet, (watched.console, watched.requests)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.locator("nav").evaluate("e => getComputedStyle(e).position") == "sticky"
-    card = page.locator("#traces .finding").first
-    assert card.is_visible()  # unfolded down to it, without a click
-    closed = page.locator("details.trace:not([open])").first
-    assert not closed.locator(".tree").first.is_visible()
-    closed.locator("summary").first.click()
-    assert page.locator("details.trace[open]").count() == 2
