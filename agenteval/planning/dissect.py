@@ -24,7 +24,7 @@ import time
 from collections import Counter
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 from agenteval.agents import AgentFailure, AgentLimits, System
@@ -41,10 +41,10 @@ from agenteval.planning.evaluator import (
     run_case,
 )
 from agenteval.planning.oracle import CheckRules
-from agenteval.planning.substitute import Choices, base_of, substitutes
+from agenteval.planning.substitute import base_of, substitutes
+from agenteval.planning.words import Topic
 from agenteval.records import Criterion, FailureStatus, Record, Usage, content_hash
 from agenteval.records.trial import source_key
-from agenteval.stats import Interval, proportion_interval
 from agenteval.store import Store, Trials
 
 StageName = Literal["original", "terminal", "topic", "structure"]
@@ -54,6 +54,9 @@ LABELS: tuple[Label, ...] = get_args(Label)
 CAUSES = LABELS[:-1]
 CAUSE = words("cause", "The single cause of a failed case (algorithm 2).", CAUSES)
 T = TypeVar("T")
+ORIGINAL = 3  # runs of the request itself
+RETRIES = 2  # further runs of a try without a verdict
+_DRAWS = 8  # structures of which the least ambiguous is taken
 _PREFIX = f"{EVALUATOR}.dissect"
 _UNDECIDED: FailureStatus = "error:infrastructure"
 _FIRST_TRIAL = 1000  # tries have numbers from here on, different from those of `plan test`
@@ -64,23 +67,21 @@ _CAUSE_OF: dict[StageName, Label] = dict(zip(STAGES, LABELS, strict=False))
 class DissectOptions:
     """How to dissect.
 
-    `tries`: K of the last three stages. `original`: runs of the request itself. `retries`: further
-    runs of a try without a verdict. `choices`: how substitutes are drawn.
+    `tries`: K of the last three stages; the request itself is run three times. `topics` are those
+    of the topic stage, the built-in ones if None.
     """
 
     tries: int = 3
-    original: int = 3
     full: bool = False
     paper_literal: bool = False
-    retries: int = 2
     seed: int = 0
-    choices: Choices = field(default_factory=Choices)
+    topics: Sequence[Topic] | None = None
     limits: AgentLimits | None = None
     rules: CheckRules | None = None
 
     def __post_init__(self) -> None:
-        if self.tries < 1 or self.original < 1 or self.retries < 0:
-            raise InputError("dissecting needs at least 1 try per stage and 0 retries")
+        if self.tries < 1:
+            raise InputError("dissecting needs at least 1 try per stage")
         if self.full and self.paper_literal:
             raise InputError("full and paper_literal cannot be combined")
 
@@ -90,9 +91,9 @@ class DissectOptions:
 
         Fewest if no stage before the last one is needed, most if every try lacks a verdict.
         """
-        every = self.original + 2 * self.tries + (1 if self.paper_literal else self.tries)
-        least = every if self.full else 1 if self.paper_literal else self.original
-        return least, every * (1 + self.retries)
+        every = ORIGINAL + 2 * self.tries + (1 if self.paper_literal else self.tries)
+        least = every if self.full else 1 if self.paper_literal else ORIGINAL
+        return least, every * (1 + RETRIES)
 
 
 class Try(Record):
@@ -126,15 +127,6 @@ class Stage(Record):
         """Tries without a verdict."""
         return sum(1 for attempt in self.tries if attempt.passed is None)
 
-    def share(self, level: float = 0.95) -> Interval | None:
-        """Return the share of successes among the verdicts, with Wilson's interval.
-
-        None if the stage stopped at a success, which would bias the share.
-        """
-        if self.stopped:
-            return None
-        return proportion_interval(self.passes, len(self.tries) - self.unknown, level=level)
-
 
 class Dissection(Record):
     """The dissection of one failed case.
@@ -155,10 +147,6 @@ class Dissection(Record):
     seed: int
     paper_literal: bool = False
     usage: Usage = Usage()
-
-    def stage(self, name: StageName) -> Stage | None:
-        """Return the stage of this name, None if it was not run."""
-        return next((stage for stage in self.stages if stage.name == name), None)
 
 
 def label(
@@ -195,8 +183,6 @@ async def dissect(
     """
     options = options or DissectOptions()
     begun = time.monotonic()
-    if options.paper_literal:  # any structure, as in the paper
-        options = replace(options, choices=replace(options.choices, draws=1))
     runner = _Runner(system, options, slots or nullcontext())
     # in a thread: other hours put questions to Z3, and the agents of other cases must not wait
     plan = await asyncio.to_thread(_stage_cases, case, options)
@@ -224,15 +210,14 @@ async def dissect(
 
 def _stage_cases(case: Case, options: DissectOptions) -> dict[StageName, tuple[Case, ...]]:
     """The cases of every stage, all made before any is run."""
-    base = base_of(case)
-    seed, choices, tries = options.seed, options.choices, options.tries
+    base, seed, tries = base_of(case), options.seed, options.tries
+    # as in the paper: the first try decides, and any structure will do
+    structures, draws = (1, 1) if options.paper_literal else (tries, _DRAWS)
     return {
-        "original": (base.case,) * options.original,
-        "terminal": substitutes(base, "terminal", tries, seed, choices),
-        "topic": substitutes(base, "topic", tries, seed, choices),
-        "structure": substitutes(
-            base, "structure", 1 if options.paper_literal else tries, seed, choices
-        ),
+        "original": (base.case,) * ORIGINAL,
+        "terminal": substitutes(base, "terminal", tries, seed),
+        "topic": substitutes(base, "topic", tries, seed, topics=options.topics),
+        "structure": substitutes(base, "structure", structures, seed, draws=draws),
     }
 
 
@@ -270,7 +255,7 @@ class _Runner:
     async def attempt(self, case: Case, number: int) -> Try:
         """Make try `number`, repeated while it has no verdict and retries are left."""
         options, runs = self.options, 0
-        first = _FIRST_TRIAL + number * (1 + options.retries)
+        first = _FIRST_TRIAL + number * (1 + RETRIES)
         while True:
             try:
                 async with self.slots:
@@ -287,7 +272,7 @@ class _Runner:
             if verdict is not None:
                 return Try(outcome=verdict.outcome, passed=verdict.passed, **fields)
             assert isinstance(log, AgentFailure)  # all other logs have a verdict
-            if runs > options.retries:
+            if runs > RETRIES:
                 return Try(outcome=log.status, passed=None, message=log.message, **fields)
 
 
@@ -314,13 +299,10 @@ def evaluator_name(options: DissectOptions) -> str:
     """Return the name under which dissections by these options are stored."""
     kind = "literal" if options.paper_literal else "full" if options.full else "each"
     rules = check_key(options.rules or CheckRules(), OUTCOME_RULES)[:8]
-    chosen = options.choices  # as it was written when word lists could be given
-    choices = content_hash(
-        f"Choices(draws={chosen.draws!r}, topics={chosen.topics!r}, lexicon=None)"
-    )[:8]
-    return (
-        f"{_PREFIX}-{kind}-k{options.tries}-o{options.original}-s{options.seed}-{rules}-{choices}"
-    )
+    # in the words of an older version: dissections are stored under this name
+    choices = f"Choices(draws={_DRAWS}, topics={options.topics!r}, lexicon=None)"
+    choices = content_hash(choices)[:8]
+    return f"{_PREFIX}-{kind}-k{options.tries}-o{ORIGINAL}-s{options.seed}-{rules}-{choices}"
 
 
 @dataclass(frozen=True)

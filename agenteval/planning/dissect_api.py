@@ -22,7 +22,7 @@ from agenteval.planning.dissect import (
 )
 from agenteval.planning.evaluator import load_attempts
 from agenteval.planning.options import Agent, DissectionKeywords, DissectionOptions
-from agenteval.planning.substitute import Choices, base_of
+from agenteval.planning.substitute import base_of
 from agenteval.planning.tables import dissection_tables
 from agenteval.planning.words import read_topics
 from agenteval.reporting.report import Report
@@ -62,7 +62,7 @@ async def adissect(
         full=settings.full,
         paper_literal=settings.literal,
         seed=settings.seed,
-        choices=Choices(topics=topics),
+        topics=topics,
         limits=run.rules.limits,
         rules=run.rules.check,
     )

@@ -45,19 +45,6 @@ _MAX_DRAWS = 20  # draws until a text that occurred already is accepted
 
 
 @dataclass(frozen=True)
-class Choices:
-    """How substitutes are drawn.
-
-    `draws`: of this many structures, the one is taken that is the least ambiguous and shares the
-    fewest clause forms with the original (1: any, as in the paper). `topics`: the built-in
-    ones if None.
-    """
-
-    draws: int = 8
-    topics: Sequence[Topic] | None = None
-
-
-@dataclass(frozen=True)
 class Base:
     """A case with the tree of its text."""
 
@@ -82,12 +69,20 @@ def base_of(case: Case) -> Base:
 
 
 def substitutes(
-    base: Base, variant: Variant, count: int, seed: int = 0, choices: Choices | None = None
+    base: Base,
+    variant: Variant,
+    count: int,
+    seed: int = 0,
+    *,
+    topics: Sequence[Topic] | None = None,
+    draws: int = 8,
 ) -> tuple[Case, ...]:
     """Return `count` variants, named "<id>~terminal1" and so on, different if possible.
 
-    Each depends on the seed, the case and its number alone. Raises InputError where no other topic
-    has enough activities.
+    Each depends on the seed, the case and its number alone. `topics` default to the built-in ones.
+    Of `draws` structures, the one is taken that is the least ambiguous and shares the fewest clause
+    forms with the original (1: any, as in the paper). Raises InputError where no other topic has
+    enough activities.
     """
     texts = {base.case.text}
     cases = []
@@ -95,7 +90,13 @@ def substitutes(
         key = [seed, int(base.case.sha256[:16], 16), VARIANTS.index(variant), number]
         for draw in range(_MAX_DRAWS):
             rng = np.random.default_rng([*key, draw])
-            case = _substitute(base, variant, f"{variant}{number}", rng, choices or Choices())
+            name = f"{variant}{number}"
+            if variant == "terminal":
+                case = _other_words(base, name, rng)
+            elif variant == "topic":
+                case = _other_topic(base, name, Dice(rng), topics)
+            else:
+                case = _other_structure(base, name, rng, draws)
             if case.text not in texts:
                 break
         texts.add(case.text)
@@ -103,31 +104,29 @@ def substitutes(
     return tuple(cases)
 
 
-def _substitute(
-    base: Base, variant: Variant, name: str, rng: np.random.Generator, choices: Choices
-) -> Case:
+def _other_words(base: Base, name: str, rng: np.random.Generator) -> Case:
+    tree, dice = base.tree, Dice(rng)
+    tree = refill(tree, rng)
+    if base.case.hours is not None:
+        tree = other_hours(tree, base.case.hours, dice)
+    return rebuilt(base, name, tree)
+
+
+def _other_topic(base: Base, name: str, dice: Dice, topics: Sequence[Topic] | None) -> Case:
+    n, role = base.case.n, base.case.topic.casefold()
+    every = built_in_topics() if topics is None else topics
+    candidates = [t for t in every if t.role.casefold() != role and len(t.activities) >= n]
+    if not candidates:
+        raise InputError(f"no other topic has {n} activities", "--topic")
+    topic = dice.choice(candidates)
+    phrases = placed(dice.shuffled(topic.activities), n, base.tree)
+    check_activities(phrases)
+    return rebuilt(base, name, base.tree, topic.role, [action(phrase) for phrase in phrases])
+
+
+def _other_structure(base: Base, name: str, rng: np.random.Generator, draws: int) -> Case:
     case, tree, dice = base.case, base.tree, Dice(rng)
-    if variant == "terminal":
-        tree = refill(tree, rng)
-        if case.hours is not None:
-            tree = other_hours(tree, case.hours, dice)
-        return rebuilt(base, name, tree)
-    if variant == "topic":
-        topics = built_in_topics() if choices.topics is None else choices.topics
-        role = case.topic.casefold()
-        candidates = [
-            t for t in topics if t.role.casefold() != role and len(t.activities) >= case.n
-        ]
-        if not candidates:
-            raise InputError(f"no other topic has {case.n} activities", "--topic")
-        topic = dice.choice(candidates)
-        phrases = placed(dice.shuffled(topic.activities), case.n, tree)
-        check_activities(phrases)
-        return rebuilt(base, name, tree, topic.role, [action(phrase) for phrase in phrases])
-    drawn = [
-        resynthesize(dice, case.n, _demands(tree), unlike=tree)
-        for _ in range(max(1, choices.draws))
-    ]
+    drawn = [resynthesize(dice, case.n, _demands(tree), unlike=tree) for _ in range(draws)]
     forms = forms_in(tree)
     risky = {i for i, a in enumerate(case.actions) if ends_in_phrase(a.phrase)}
     least_similar = min(

@@ -49,19 +49,14 @@ class TracePiece:
 class Condensed:
     """The pieces of a trace in its order.
 
-    `source_tokens` estimates the whole trace. `dropped` counts omitted spans by reason; `folded`
-    messages and texts that were replaced by a reference; `cut` the omitted characters, each cut
-    being marked in its text. `over` is by how many tokens the pieces exceed the budget because
-    less would hide a span, an error or a call.
+    `source_tokens` estimates the whole trace. `dropped` counts omitted spans by reason. Each cut
+    is marked in its text.
     """
 
     trace: str
     pieces: tuple[TracePiece, ...]
     source_tokens: int
     dropped: dict[str, int] = field(default_factory=dict)
-    folded: int = 0
-    cut: int = 0
-    over: int = 0
 
     @cached_property
     def tokens(self) -> int:
@@ -72,7 +67,7 @@ class Condensed:
 @dataclass(frozen=True)
 class Options:
     """Size limits in estimated tokens: `budget` for the whole trace (None: no limit), `piece` for
-    each span. Both hold unless the minimum of every span is more; see `Condensed.over`."""
+    each span. Both hold unless less would hide a span, an error or a call."""
 
     budget: int | None = 200_000
     piece: int = 3_000
@@ -93,29 +88,20 @@ def condense(run: Run, options: Options | None = None) -> Condensed:
     options = options or Options()
     parents = _parents(run.spans)
     reasons = wrappers(run.spans, parents)
-    drafts, folded = _drafts(run, parents, reasons)
+    drafts = _drafts(run, parents, reasons)
     rooms = _rooms(drafts, options)
-    pieces, cut = [], 0
+    pieces = []
     for draft in drafts:
         lines = list(draft.head)
         for section in draft.sections:
-            text, missing = excerpt(section.text, next(rooms))
-            cut += missing
+            text = excerpt(section.text, next(rooms))
             between = "\n" if "\n" in text and section.label else " " if section.label else ""
             lines.append(f"{section.label}{between}{text}".rstrip("\n"))
         text = "\n".join(lines)
         span = draft.span
         pieces.append(TracePiece(draft.index, span.id, span.kind, text, estimate_tokens(text)))
-    total = sum(piece.tokens for piece in pieces)
-    return Condensed(
-        trace=run.id,
-        pieces=tuple(pieces),
-        source_tokens=source_tokens(run),
-        dropped=dict(Counter(filter(None, reasons))),
-        folded=folded,
-        cut=cut,
-        over=0 if options.budget is None else max(0, total - options.budget),
-    )
+    dropped = Counter(filter(None, reasons))
+    return Condensed(run.id, tuple(pieces), source_tokens(run), dict(dropped))
 
 
 def source_tokens(run: Run) -> int:
@@ -148,7 +134,7 @@ def _parents(spans: Sequence[Span]) -> list[int | None]:
 
 def _drafts(
     run: Run, parents: Sequence[int | None], reasons: Sequence[str | None]
-) -> tuple[list[SpanDraft], int]:
+) -> list[SpanDraft]:
     writer = Writer(assignment(run).task.text.strip())
     drafts: list[SpanDraft] = []
     indices: list[str] = []  # of each span, or of the kept one above it
@@ -165,7 +151,7 @@ def _drafts(
         drafts.append(writer.draft(index, span, f"in {place}" if place else ""))
         indices.append(index)
         names.append(())
-    return drafts, writer.seen.folded
+    return drafts
 
 
 def _rooms(drafts: Sequence[SpanDraft], options: Options) -> Iterator[int]:

@@ -122,13 +122,9 @@ def _values(text: str, numbers: bool) -> Iterator[str]:
 
 @dataclass(slots=True)
 class Seen:
-    """The place of each text, and the number of each message. Distinct texts are held once.
-
-    `folded` counts the texts and messages that were replaced by a reference.
-    """
+    """The place of each text, and the number of each message. Distinct texts are held once."""
 
     task: str = ""  # the agent's request: shown once, then as a reference
-    folded: int = 0
     _task_shown: bool = False
     _texts: dict[str, str] = field(default_factory=dict)
     _recent: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=_RECENT))
@@ -149,23 +145,19 @@ class Seen:
         place of recent texts that it repeats. From now on it is at `here`."""
         if len(self.task) >= FOLD and self.task in text:
             if self._task_shown:
-                self.folded += 1
                 text = text.replace(self.task, f"[the task: {len(self.task):,} characters]")
             self._task_shown = True
         stripped = text.strip()
         if len(stripped) < FOLD:
             return text
         if where := self._texts.get(stripped):
-            self.folded += 1
             return f"[same as {where}: {len(stripped):,} characters]"
         self._texts[stripped] = here
         for other, where in self._recent:
             if stripped in other:
-                self.folded += 1
                 return f"[stands within {where}: {len(stripped):,} characters]"
         for other, where in sorted(self._recent, key=lambda r: -len(r[0])):
             if len(other) < len(text) and other in text:
-                self.folded += 1
                 text = text.replace(other, f"[{where}: {len(other):,} characters]")
         self._recent.append((stripped, here))
         return text
@@ -179,7 +171,6 @@ class Seen:
         self._starts.append((text, here))
         if shared < 2 * FOLD:
             return self.fold(text, here)
-        self.folded += 1
         return f"[begins with the same {shared:,} characters as {where}]{text[shared:]}"
 
     def number(self, message: Message) -> tuple[int, bool]:
@@ -197,7 +188,6 @@ class Seen:
             self._by_id[id(message)] = number
             if new:
                 return number, True
-        self.folded += 1
         return number, False
 
     def call(self, tool: str, arguments: str, here: str) -> tuple[list[str], int]:
@@ -216,7 +206,6 @@ class Seen:
         where = "" if len(text) < 2 * FOLD else self.before(here, "arguments", _same(text))
         if where in ("", here):
             return text
-        self.folded += 1
         return f"{text[:FOLD]} [and so on, same as arguments in {where}: {len(text):,} characters]"
 
 

@@ -71,15 +71,15 @@ def segments(text: str, width: int) -> list[str]:
     return parts
 
 
-def excerpt(text: str, room: int) -> tuple[str, int]:
-    """Return what fits into `room` bytes of the text, and the number of characters cut.
+def excerpt(text: str, room: int) -> str:
+    """Return what fits into `room` bytes of the text, with marks where characters were cut.
 
     Half of the room is for lines that look like errors, then for rules and claims, lines of a new
     shape first; the rest is for the beginning and the end of the text. If there is no room for
     marks, the result may be a single mark, which is longer than `room`.
     """
     if size(text) <= room:
-        return text, 0
+        return text
     parts = segments(text, 60 if room < 600 else 120)
     if len(parts) < 2 or room < 4 * _MARK:
         return _ends(text, room)
@@ -110,22 +110,21 @@ def _telling(parts: Sequence[str]) -> list[int]:
     return [i for *_, i in sorted(ranked)]
 
 
-def _ends(text: str, room: int) -> tuple[str, int]:
+def _ends(text: str, room: int) -> str:
     half = (room - _MARK) // 2
     if half < _MARK // 2:
-        return _mark(len(text)), len(text)
+        return _mark(len(text))
     head, tail = clip(text, half), clip(text, half, end=True)
-    cut = len(text) - len(head) - len(tail)
-    return f"{head}{_mark(cut)}{tail}", cut
+    return f"{head}{_mark(len(text) - len(head) - len(tail))}{tail}"
 
 
 def _mark(characters: int) -> str:
     return f"[cut: {characters:,} characters]"
 
 
-def _join(parts: Sequence[str], chosen: dict[int, str]) -> tuple[str, int]:
-    """Return the chosen segments, with marks for the gaps, and the number of characters cut."""
-    shown, gap, total = "", "", 0
+def _join(parts: Sequence[str], chosen: dict[int, str]) -> str:
+    """Return the chosen segments, with marks for the gaps."""
+    shown, gap = "", ""
     for i, part in enumerate(parts):
         text = chosen.get(i, "")
         before, after = (part, "") if i not in chosen else ("", part[len(text) :])
@@ -134,9 +133,8 @@ def _join(parts: Sequence[str], chosen: dict[int, str]) -> tuple[str, int]:
         gap += before
         if text:
             if size(gap) > len(_mark(len(gap))):
-                total += len(gap)
                 space = "" if not shown or shown.endswith("\n") else " "
                 gap = f"{space}{_mark(len(gap))}" + ("\n" if gap.endswith("\n") else " ")
             shown += gap + text
             gap = after
-    return shown, total
+    return shown

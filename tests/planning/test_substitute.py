@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agenteval.errors import InputError
 from agenteval.planning.case import RESTART, Activity, Case, OrderRule, TimeLimit, TimeRule, holds
 from agenteval.planning.grammar import strip
-from agenteval.planning.substitute import VARIANTS, Choices, base_of, substitutes
+from agenteval.planning.substitute import VARIANTS, base_of, substitutes
 from agenteval.planning.suite import case_line, contradiction, read_case
 from agenteval.planning.synthesis import Generator, Shape
 from agenteval.planning.words import built_in_topics
@@ -61,7 +61,7 @@ def test_structure_has_the_same_plans_in_other_sentences(
     number: int, extended: bool, draws: int
 ) -> None:
     base = base_of(case := (EXTENDED if extended else BASE).case(number))
-    for new in substitutes(base, "structure", 2, choices=Choices(draws=draws)):
+    for new in substitutes(base, "structure", 2, draws=draws):
         assert strip(base_of(new).tree) != strip(base.tree)
         assert (new.actions, new.hours) == (case.actions, case.hours)
         assert new.valid_plans == case.valid_plans
@@ -72,7 +72,7 @@ def test_structure_has_the_same_plans_in_other_sentences(
 def test_the_structure_of_one_order_is_one_of_nine_others() -> None:
     """Ten skeletons state one order."""
     base = base_of(written("Tea precedes soup.", ("tea", "soup")))
-    drawn = substitutes(base, "structure", 80, choices=Choices(draws=1))
+    drawn = substitutes(base, "structure", 80, draws=1)
     skeletons = {strip(base_of(new).tree) for new in drawn}
     assert strip(base.tree) not in skeletons
     assert len(skeletons) == 9
@@ -175,4 +175,4 @@ def test_cases_that_cannot_be_dissected(case: Case, changes: dict, message: str)
 
 def test_no_other_topic() -> None:
     with pytest.raises(InputError, match="no other topic has 2 activities"):
-        substitutes(base_of(GOOD), "topic", 1, choices=Choices(topics=()))
+        substitutes(base_of(GOOD), "topic", 1, topics=())

@@ -67,7 +67,6 @@ def test_a_growing_history_stands_once() -> None:
         assert [s for s, text in shown.items() if f"{number} {PARAGRAPH}" in text] == [span]
     assert "messages: M1-M3 as before, then\nM4 user:" in shown["b"]
     assert shown["b"].endswith("M5 reply: the end")
-    assert condensed.folded == 3
 
 
 def test_a_repeated_call_and_its_output() -> None:
@@ -134,8 +133,7 @@ def test_no_span_and_no_error_falls_out_of_any_budget(budget: int | None, piece:
     condensed = condense(run, Options(budget=budget, piece=piece))
     shown = texts(condensed)
     told = 160 if budget is None or budget >= 20_000 else 40  # of arguments, at least
-    assert condensed.over == max(0, condensed.tokens - (budget or 10**9))
-    assert (condensed.over > 0) == (budget == 1)
+    assert (condensed.tokens > (budget or 10**9)) == (budget == 1)
     for span in run.spans:
         if span.id not in shown:
             assert (span.kind in ("chain", "agent"), span.status) == (True, "ok")
@@ -149,7 +147,7 @@ def test_no_span_and_no_error_falls_out_of_any_budget(budget: int | None, piece:
             assert json.dumps(call.arguments)[:20] in text
         if span.kind == "tool":
             assert span.input[:told] in text
-    assert sum(map(int, cuts("\n".join(shown.values())))) == condensed.cut
+    assert cuts("\n".join(shown.values()))
 
 
 def cuts(text: str) -> list[str]:
@@ -202,8 +200,6 @@ def test_any_trace_is_condensed(data: st.DataObject) -> None:
         if span.kind in ("llm", "tool", "user") or span.status == "error":
             assert span.id in kept
     assert condensed == condense(trace(*spans), Options(budget=budget, piece=200))
-    if budget and not condensed.over:
-        assert condensed.tokens <= budget
 
 
 # Shares of room, and excerpts
@@ -261,13 +257,14 @@ LINES = st.lists(
 @given(LINES, st.integers(0, 3000))
 def test_an_excerpt_fits_and_counts_what_it_cut(lines: list[str], room: int) -> None:
     text = "\n".join(lines)
-    shown, cut = excerpt(text, room)
+    shown = excerpt(text, room)
     if size(text) <= room:
-        assert (shown, cut) == (text, 0)
+        assert shown == text
         return
     assert size(shown) <= max(room, 30)
     kept = re.split(r"\[cut: ([\d,]+) characters\]", shown)
-    assert sum(int(n.replace(",", "")) for n in kept[1::2]) == cut > 0
+    cut = sum(int(n.replace(",", "")) for n in kept[1::2])
+    assert 0 <= sum(map(len, kept[::2])) + cut - len(text) <= 2 * len(kept[1::2])  # blanks of ours
     at = 0
     for fragment in kept[::2]:  # in order, unchanged; only blanks around the marks are ours
         at = text.index(fragment.strip(), at) + len(fragment.strip())
@@ -285,7 +282,7 @@ def test_an_excerpt_fits_and_counts_what_it_cut(lines: list[str], room: int) -> 
 def test_an_error_a_rule_or_a_claim_in_the_middle_stays(line: str) -> None:
     lines = [f"worker {k}: 0 errors, 0 failed" for k in range(2000)]
     lines[777] = line
-    assert line in excerpt("\n".join(lines), 400)[0]
+    assert line in excerpt("\n".join(lines), 400)
 
 
 # How much of the words that people quote survives, on annotated traces
