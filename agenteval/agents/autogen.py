@@ -42,27 +42,16 @@ from agenteval.agents.protocol import Dialogue, System, Tool
 from agenteval.agents.toolbox import Toolbox
 from agenteval.models.autogen import AgentevalChatClient, to_autogen, wire_call
 from agenteval.models.client import Client
-from agenteval.models.wire import Reply, Request
 from agenteval.records import Message
 
 _NAME = "assistant"
-
-
-class _LineClient:
-    """A case's line in the place of the Client, of which the model client uses `complete`."""
-
-    def __init__(self, line: Line) -> None:
-        self._line = line
-
-    async def complete(self, request: Request) -> Reply:
-        return await self._line.ask(request)
 
 
 class _Model(AgentevalChatClient):
     """The model client of one case, with the request's parameters and the text beside calls."""
 
     def __init__(self, line: Line, parameters: Mapping[str, Any]) -> None:
-        super().__init__(cast(Client, _LineClient(line)))
+        super().__init__(cast(Client, line))  # which uses `complete` alone
         self._line = line
         self._parameters = parameters
 

@@ -192,6 +192,8 @@ class Line:
         self.last = replace(reply, text=reply.text or reply.refusal or "")
         return self.last
 
+    complete = ask  # as a Client
+
     async def _out_of_time(self, error: OutOfTime) -> None:
         lost = self._lost + error.lost
         if lost > 0.1 * self._seconds:

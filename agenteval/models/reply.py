@@ -167,12 +167,8 @@ def _strict(text: str) -> Any:
     return _clean(value) if "\\ud" in text or "\\uD" in text else value
 
 
-def _refuse(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
-
-
-_STRICT = json.JSONDecoder(
-    object_pairs_hook=to_object, parse_constant=_refuse, parse_float=number, parse_int=number
+_STRICT = json.JSONDecoder(  # `number` refuses NaN and infinity, too
+    object_pairs_hook=to_object, parse_constant=number, parse_float=number, parse_int=number
 )
 
 
