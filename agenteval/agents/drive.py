@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Iterator
@@ -28,7 +27,8 @@ from agenteval.text import raised_at, redacted
 _log = logging.getLogger(__name__)
 _GRACE = 2.0  # seconds a cancelled agent gets to close its connections
 _MAX_OUTPUT = 100_000  # characters of last words
-_BEAT = 0.25  # seconds between two looks at whether the event loop goes round
+_BEAT = 0.05  # seconds between two looks at whether the event loop goes round
+_JITTER = 0.25  # seconds that a busy machine may be late
 _STATUS: tuple[tuple[type[Exception], FailureStatus], ...] = (
     (RequestTimeout, "error:timeout"),
     (TooLong, "unscored:too_long"),
@@ -53,18 +53,18 @@ async def drive(agent: Agent, task: Dialogue | str, tools: Toolbox) -> AgentLog 
     dialogue = Dialogue.of(task) if isinstance(task, str) else task
     tools.begin()
     work = asyncio.ensure_future(_work(agent, dialogue, tools))
-    watch = asyncio.ensure_future(wait_exhausted(tools))
-    pulse = _Pulse()
-    beat = asyncio.ensure_future(pulse.run())
+    watch = _Watch(tools)
+    halted = asyncio.ensure_future(watch.run())
     try:
         await asyncio.wait(
-            {work, watch}, timeout=tools.limits.seconds, return_when=asyncio.FIRST_COMPLETED
+            {work, halted}, timeout=tools.limits.seconds, return_when=asyncio.FIRST_COMPLETED
         )
     finally:
         in_time = work.done()
         tools.close()
-        seconds, lost, waited = round(tools.elapsed(), 6), pulse.lost, tools.waited
-        await _stop(work, watch, beat)
+        seconds, lost, waited = round(tools.elapsed(), 6), watch.lost, tools.waited
+        halted.cancel()
+        await _stop(work)
     error = tools.defect or _error(work)
     for part in _parts(error):
         if isinstance(part, _FATAL):
@@ -96,26 +96,6 @@ async def drive(agent: Agent, task: Dialogue | str, tools: Toolbox) -> AgentLog 
     )
 
 
-async def wait_exhausted(toolbox: Toolbox, poll: float = 0.25) -> None:
-    """Return once the agent must be stopped: too many turns or calls, or a defect of the tools.
-
-    Woken at once, from whatever thread; `poll` (seconds) only bounds the wait for somebody who
-    set `exhausted` directly.
-    """
-    loop, halted = asyncio.get_running_loop(), asyncio.Event()
-
-    def wake() -> None:
-        with contextlib.suppress(RuntimeError):  # the loop ended: nobody waits any more
-            loop.call_soon_threadsafe(halted.set)
-
-    toolbox.on_halt(wake)
-    while not (halted.is_set() or toolbox.exhausted.is_set()):
-        try:
-            await asyncio.wait_for(halted.wait(), poll)
-        except TimeoutError:
-            continue
-
-
 async def _work(agent: Agent, dialogue: Dialogue, tools: Toolbox) -> str:
     try:
         output: object = await agent.run(dialogue, tools)
@@ -140,35 +120,36 @@ def _not_its_fault(limit: float, lost: float, waited: float) -> AgentevalError |
     return None
 
 
-class _Pulse:
-    """Measures for how many seconds the event loop was blocked since creation."""
+class _Watch:
+    """Waits until the agent must be stopped, and measures how long the event loop was blocked."""
 
-    def __init__(self) -> None:
+    def __init__(self, tools: Toolbox) -> None:
+        self._tools = tools
         self._last = time.monotonic()
         self._lost = 0.0
 
     @property
     def lost(self) -> float:
+        """Seconds for which the event loop was blocked so far."""
         return self._lost + self._late()
 
     async def run(self) -> None:
-        while True:
+        """Return once there were too many turns or calls, or a defect of the tools."""
+        while not (self._tools.exhausted.is_set() or self._tools.defect):
             await asyncio.sleep(_BEAT)
             self._lost += self._late()
             self._last = time.monotonic()
 
     def _late(self) -> float:
         late = time.monotonic() - self._last - _BEAT
-        return late if late > _BEAT else 0.0  # less is the usual jitter of a busy machine
+        return late if late > _JITTER else 0.0
 
 
-async def _stop(work: asyncio.Future[str], *helpers: asyncio.Future[None]) -> None:
-    """Cancel all; the agent once more if it is not over after its grace."""
-    for helper in helpers:
-        helper.cancel()
+async def _stop(work: asyncio.Future[str]) -> None:
+    """Cancel the agent; once more if it is not over after its grace."""
     # what an agent left behind raises is asked for, so that asyncio does not complain of it
     work.add_done_callback(lambda work: work.cancelled() or work.exception())
-    for grace in (_GRACE, _BEAT):
+    for grace in (_GRACE, _JITTER):
         if work.cancel():
             await asyncio.wait({work}, timeout=grace)
     if not work.done():

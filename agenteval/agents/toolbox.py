@@ -109,7 +109,6 @@ class Toolbox:
         self._begun = time.monotonic()
         self._lock = threading.Lock()  # of what is counted and kept; never held for long
         self._serial = threading.Lock()  # of the calls; a backend that hangs must not stop close()
-        self._listeners: list[Callable[[], None]] = []
 
     @property
     def seen_enough(self) -> bool:
@@ -136,7 +135,7 @@ class Toolbox:
                 self.turns += 1
             number = max(0, self.turns - 1)
         if over and not self.closed:
-            self._halt()
+            self.exhausted.set()
         return number
 
     def call(self, name: str, arguments: object = None, *, turn: int | None = None) -> str:
@@ -208,25 +207,9 @@ class Toolbox:
         """Seconds since `begin`, or since the toolbox was made."""
         return time.monotonic() - self._begun
 
-    def on_halt(self, listener: Callable[[], None]) -> None:
-        """Have `listener` called, from any thread, when the agent must be stopped."""
-        with self._lock:
-            self._listeners.append(listener)
-            late = self.exhausted.is_set() or self.defect is not None
-        if late:
-            listener()
-
-    def _halt(self) -> None:
-        if self.defect is None:
-            self.exhausted.set()
-        with self._lock:
-            listeners = tuple(self._listeners)
-        for listener in listeners:
-            listener()
-
     def _over(self) -> bool:
         if len(self.events) >= MAX_CALLS and not self.closed:
-            self._halt()
+            self.exhausted.set()
         return self.closed or self.exhausted.is_set() or self.defect is not None
 
     def _at_once(self, name: object, arguments: object, turn: int) -> Outcome:
@@ -268,7 +251,6 @@ class Toolbox:
             yield
         except Exception as defect:
             self.defect = self.defect or defect
-            self._halt()
             raise
 
     def _from_thread(self, name: object, arguments: object, turn: int) -> Outcome:
@@ -340,7 +322,7 @@ class Toolbox:
             self.events.append(event)
             last = len(self.events) == self._stop_after
         if last:
-            self._halt()
+            self.exhausted.set()
         return outcome
 
 

@@ -13,6 +13,8 @@ from agenteval.records import Criterion
 from agenteval.store import Store
 from agenteval.store.experiments import Grid, short
 
+_PendingCall = tuple[tuple[Criterion, ...], int]  # criteria, attempt
+
 
 @dataclass(frozen=True)
 class Pending(Generic[T]):
@@ -61,16 +63,6 @@ def pending(evaluator: Evaluator[T], store: Store, *, retry_failed: bool = False
                 checks[place] = state.check_key  # None: interrupted before the verdict
 
     common: dict[tuple[int, int, tuple[tuple[str, int], ...]], list[_PendingCall]] = {}
-
-    def calls(
-        unit: Unit[T], settled: int, tried: tuple[tuple[str, int], ...]
-    ) -> list[_PendingCall]:
-        bits = columns[unit.key]
-        key = id(bits), settled, tried  # most items lack the same
-        if key not in common:
-            common[key] = list(_calls(evaluator, unit, bits, settled, dict(tried)))
-        return common[key]
-
     units: list[Unit[T]] = []
     cells = complete = lost = unjudged = 0
     for unit in evaluator.units():
@@ -83,17 +75,15 @@ def pending(evaluator: Evaluator[T], store: Store, *, retry_failed: bool = False
         complete += finished.bit_count()
         lost += unusable.bit_count()
         tried = tuple(attempts[place].items()) if place in attempts else ()
+        bits, settled = columns[unit.key], finished | unusable
+        lack = id(bits), settled, tried  # most items lack the same
+        if lack not in common:
+            common[lack] = list(_calls(evaluator, unit, bits, settled, dict(tried)))
         units += [
-            replace(unit, criteria=call.criteria, attempt=call.attempt, stored=stale)
-            for call in calls(unit, finished | unusable, tried)
+            replace(unit, criteria=criteria, attempt=attempt, stored=stale)
+            for criteria, attempt in common[lack]
         ]
     return Pending(units, cells, complete, lost, _grids(evaluator), unjudged)
-
-
-@dataclass(frozen=True, slots=True)
-class _PendingCall:
-    criteria: tuple[Criterion, ...]
-    attempt: int
 
 
 def _columns(evaluator: Evaluator[T]) -> dict[str, dict[str, int]]:
@@ -121,7 +111,7 @@ def _calls(
     """The calls for what is missing of one item; one call has one number of attempts."""
     if not unit.criteria:
         if not settled:
-            yield _PendingCall((), attempts.get("", 0))
+            yield (), attempts.get("", 0)
         return
     missing: defaultdict[int, list[Criterion]] = defaultdict(list)
     for criterion in unit.criteria:
@@ -129,7 +119,7 @@ def _calls(
             missing[attempts.get(criterion.sha256, 0)].append(criterion)
     for attempt in sorted(missing):
         for batch in evaluator.batches(missing[attempt]):
-            yield _PendingCall(batch, attempt)
+            yield batch, attempt
 
 
 def _grids(evaluator: Evaluator[T]) -> tuple[Grid, ...]:

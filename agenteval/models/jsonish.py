@@ -13,8 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-_SPACE = re.compile(r"\s*")
-_COMMENTS = re.compile(r"(?:\s|//[^\n]*|#[^\n]*|/\*.{0,100}?\*/)*", re.S)
+_SPACE = re.compile(r"\s*+(?:(?://[^\n]*|#[^\n]*|/\*.{0,100}?\*/)\s*+)*", re.S)
 _TOKEN = re.compile(r"[-+.\w]*")  # a number or a word, taken whole: 1/2, 007 and 5O are neither
 _NUMBER = re.compile(r"-?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.A)
 _STRICT_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.A)
@@ -169,33 +168,22 @@ class _Reader:
         return Scan(self.value, start, at, cut, self.loose, self.commas, self.nulls, broken)
 
     def member(self, at: int) -> int:
-        """Take in the next member of the innermost container, or its end; the offset behind it."""
+        """Take in the next member of the innermost container, or its end; the offset behind it,
+        its comma and the containers that end with it."""
         at = self.skip(at)
         container = self.stack[-1]
+        value: Any
         if self.peek(at) == container.close:
             self.commas += bool(container.members)  # a trailing comma
-            self.stack.pop()
-            return self.added(self.made(container, at + 1), at + 1)
-        if container.close == "}":
-            container.key, at = self.key(at)
-            at = self.skip(at)
-        char = self.peek(at)
-        if char in _CLOSE:
-            return self.opened(char, at)
-        value, at = self.string(at) if char in _STRINGS else self.atom(at)
-        return self.added(value, at)
-
-    def opened(self, char: str, at: int) -> int:
-        if len(self.stack) >= self.dialect.deepest:
-            raise NotJsonish(f"nested deeper than {self.dialect.deepest}", at)
-        self.loose |= char == "("
-        in_object = bool(self.stack) and self.stack[-1].close == "}"
-        self.stack.append(_Open(_CLOSE[char], self.stack[-1].key if in_object else ""))
-        return at + 1
-
-    def added(self, value: Any, at: int) -> int:
-        """Put a complete value into its container; the offset behind it, its comma and the
-        containers that end with it."""
+            value, at = self.closed(at)
+        else:
+            if container.close == "}":
+                container.key, at = self.key(at)
+                at = self.skip(at)
+            char = self.peek(at)
+            if char in _CLOSE:
+                return self.opened(char, at)
+            value, at = self.string(at) if char in _STRINGS else self.atom(at)
         while self.stack:
             container = self.stack[-1]
             container.members.append((container.key, value))
@@ -205,11 +193,21 @@ class _Reader:
                 return at + 1
             if char != container.close:
                 raise NotJsonish(f"expected ',' or '{container.close}'", at)
-            self.stack.pop()
-            at += 1
-            value = self.made(container, at)
+            value, at = self.closed(at)
         self.value = value
         return at
+
+    def opened(self, char: str, at: int) -> int:
+        if len(self.stack) >= self.dialect.deepest:
+            raise NotJsonish(f"nested deeper than {self.dialect.deepest}", at)
+        self.loose |= char == "("
+        in_object = bool(self.stack) and self.stack[-1].close == "}"
+        self.stack.append(_Open(_CLOSE[char], self.stack[-1].key if in_object else ""))
+        return at + 1
+
+    def closed(self, at: int) -> tuple[Any, int]:
+        """The innermost container, which ends here, and the offset behind it."""
+        return self.made(self.stack.pop(), at + 1), at + 1
 
     def made(self, container: _Open, at: int) -> Any:
         if container.close != "}":
@@ -224,14 +222,9 @@ class _Reader:
 
     def skip(self, at: int) -> int:
         """Behind space and comments."""
-        space = _matched(_SPACE, self.text, at)
-        end = at + len(space)
-        self.loose |= bool(space.strip(" \t\r\n"))
-        if self.text[end : end + 1] in ("/", "#"):
-            behind = end + len(_matched(_COMMENTS, self.text, end))
-            self.loose |= behind > end
-            return behind
-        return end
+        skipped = _matched(_SPACE, self.text, at)
+        self.loose |= bool(skipped.strip(" \t\r\n"))
+        return at + len(skipped)
 
     def peek(self, at: int) -> str:
         if at >= len(self.text):

@@ -304,5 +304,5 @@ class _BoundedToolbox(Toolbox):
 
     def _over(self) -> bool:
         if len(self.events) >= self.limits.turns - 1 and not self.closed:
-            self._halt()
+            self.exhausted.set()
         return super()._over()
