@@ -72,11 +72,7 @@ class Endpoint:
         where = self.base_url and public_url(self.base_url)
         if self.recording is not None:
             where = f"replay:{hashlib.sha256(self.recording.read_bytes()).hexdigest()[:16]}"
-        return {
-            "model": self.model,
-            "endpoint": where,
-            **self.request_parameters(),
-        }
+        return {"model": self.model, "endpoint": where, **self.request_parameters()}
 
     def request_parameters(self) -> dict[str, Any]:
         """Return the request parameters besides messages and tools, in the format of chat

@@ -17,14 +17,7 @@ from agenteval.errors import BadRequest, Transient
 from agenteval.models.client import Client
 from agenteval.models.completion import read_usage
 from agenteval.models.openai import OpenAITransport
-from agenteval.models.wire import (
-    Reply,
-    Request,
-    Simplified,
-    WireMessage,
-    one_line,
-    printable,
-)
+from agenteval.models.wire import Reply, Request, Simplified, WireMessage, one_line, printable
 
 _REASONING = "reasoning.encrypted_content"
 _OVERLOADED = ("rate_limit_exceeded", "server_error", "vector_store_timeout")

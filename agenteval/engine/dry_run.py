@@ -90,11 +90,7 @@ class EstimateLine:
 
     def to_json(self, price: Price | None) -> dict[str, Any]:
         """Return the amounts as plain values, with their cost."""
-        shown: dict[str, Any] = {
-            "who": self.who,
-            "exact": self.exact,
-            "where": sorted(self.where),
-        }
+        shown: dict[str, Any] = {"who": self.who, "exact": self.exact, "where": sorted(self.where)}
         for name, amount in (("least", self.least), ("most", self.most)):
             cost = self.cost(price, least=name == "least")
             shown[name] = {

@@ -167,11 +167,7 @@ class Client:
             raised.spent = effort.usage if effort.usage.requests else None
             raise raised from None
         reply = replace(
-            reply,
-            key=key,
-            usage=effort.usage,
-            attempts=effort.attempts,
-            latency=effort.latency,
+            reply, key=key, usage=effort.usage, attempts=effort.attempts, latency=effort.latency
         )
         complete = reply.finish in ("stop", "tool_calls", "unknown") and not reply.refusal
         if complete and self.cache is not None:

@@ -18,14 +18,7 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
-from agenteval.errors import (
-    BadRequest,
-    InputError,
-    ModelError,
-    Redirected,
-    Transient,
-    Untrusted,
-)
+from agenteval.errors import BadRequest, InputError, ModelError, Redirected, Transient, Untrusted
 from agenteval.models.wire import Resend, one_line
 from agenteval.text import keep_secret, public_url, url_secrets
 

@@ -139,11 +139,7 @@ class Limiter:
     """
 
     def __init__(
-        self,
-        maximum: int,
-        *,
-        start: int | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        self, maximum: int, *, start: int | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.ceiling = Ceiling(maximum, maximum if start is None else start, clock=clock)
         self.in_flight = 0

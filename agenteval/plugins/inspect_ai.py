@@ -43,10 +43,7 @@ def adapt(judge: Any) -> Scorer:
             sample_id=run.id,
             epoch=1,
             input=run.input,
-            messages=[
-                ChatMessageUser(content=run.input),
-                ChatMessageAssistant(content=run.output),
-            ],
+            messages=[ChatMessageUser(content=run.input), ChatMessageAssistant(content=run.output)],
             target=target,
             output=ModelOutput.from_content("agenteval/stored", run.output),
             completed=True,

@@ -150,11 +150,7 @@ def every_cell(store: Store, source_key: str) -> Iterator[Any]:
     """Yield item_key, criterion_key, status, label, value of all results of a source on original
     runs, in no order."""
     query = select(
-        _results.item_key,
-        _results.criterion_key,
-        _results.status,
-        _results.label,
-        _results.value,
+        _results.item_key, _results.criterion_key, _results.status, _results.label, _results.value
     ).where(_results.source_key == source_key, _results.variant == "original")
     with reading(store.engine) as connection:
         yield from connection.execution_options(yield_per=2_000).execute(query)

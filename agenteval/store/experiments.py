@@ -31,8 +31,7 @@ _SHORT = 16  # characters that a plan keeps of a hash: 64 bits tell a million ro
 
 _ADD = insert(experiments)
 _ADD = _ADD.on_conflict_do_update(
-    index_elements=["experiment_key"],
-    set_={"begun": _ADD.excluded.begun, "finished": None},
+    index_elements=["experiment_key"], set_={"begun": _ADD.excluded.begun, "finished": None}
 )
 _IS = experiments.c.experiment_key == bindparam("its_key")
 _DROP = delete(experiments).where(_IS)

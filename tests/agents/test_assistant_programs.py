@@ -195,10 +195,7 @@ async def test_an_mcp_client_is_not_answered_after_the_last_call(
     agent = McpAgent(script("", CLIENT) + f" {tmp_path / 'answered'}")
     log = await take(agent, stop_after=1, seconds=60)
     assert isinstance(log, AgentLog), log
-    assert (log.ending, [(e.name, e.status) for e in log.events]) == (
-        "iterations",
-        [("dry", "ok")],
-    )
+    assert (log.ending, [(e.name, e.status) for e in log.events]) == ("iterations", [("dry", "ok")])
     assert not (tmp_path / "answered").exists()
 
 

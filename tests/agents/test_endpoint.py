@@ -16,11 +16,7 @@ from agenteval.agents.endpoint import ChatTransport, Endpoint, Line, connect
 from agenteval.agents.openai_chat import openai_chat
 from agenteval.agents.react import react
 from agenteval.agents.toolbox import MAX_CALLS
-from agenteval.errors import (
-    InputError,
-    RequestTimeout,
-    Transient,
-)
+from agenteval.errors import InputError, RequestTimeout, Transient
 from agenteval.models.client import Client
 from agenteval.models.wire import Request
 from agenteval.testing import Fault, Rule, Server, serve

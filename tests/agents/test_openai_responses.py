@@ -10,11 +10,7 @@ import pytest
 
 from agenteval.agents import AgentFailure, AgentLog, drive
 from agenteval.agents.endpoint import INSTRUCTIONS, Endpoint, connect
-from agenteval.agents.openai_responses import (
-    ResponsesTransport,
-    openai_responses,
-    read_response,
-)
+from agenteval.agents.openai_responses import ResponsesTransport, openai_responses, read_response
 from agenteval.errors import Transient
 from tests.agents.conftest import (
     CANARY,

@@ -15,15 +15,7 @@ from agenteval.engine.judging import JudgeUnit
 from agenteval.errors import BudgetExceeded, StoreError, Transient, Unauthorized
 from agenteval.store import Store
 from agenteval.store.export import export_cells
-from tests.store.making import (
-    ScriptedJudge,
-    criteria,
-    experiment,
-    failures,
-    items,
-    left,
-    scores,
-)
+from tests.store.making import ScriptedJudge, criteria, experiment, failures, items, left, scores
 
 
 def run(
@@ -60,9 +52,7 @@ ALL = [(f"run-{r}", f"quality-{c}", p) for r in range(4) for c in range(3) for p
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(done=st.sets(st.sampled_from(ALL)), one_per_call=st.booleans())
 def test_a_resume_asks_exactly_what_is_missing(
-    tmp_path_factory: pytest.TempPathFactory,
-    done: set[tuple[str, str, int]],
-    one_per_call: bool,
+    tmp_path_factory: pytest.TempPathFactory, done: set[tuple[str, str, int]], one_per_call: bool
 ) -> None:
     judge = ScriptedJudge(one_per_call=one_per_call)
     with Store(tmp_path_factory.mktemp("resume") / "s.db") as store:

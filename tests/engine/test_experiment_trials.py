@@ -148,10 +148,7 @@ def test_what_a_job_raises_is_raised_and_what_is_done_stays(tables: Trials) -> N
     assert statuses(tables) == ["done"]
 
 
-async def _cancelled(
-    work: Experiment[Job],
-    begun: asyncio.Event,
-) -> None:
+async def _cancelled(work: Experiment[Job], begun: asyncio.Event) -> None:
     """An experiment, cancelled as Ctrl-C does it when `begun` is set."""
     running = asyncio.create_task(work.run())
     await begun.wait()

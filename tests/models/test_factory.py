@@ -26,8 +26,7 @@ def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "name"),
-    [("openrouter:a/b:free", "a/b:free"), ("openrouter/a/b:free", "a/b:free")],
+    ("spec", "name"), [("openrouter:a/b:free", "a/b:free"), ("openrouter/a/b:free", "a/b:free")]
 )
 def test_keys_come_from_the_providers_variable(
     spec: str, name: str, monkeypatch: pytest.MonkeyPatch

@@ -71,11 +71,7 @@ STEPS = st.lists(
 
 
 @settings(max_examples=often(80, 300), deadline=None)
-@given(
-    maximum=st.integers(1, 5),
-    steps=STEPS,
-    pick=st.randoms(use_true_random=False),
-)
+@given(maximum=st.integers(1, 5), steps=STEPS, pick=st.randoms(use_true_random=False))
 def test_no_slot_is_lost_whatever_happens(maximum: int, steps: list[str], pick: object) -> None:
     asyncio.run(_random_walk(maximum, steps, pick))
 

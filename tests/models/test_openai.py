@@ -557,10 +557,7 @@ async def test_the_request_is_that_of_the_sdk_and_the_answers_come_as_they_are()
 
 
 async def test_answers_that_are_none_and_refused_requests() -> None:
-    with (
-        serve(faults=[Fault("error_200", body="overloaded")]) as server,
-        pytest.raises(Transient),
-    ):
+    with serve(faults=[Fault("error_200", body="overloaded")]) as server, pytest.raises(Transient):
         await asked(server.base_url)
     many = Request(messages=REQUEST.messages, questions=QUESTIONS[:1] * 401)
     with serve() as server, pytest.raises(BadRequest, match="1 to 400 questions"):

@@ -13,12 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agenteval.models.prompts import (
-    Prompt,
-    data_block,
-    load_prompt,
-    neutralise,
-)
+from agenteval.models.prompts import Prompt, data_block, load_prompt, neutralise
 from agenteval.models.wire import NONCE, Request
 
 PACKAGE = "agenteval.utility"

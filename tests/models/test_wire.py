@@ -9,11 +9,7 @@ from typing import Any
 
 import pytest
 
-from agenteval.models.wire import (
-    NONCE,
-    Reply,
-    Request,
-)
+from agenteval.models.wire import NONCE, Reply, Request
 from agenteval.records import Usage
 
 BASE = Request(

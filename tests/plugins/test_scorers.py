@@ -12,13 +12,7 @@ import agenteval
 from agenteval import Criterion, Run
 from agenteval.errors import InputError
 from agenteval.utility.function_judge import FunctionJudge
-from agenteval.utility.scorers import (
-    FRAMEWORKS,
-    ScorerGrade,
-    Withheld,
-    grade_for,
-    scorer_of,
-)
+from agenteval.utility.scorers import FRAMEWORKS, ScorerGrade, Withheld, grade_for, scorer_of
 from tests.support import scorers
 from tests.support.scorers import MAKERS, BaseMetric
 

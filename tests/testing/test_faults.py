@@ -11,14 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from agenteval.errors import InputError
-from agenteval.testing.faults import (
-    Asked,
-    Fault,
-    Latency,
-    Rule,
-    draw,
-    rule_from_json,
-)
+from agenteval.testing.faults import Asked, Fault, Latency, Rule, draw, rule_from_json
 from agenteval.testing.wire import RETRY_AFTER_FORMS, http_bytes
 
 
