@@ -19,7 +19,7 @@ JOBS ?= 2
 TESTS ?=
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 
-.PHONY: demo docs pictures test test-all test-latest test-interop pytest lock lint bench bench-soak \
+.PHONY: demo docs pictures test test-all test-latest test-interop pytest lock lint size bench bench-soak \
 	bench-crash bench-hostile bench-speed scale browser clean
 
 # First what is recorded or needs no model; then the local critic, which has to be fetched.
@@ -80,6 +80,10 @@ lint: $(VENV)/dev
 # The documentation as a website in site/. Broken links are errors. Zensical reads the same files.
 docs: $(VENV)/dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict -f .mkdocs.yml
+
+# Lines and files of the package, and of the path of one quantify.
+size: $(VENV)/dev
+	$(BIN)/python -m benchmarks.size
 
 bench: $(VENV)/dev
 	$(BIN)/python -m benchmarks
