@@ -106,17 +106,6 @@ def test_three_levels_against_sklearn_and_scipy() -> None:
     assert found.spearman.mean == pytest.approx(spearmanr(first, second).statistic)
 
 
-def test_an_unused_level_between_two_used_ones_keeps_its_distance() -> None:
-    criterion = Criterion(name="G", accepted_values=("a", "b", "c", "d"))
-    label, judge = spread([[3, 0, 0, 1], [0] * 4, [1, 0, 3, 2], [0] * 4], criterion.accepted_values)
-    found = one(table(criterion, judge), table(criterion, label), criterion)
-    weights = np.subtract.outer(np.arange(4), np.arange(4)) ** 2
-    cells = np.array([[3, 0, 0, 1], [0] * 4, [1, 0, 3, 2], [0] * 4]) / 10
-    chance = np.outer(cells.sum(axis=1), cells.sum(axis=0))
-    expected = 1 - (weights * cells).sum() / (weights * chance).sum()
-    assert found.weighted.mean == pytest.approx(expected)
-
-
 def test_the_judges_level_is_the_commonest_and_ties_go_against_it() -> None:
     said = {
         "a": ["good", "good", "bad"],
@@ -133,18 +122,6 @@ def test_the_judges_level_is_the_commonest_and_ties_go_against_it() -> None:
     assert rater.tied.tolist() == [False, True, True, False, False]
     assert rater.reason == ("", "", "", "", "failed")
     assert rater.mean[0] == pytest.approx(2 / 3)
-
-
-def test_a_tie_without_an_order_is_no_level() -> None:
-    own = table(KIND, {"a": ["x", "y"], "b": ["y", "y", "z"]})
-    rater = RunRatings.of(own, levels_of("kind", [KIND], [own]))
-    assert math.isnan(rater.level[0])
-    assert rater.level[1] == 1
-    found = one(own, table(KIND, {"a": "x", "b": "y"}), KIND)
-    assert (found.n, found.exact.n, found.exact.mean) == (2, 1, 1.0)
-    assert found.weighted.reason == "levels without an order have no weights"
-    assert found.spearman.mean is None
-    assert found.bias.mean is None
 
 
 def test_what_is_not_rated_is_counted_and_never_a_number() -> None:
@@ -201,17 +178,6 @@ def test_few_runs_are_named_with_what_they_could_tell() -> None:
     assert not one(table(GRADE, runs), table(GRADE, runs), GRADE, few=20).warnings
 
 
-def test_one_level_only_says_nothing_beyond_exact_agreement() -> None:
-    runs = {f"r{i}": "good" for i in range(40)}
-    found = one(table(GRADE, runs), table(GRADE, runs), GRADE)
-    assert found.exact.mean == 1.0
-    assert (found.exact.low or 0) > 0.9
-    assert found.kappa.mean is None
-    assert found.alpha.mean is None
-    assert found.spearman.mean is None
-    assert any("all labels are 'good'" in w for w in found.warnings)
-
-
 def test_runs_of_one_case_are_one_draw() -> None:
     rng = np.random.default_rng(3)
     single, label, judge = {}, {}, {}
@@ -256,13 +222,6 @@ def test_criteria_nobody_described_have_the_values_that_occur() -> None:
     assert one(table(GRADE, many), table(GRADE, many)).levels == ()
 
 
-def test_copies_are_not_compared() -> None:
-    original = rows(GRADE, {"a": "good", "b": "bad"})
-    copies = rows(GRADE, {"a": "bad", "b": "good"}, variant="pad")
-    found = one(score_table(original + copies), score_table(original), GRADE)
-    assert found.exact.mean == 1.0
-
-
 def test_the_corrected_rate_of_the_unlabelled_runs() -> None:
     # labelled: 10 bad, 8 called bad; 20 good, 18 called good. Unlabelled: 30 of 40 called good.
     label, judge = spread([[8, 2], [2, 18]], OK.accepted_values)
@@ -293,22 +252,6 @@ def test_nothing_in_common_is_one_clear_line() -> None:
         agree(table(OK, {"a": "yes"}), table(GRADE, {"a": "good"}))
     with pytest.raises(InputError, match=r"no run is rated by both.*the judge rated a; .* of b"):
         agree(table(OK, {"a": "yes"}), table(OK, {"b": "yes"}))
-
-
-def test_criteria_come_in_their_order_and_only_common_ones() -> None:
-    judge = score_table(rows(OK, {"a": "yes"}) + rows(GRADE, {"a": "good"}))
-    labels = score_table(rows(GRADE, {"a": "bad"}) + rows(OK, {"a": "no"}) + rows(KIND, {"a": "x"}))
-    assert [f.criterion_id for f in agree(judge, labels, [GRADE, OK, KIND])] == ["grade", "ok"]
-
-
-def test_the_same_seed_says_the_same_and_order_of_rows_does_not_matter() -> None:
-    label, judge = spread([[6, 3, 1], [2, 9, 4], [0, 3, 12]], GRADE.accepted_values)
-    mine, theirs = rows(GRADE, judge), rows(GRADE, label)
-    first = agree(score_table(mine), score_table(theirs), [GRADE])
-    assert first == agree(score_table(mine), score_table(theirs), [GRADE])
-    turned = one(score_table(mine[::-1]), score_table(theirs), GRADE)
-    assert turned.confusion == first[0].confusion
-    assert turned.kappa == first[0].kappa
 
 
 def test_raters_among_themselves() -> None:

@@ -9,11 +9,6 @@ from agenteval.analysis.flagged import CONSTANT, Examined, Flag, Flags, flags_am
 MARKER = ("fake marker",)
 
 
-def test_nothing_found_is_no_line_and_a_tile_of_none() -> None:
-    assert (Flags(examined=7).line, Flags(examined=7).json()) == ("", [])
-    assert Flags(examined=1200).tile == ("0 of 1,200", "address the judge")
-
-
 def test_five_are_named_and_the_rest_counted() -> None:
     seven = Flags(tuple(Flag(f"r{i}", "hen" if i else "cock", MARKER) for i in range(7)), 9)
     named = "; ".join(f"r{i} (fake marker)" for i in range(5))
@@ -28,12 +23,6 @@ def test_runs_of_one_name_are_told_apart_by_their_system() -> None:
     assert Flags(found, 3).line.endswith(
         ": desk/ann of a (fake marker); desk/ann of b (fake marker); x (fake marker)"
     )
-
-
-def test_without_a_system_none_is_named() -> None:
-    one = Flags((Flag("s0:1", None, MARKER),), 2)
-    assert one.line == "1 of 2 runs have text that seems to address the judge: s0:1 (fake marker)"
-    assert one.json() == [{"run": "s0:1", "system": None, "signs": ["fake marker"]}]
 
 
 SAME = "It depends on what is meant; both are right, and so is the third."

@@ -122,11 +122,6 @@ def test_probabilities_by_hand() -> None:
     assert got.level_error.n == 3
 
 
-def test_a_judge_without_probabilities_has_no_score_of_them() -> None:
-    (got,) = calibrations(table(JUDGED), table(TRUTH), [GRADE])
-    assert (got.brier, got.level_error, got.level_bins) == (None, None, ())
-
-
 def test_three_people_say_whether_a_judge_may_stand_in() -> None:
     rng = np.random.default_rng(5)
     people = {

@@ -8,8 +8,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agenteval.analysis.means import ALL, Rating, ScoreRow, load_ratings, summarize
 from agenteval.engine import Outcome
@@ -73,20 +71,6 @@ def test_a_mean_with_its_clustered_interval_by_hand() -> None:
     assert "clipped" in overall.method
 
 
-def test_success_and_failed_are_apart_and_unknown_is_in_neither() -> None:
-    ratings = [
-        rating("p", 1.0),
-        rating("q", 0.5),
-        rating("p", 0.0, success=False),
-        rating("q", 0.25, success=False),
-        rating("r", 0.75, success=None),
-    ]
-    row = row_of(ratings)
-    assert (row.success.mean, row.success.n) == (0.75, 2)
-    assert (row.failed.mean, row.failed.n) == (0.125, 2)
-    assert (row.overall.mean, row.overall.n) == (0.5, 5)
-
-
 def test_failures_and_answers_without_a_value_are_counted_and_never_averaged() -> None:
     ratings = [
         rating("p", 1.0, label="good"),
@@ -122,23 +106,6 @@ def test_what_is_missing_bounds_the_mean() -> None:
     assert row_of(ratings[2:]).bounds is None  # no mean
 
 
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.lists(st.floats(0, 1), max_size=20))
-def test_the_bounds_hold_whatever_is_missing(seen: list[float], missing: list[float]) -> None:
-    ratings = [rating(f"s{i}", v) for i, v in enumerate(seen)]
-    ratings += [rating(f"m{i}", None, status="unscored:missing") for i in range(len(missing))]
-    bounds = row_of(ratings).bounds
-    assert (bounds is None) == (not missing)
-    if bounds:
-        everything = math.fsum(seen + missing) / len(seen + missing)
-        assert bounds[0] - 1e-9 <= everything <= bounds[1] + 1e-9
-
-
-def test_only_failures_give_no_mean() -> None:
-    row = row_of([rating("p", None, status="error:infrastructure")])
-    for interval in (row.overall, row.success, row.failed, row.without_degenerate):
-        assert (interval.mean, interval.low, interval.n) == (None, None, 0)
-
-
 def test_empty_replies_alone_give_no_mean() -> None:
     empty = [rating(c, 0.0, status="degenerate", label="bad") for c in "pqr"]
     dead = [rating("s", None, status="error:infrastructure", success=None)]
@@ -152,14 +119,6 @@ def test_empty_replies_alone_give_no_mean() -> None:
     # of two systems, only the one without any rating has no mean
     two = summarize([*empty, rating("s", 1.0, system="b")], [CLARITY])
     assert [(r.system, r.overall.mean) for r in two] == [("a", None), ("b", 1.0), (ALL, 0.25)]
-
-
-@pytest.mark.parametrize("changes", [{"scale": "nominal"}, {"order": "unclear"}])
-def test_what_has_no_order_is_never_averaged(changes: dict[str, str]) -> None:
-    criterion = CLARITY.model_copy(update=changes)
-    row = row_of([rating("p", 1.0, label="good"), rating("q", 0.0, label="bad")], criterion)
-    assert (row.overall.mean, row.success.mean, row.without_degenerate.mean) == (None, None, None)
-    assert row.labels == Counter({"good": 1, "bad": 1})
 
 
 def test_rows_per_system_then_all_and_order_does_not_matter() -> None:

@@ -20,12 +20,6 @@ def copies(originals: list[tuple[Run, View]]) -> list[tuple[Run, View]]:
     ]
 
 
-def test_the_origin_is_not_part_of_the_hash() -> None:
-    _, view = items(1)[0]
-    assert view.model_copy(update={"origin": "x"}).sha256 == view.sha256
-    assert copies(items(1))[0][1].sha256 != view.sha256
-
-
 def test_originals_and_copies_of_the_runs_asked_for(tmp_path: Path) -> None:
     judge, originals = ScriptedJudge(), items(4)
     with Store(tmp_path / "s.db") as store:

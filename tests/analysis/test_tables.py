@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.console import Console
-
 from agenteval.analysis.means import Rating
 from agenteval.analysis.tables import outcomes, score_notes, score_tables
 from agenteval.records import Criterion, Source
-from agenteval.reporting.report import Report
 
 CLEAR = Criterion(name="Clarity", accepted_values=("unclear", "clear"))
 STYLE = Criterion(name="Style", accepted_values=("plain", "ornate"), scale="nominal")
@@ -68,28 +65,9 @@ def test_levels_count_from_0_everywhere() -> None:
     assert (bounds["worst"], bounds["best"]) == (1.0, 2.0)
 
 
-def test_levels_without_an_order_are_counted_never_averaged() -> None:
-    ratings = [rating(i, None, label="plain", criterion_id="style") for i in range(2)]
-    means, unrated, *_ = score_tables(ratings, [STYLE])
-    assert means.rows == ()
-    assert [row["mean"].value for row in unrated.rows] == [None]  # type: ignore[union-attr]
-    assert "not averaged: Style: plain 2" in means.notes
-
-
 def test_what_is_known_of_the_outcome_is_told_once() -> None:
     source = Source(evaluator="utility.quantifier", version=1, model="m")
     some = [rating(0, 1.0, success=True), rating(1, 1.0)]
     assert outcomes(some) == {"success": 1, "failed": 0, "unknown": 1}
     (note,) = score_notes(source, some)
     assert "success is known for 1 of 2 runs" in note
-
-
-def test_the_first_table_is_whole_at_80_columns() -> None:
-    ratings = [rating(i, i % 2 / 1, success=i % 3 == 0, label="clear") for i in range(40)]
-    report = Report(title="", tables=score_tables(ratings, [CLEAR])[:1])
-    console = Console(width=80, record=True, highlight=False)
-    report.print(console=console)
-    text = console.export_text()
-    assert "continued" not in text
-    assert "0.50 [" in text
-    assert max(map(len, text.splitlines())) <= 80

@@ -41,12 +41,6 @@ def test_two_files_are_two_systems_called_by_their_names(cli: Cli, files: tuple[
     assert result.code == 0
 
 
-def test_the_main_table_fits_80_columns(cli: Cli, files: tuple[str, str]) -> None:
-    out = cli("prefer", *files, "--model", "python:prefer_judge:longer").out
-    assert max(map(len, out.splitlines())) <= 80
-    assert "continued" not in out
-
-
 @pytest.fixture
 def stored(cli: Cli, files: tuple[str, str]) -> None:
     assert cli("prefer", *files, "--model", "python:prefer_judge:longer").code == 0

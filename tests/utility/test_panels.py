@@ -18,8 +18,6 @@ from agenteval.models.limits import Limits, Price
 from agenteval.readers.rubrics import read_rubric
 from agenteval.records import CellKey, Score, Task
 from agenteval.stats.scores import score_table
-from agenteval.store import Store
-from agenteval.testing import serve
 from agenteval.utility.options import Escalation
 from agenteval.utility.panel_rules import (
     LabelledCell,
@@ -161,11 +159,6 @@ def test_a_member_that_answers_later_completes_the_panel() -> None:
     assert (len(report.scores), report.failures) == (12, [])
 
 
-def test_cases_until_the_panel_is_precise() -> None:
-    report = agenteval.quantify(RUNS, [RIGHT], judge=[kind, strict], until="0.9")
-    assert 0 < len(report.scores) == report.cells <= 12
-
-
 def test_another_order_of_levels_computes_the_panel_again() -> None:
     panel: dict[str, Any] = {"judge": [strict, kind], "panel": "veto"}
     agenteval.quantify(RUNS, [RIGHT], **panel)
@@ -205,27 +198,6 @@ def test_a_dry_run_prices_every_member() -> None:
     assert min(costs) > 0
 
 
-def test_a_panel_of_chat_models() -> None:
-    task = Task(name="sums", description="Say the number.")
-    with serve() as server:
-        options: Any = {
-            "judge": ["one", "two"],
-            "panel": "majority",
-            "task": task,
-            "base_url": server.base_url,
-            "limits": Limits(price=Price(1.0, 1.0), max_cost=5.0),
-        }
-        report = agenteval.quantify(RUNS, [GRADE], **options)
-        asked = len(server.requests)
-        assert agenteval.quantify(RUNS, [GRADE], **options).source == report.source
-        assert len(server.requests) == asked == 24
-    assert (len(report.scores), report.exit_code) == (12, 0)
-    (table,) = (t for t in report.tables if t.key == "panel")
-    costs = {row["judge"]: row["cost"] for row in table.rows}
-    assert costs["panel (majority)"] == pytest.approx(costs["one"] + costs["two"])
-    assert min(costs.values()) > 0
-
-
 def test_a_panel_averages_the_totals_of_rubrics() -> None:
     items = read_rubric([{"requirement": "Names 1.", "weight": 1}], "r1")
     runs = [Run(id="r1", task="sums", input="1?", output="It is 1, I think.", rubric=items)]
@@ -237,20 +209,6 @@ def test_a_panel_averages_the_totals_of_rubrics() -> None:
         agenteval.quantify(
             runs, [], judge=kind, escalation=Escalation(strict), labels=score_table([])
         )
-
-
-def test_show_agree_and_compare_know_the_panel() -> None:
-    two = [run.model_copy(update={"system": s, "id": f"{s}{run.id}"}) for s in "ab" for run in RUNS]
-    report = agenteval.quantify(two, [RIGHT], judge=[strict, kind], panel="veto", store="s.db")
-    labels = score_table(
-        {"run": run.id, "criterion": "right", "label": "yes", "value": 1.0} for run in two
-    )
-    agreed = agenteval.agree(labels, store="s.db", criteria=[RIGHT])
-    assert agreed.pairs[0].judge == "veto:1 of strict, kind"
-    compared = agenteval.compare("a", "b", store="s.db", criteria=[RIGHT])
-    assert "veto:1 of strict, kind" in compared.title or compared.tables
-    with Store("s.db") as store:
-        assert store.usage(report.source.sha256).requests == 48
 
 
 # -- rules that labels choose ----------------------------------------------------------------------
