@@ -177,16 +177,14 @@ def read_labels(
     by_id = {c.id: c for c in criteria}
     labels_by_cell: defaultdict[tuple[str, str], list[PersonsLabel]] = defaultdict(list)
     for table in (table.of(variant=ORIGINAL) for table in tables):
-        for i in range(len(table)):
-            place = (
-                table.run.names[table.run.codes[i]],
-                table.criterion.names[table.criterion.codes[i]],
-            )
-            label = table.label.names[table.label.codes[i]] if table.label.codes[i] >= 0 else None
-            value = None if np.isnan(table.value[i]) else float(table.value[i])
-            if place[1] in by_id and (label is not None or value is not None):
-                labels_by_cell[place].append(
-                    PersonsLabel(level_of(by_id[place[1]], label, value), value)
+        names = [*table.label.names, None]  # -1: no label
+        columns = (table.run.codes, table.criterion.codes, table.label.codes, table.value)
+        for run, by, level, number in zip(*columns, strict=True):
+            criterion = by_id.get(table.criterion.names[by])
+            label, value = names[level], None if np.isnan(number) else float(number)
+            if criterion is not None and (label is not None or value is not None):
+                labels_by_cell[table.run.names[run], criterion.id].append(
+                    PersonsLabel(level_of(criterion, label, value), value)
                 )
     agreed = {}
     for place, verdicts in labels_by_cell.items():

@@ -201,7 +201,13 @@ def choose_rule(
     labelled = {cell.criterion.id for cell in fitted}
     missing = [c.id for c in judged if c.id not in labelled]
     members = len(cells[0].votes)
-    names = [rule.name] if rule.name != AUTO else _candidates(judged, members, missing)
+    names = [rule.name]
+    if rule.name == AUTO:
+        vetoes = [f"{VETO}:{k}" for k in range(1, max(2, (members + 1) // 2))]
+        candidates = [MAJORITY, MEAN, *vetoes, *([] if missing else [REGRESSION])]
+        names = [n for n in candidates if not any(PanelRule(n).problem(c) for c in judged)]
+        if not names:
+            raise InputError("no rule fits all criteria: judge them in two commands", OPTION)
     if REGRESSION in names and missing:
         raise InputError(
             f"the half of the labels that fits the regression has none of {missing[0]}",
@@ -212,30 +218,18 @@ def choose_rule(
     return ChosenRule(fit(PanelRule(best), fitted), errors, fitted, held_out)
 
 
-def _candidates(
-    criteria: Sequence[Criterion], members: int, unlabelled: Sequence[str]
-) -> list[str]:
-    vetoes = [f"{VETO}:{k}" for k in range(1, max(2, (members + 1) // 2))]
-    names = [MAJORITY, MEAN, *vetoes, *([] if unlabelled else [REGRESSION])]
-    usable = [n for n in names if not any(PanelRule(n).problem(c) for c in criteria)]
-    if not usable:
-        raise InputError("no rule fits all criteria: judge them in two commands", OPTION)
-    return usable
-
-
 def _crossed(rule: PanelRule, cells: Sequence[LabelledCell]) -> float:
     """Return the mean error; a regression is fitted without the fifth of the cases it rates."""
     if rule.name != REGRESSION:
         return mean_error(rule, cells)
     cases = list(dict.fromkeys(cell.case for cell in cells))
     folds = {case: number % _FOLDS for number, case in enumerate(cases)}
-    errors: list[float] = []
+    errors: list[float | None] = []
     for fold in range(min(_FOLDS, len(cases))):
         training = [cell for cell in cells if folds[cell.case] != fold]
-        part = [cell for cell in cells if folds[cell.case] == fold]
         fitted = fit(rule, training, {cell.criterion.id for cell in cells})
-        errors += [e for e in errors_of(fitted, part) if e is not None]
-    return float(np.mean(errors)) if errors else 1.0
+        errors += errors_of(fitted, [cell for cell in cells if folds[cell.case] == fold])
+    return _mean(errors)
 
 
 def errors_of(rule: PanelRule, cells: Iterable[LabelledCell]) -> list[float | None]:
@@ -245,8 +239,12 @@ def errors_of(rule: PanelRule, cells: Iterable[LabelledCell]) -> list[float | No
 
 def mean_error(rule: PanelRule, cells: Sequence[LabelledCell]) -> float:
     """Return the mean error on the cells that the rule answers; 1 if it answers none."""
-    errors = [error for error in errors_of(rule, cells) if error is not None]
-    return float(np.mean(errors)) if errors else 1.0
+    return _mean(errors_of(rule, cells))
+
+
+def _mean(errors: Iterable[float | None]) -> float:
+    answered = [error for error in errors if error is not None]
+    return float(np.mean(answered)) if answered else 1.0
 
 
 def fit(rule: PanelRule, cells: Sequence[LabelledCell], criteria: Iterable[str] = ()) -> PanelRule:

@@ -49,8 +49,6 @@ from agenteval.utility.panel_rules import (
 if TYPE_CHECKING:
     from agenteval.models.client import Client
 
-# -- panels ----------------------------------------------------------------------------------------
-
 
 class PanelJudge:
     """Gives the panel's answer from the stored results of its members."""
@@ -93,13 +91,14 @@ class PanelJudge:
         self, unit: JudgeUnit, criterion: Criterion, results: Mapping[str, Result | None]
     ) -> Result:
         key = cell_key(unit, criterion, self.source.sha256)
-        votes = {name: r for name, r in results.items() if isinstance(r, Score)}
-        if len(votes) < len(results):
-            name, result = next((n, r) for n, r in results.items() if not isinstance(r, Score))
-            answer = NoAnswer("error:infrastructure", f"{name}: no stored result")
-            if isinstance(result, Failure):
-                answer = NoAnswer(result.status, f"{name}: {result.message}"[:500])
-            return result_of(criterion, key, answer)
+        votes: dict[str, Score] = {}
+        for name, result in results.items():
+            if not isinstance(result, Score):
+                answer = NoAnswer("error:infrastructure", f"{name}: no stored result")
+                if isinstance(result, Failure):
+                    answer = NoAnswer(result.status, f"{name}: {result.message}"[:500])
+                return result_of(criterion, key, answer)
+            votes[name] = result
         combined = result_of(criterion, key, self.rule.combine(criterion, votes))
         if not isinstance(combined, Score):
             return combined
@@ -136,10 +135,8 @@ class PanelJudging(CombinedJudging):
             return self
         items = self.labelled_items()
         rated = JudgeEvaluator.of(self.evaluator(None)[0], items, self.criteria, self.repeats)
-        for name in self.sources:
-            ended = await self.run_member(name, rated, store)
-            if ended.stopped:
-                raise JudgingStopped(ended)
+        if ended := await self._members_judge(rated, store):
+            raise JudgingStopped(ended)
         cells = list(self._labelled_cells(store))
         chosen = choose_rule(self.rule, self.criteria, cells, self.seed)
         if len(chosen.errors) > 1:
@@ -155,11 +152,15 @@ class PanelJudging(CombinedJudging):
         self, rated: JudgeEvaluator, client: Client | None, store: Store, *, announce: bool = True
     ) -> ExperimentResult:
         """Let every member judge what the store lacks, then compute the panel's results."""
+        return await self._members_judge(rated, store) or await self.combine(rated, store)
+
+    async def _members_judge(self, rated: JudgeEvaluator, store: Store) -> ExperimentResult | None:
+        """Return the result of a member that stopped early, or None."""
         for name in self.sources:
             ended = await self.run_member(name, rated, store)
             if ended.stopped:
                 return ended
-        return await self.combine(rated, store)
+        return None
 
     def _labelled_cells(self, store: Store) -> Iterator[LabelledCell]:
         """Yield labelled cells that all members answered; a label that is not used is reported."""
@@ -189,17 +190,31 @@ class PanelJudging(CombinedJudging):
             cells = self.chosen.held_out if self.chosen else list(self._labelled_cells(store))
         items = {view.sha256 for _, view in rated.items}
         criteria = {c.sha256 for c in rated.criteria}
-        sources = {f"panel ({self.rule.name})": rated.source, **self.sources}
-        means = {n: _mean(store, s, items, criteria) for n, s in sources.items()}
-        rows = []
-        for name, source in sources.items():
-            is_panel = source is rated.source
-            usage = self.spent(store) if is_panel else store.usage(source.sha256)
+        panel, spent = errors_of(self.rule, cells), self.spent(store)
+        rows = [
+            _MemberRow(
+                f"panel ({self.rule.name})",
+                _mean(store, rated.source, items, criteria),
+                _estimate(panel, cells, (0, 1)),
+                None,
+                spent.requests,
+                spent.cost,
+            )
+        ]
+        for name, source in self.sources.items():
+            usage = store.usage(source.sha256)
+            alone = [cell.error(_vote_answer(cell.votes[name])) for cell in cells]
+            others = errors_of(self._rule_without(name), [cell.without(name) for cell in cells])
+            changes = [
+                None if a is None or b is None else a - b
+                for a, b in zip(others, panel, strict=True)
+            ]
             rows.append(
                 _MemberRow(
                     name,
-                    means[name],
-                    *self._errors(None if is_panel else name, cells),
+                    _mean(store, source, items, criteria),
+                    _estimate(alone, cells, (0, 1)),
+                    _estimate(changes, cells, (-1, 1)),
                     usage.requests,
                     usage.cost,
                 )
@@ -208,46 +223,24 @@ class PanelJudging(CombinedJudging):
         if cells:
             cases = plural(len({cell.case for cell in cells}), "labelled case")
             held_out = ", on which the rule was not chosen" if self.chosen else ""
-            notes.append(
-                f"error: mean of |answer - label| as a share of the scale, {cases}{held_out}"
-            )
-            notes.append(
-                "without it: error of the others minus the panel's; above 0 it improves the panel"
-            )
-        return (
-            table_of(
-                _MemberRow,
-                "panel",
-                "panel and members",
-                rows,
-                notes=notes,
-                drop_empty=("error", "without", "cost"),
-            ),
-        )
+            notes = [
+                f"error: mean of |answer - label| as a share of the scale, {cases}{held_out}",
+                "without it: error of the others minus the panel's; above 0 it improves the panel",
+            ]
+        optional = ("error", "without", "cost")
+        title = "panel and members"
+        return (table_of(_MemberRow, "panel", title, rows, notes=notes, drop_empty=optional),)
 
-    def _errors(
-        self, member: str | None, cells: Sequence[LabelledCell]
-    ) -> tuple[Estimate | None, Estimate | None]:
-        """Return the error of the panel (None) or of a member, and the change without it."""
-        if not cells:
-            return None, None
-        panel = errors_of(self.rule, cells)
-        if member is None:
-            return _estimate(panel, cells, (0, 1)), None
-        alone = [cell.error(_said(cell.votes[member])) for cell in cells]
-        without_member = [cell.without(member) for cell in cells]
-        fitted = [cell.without(member) for cell in (self.chosen.fitted if self.chosen else ())]
+    def _rule_without(self, member: str) -> PanelRule:
+        """Return the rule for the other members."""
         rule = self.rule
         if rule.weights:
-            rule = fit(PanelRule(rule.name), fitted, rule.weights)
-        elif rule.name.startswith("veto"):
+            fitted = [cell.without(member) for cell in (self.chosen.fitted if self.chosen else ())]
+            return fit(PanelRule(rule.name), fitted, rule.weights)
+        if rule.name.startswith("veto"):
             votes = min(int(rule.name.partition(":")[2]), len(self.members) - 1)
-            rule = PanelRule(f"veto:{votes}")
-        changes = [
-            None if a is None or b is None else a - b
-            for a, b in zip(errors_of(rule, without_member), panel, strict=True)
-        ]
-        return _estimate(alone, cells, (0, 1)), _estimate(changes, cells, (-1, 1))
+            return PanelRule(f"veto:{votes}")
+        return rule
 
 
 @dataclass(frozen=True)
@@ -260,7 +253,7 @@ class _MemberRow:
     cost: float | None = column("cost", "number")
 
 
-def _said(vote: Score) -> LevelAnswer:
+def _vote_answer(vote: Score) -> LevelAnswer:
     return LevelAnswer(
         vote.label, vote.value, "exact", not_applicable=vote.status == "not_applicable"
     )
@@ -279,7 +272,10 @@ def _mean(store: Store, source: Source, items: set[str], criteria: set[str]) -> 
 
 def _estimate(
     values: Sequence[float | None], cells: Sequence[LabelledCell], bounds: tuple[float, float]
-) -> Estimate:
+) -> Estimate | None:
+    """Return the mean over cases with its interval; None without cells."""
+    if not cells:
+        return None
     pairs = [(v, cell.case) for v, cell in zip(values, cells, strict=True) if v is not None]
     if not pairs:
         return Estimate(None, reason="no answers")
