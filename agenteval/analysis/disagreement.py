@@ -84,17 +84,15 @@ def disagreement_table(
         )
         for d in found[:MOST]
     ]
-    more = len(found) - MOST
-    notes = (
-        (f"{plural(more, 'pair')} of run and criterion with smaller differences are omitted",)
-        if more > 0
-        else ()
-    )
-    title = f"Where {among} disagree most"
+    notes = []
+    if (more := len(found) - MOST) > 0:
+        notes = [
+            f"{plural(more, 'pair')} of run and criterion with smaller differences are omitted"
+        ]
     return table_of(
         _DisagreementColumns,
         "disagreement",
-        title,
+        f"Where {among} disagree most",
         rows,
         notes=notes,
         detail=detail,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -73,22 +72,18 @@ def sampled_queue(
     """
     drawn = list(sample.weights)
     runs = [drawn[i] for i in np.random.default_rng(sample.seed).permutation(len(drawn))]
-    queue = _queue(judge, plan, tuple(keys[run] for run in runs))
+    queue = chosen_queue(judge, plan, [keys[run] for run in runs])
     weights = tuple(sample.weights[run] for run in runs)
     return queue.model_copy(update={"weights": weights, "sample": sample.name})
 
 
 def chosen_queue(judge: StoredJudge, plan: QueuePlan, items: Sequence[str]) -> LabelQueue:
     """Return a queue of items (keys) that a person chose: its labels do not correct means."""
-    return _queue(judge, plan, tuple(dict.fromkeys(items)))
-
-
-def _queue(judge: StoredJudge, plan: QueuePlan, items: tuple[str, ...]) -> LabelQueue:
     return LabelQueue(
         name=plan.name,
         task=next((str(judge.items[key]["task"] or "") for key in judge.newest_runs), ""),
         source_key=judge.key,
-        items=items,
+        items=tuple(dict.fromkeys(items)),
         criteria=_criterion_keys(judge, plan.criteria),
         per_item=plan.per_item,
     )
@@ -129,8 +124,24 @@ def labelled_queue(
         elif label.status in ("scored", "not_applicable"):
             usable.append(label)
     for label in [*usable, *_agreed(usable)]:
+        item = judge.items[label.item_key]
+        texts = {
+            "run": names[label.item_key],
+            "case": item["case_key"],
+            "system": item["system"],
+            "criterion": by_key[label.criterion_key].id,
+            "variant": ORIGINAL,
+            "status": label.status,
+            "label": label.label,
+        }
+        success = None if item["success"] is None else bool(item["success"])
         builder = builders.setdefault(label.rater, TableBuilder())
-        _add(builder, label, by_key[label.criterion_key], names, judge.items)
+        builder.add(texts, repeat=0, success=success, value=label.value)
+    sample = None
+    if queue.weights is not None and queue.sample is not None:  # names as the runs have them now
+        pairs = zip(queue.items, queue.weights, strict=True)
+        weights = {names.get(key, key): weight for key, weight in pairs}
+        sample = named_sample(queue.sample, weights, queue.name)
     return LabelledQueue(
         queue=queue,
         model=judge.source.model,
@@ -138,7 +149,7 @@ def labelled_queue(
         criteria=tuple(by_key[key] for key in queue.criteria if key in by_key),
         ratings=ratings,
         people={rater: builder.table() for rater, builder in builders.items()},
-        sample=_sample_of(queue, names),
+        sample=sample,
         notes=tuple(f"{plural(n, 'label')} left out: {why}" for why, n in notes.items()),
     )
 
@@ -166,14 +177,6 @@ def _agreed(labels: Sequence[HumanLabel]) -> list[HumanLabel]:
     ]
 
 
-def _sample_of(queue: LabelQueue, names: Mapping[str, str]) -> Sample | None:
-    """Return the draw of a queue with the names that its runs have now; None without a draw."""
-    if queue.weights is None or queue.sample is None:
-        return None
-    weights = {names.get(k, k): w for k, w in zip(queue.items, queue.weights, strict=True)}
-    return named_sample(queue.sample, weights, queue.name)
-
-
 def _criterion_keys(judge: StoredJudge, ids: Sequence[str]) -> tuple[str, ...]:
     newest = judge.store.newest_criteria(judge.key)
     rated = [criterion.id for criterion in newest.values()]
@@ -196,24 +199,3 @@ def _unusable(
     if label.label is not None and label.label not in criterion.accepted_values:
         return f"{criterion.id} no longer has the level {label.label!r}"
     return ""
-
-
-def _add(
-    builder: TableBuilder,
-    label: HumanLabel,
-    criterion: Criterion,
-    names: Mapping[str, str],
-    items: Mapping[str, Mapping[str, Any]],
-) -> None:
-    item = items[label.item_key]
-    texts = {
-        "run": names[label.item_key],
-        "case": item["case_key"],
-        "system": item["system"],
-        "criterion": criterion.id,
-        "variant": ORIGINAL,
-        "status": label.status,
-        "label": label.label,
-    }
-    success = None if item["success"] is None else bool(item["success"])
-    builder.add(texts, repeat=0, success=success, value=label.value)

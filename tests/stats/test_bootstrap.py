@@ -79,38 +79,6 @@ def test_against_scipy(statistic: object) -> None:
     assert got.n_clusters is None
 
 
-def test_both_ways_agree_on_a_mean() -> None:
-    values, label = nested()
-    fast = bootstrap_mean(values, label, how=how(resamples=10_000))
-    slow = bootstrap_interval(np.mean, [values], label, how=how(2, resamples=10_000))
-    assert fast.low is not None
-    assert fast.high is not None
-    width = fast.high - fast.low
-    assert (fast.low, fast.high) == pytest.approx((slow.low, slow.high), abs=0.03 * width)
-    assert fast.se == pytest.approx(slow.se, rel=0.03)
-
-
-def test_standard_error_is_that_of_clusters() -> None:
-    # equal sizes: the mean is linear in the cases, so both estimate one quantity
-    values = np.random.default_rng(5).normal(size=(25, 4)).cumsum(axis=1).ravel()
-    label = np.repeat(np.arange(25), 4)
-    known = mean_interval(values.tolist(), label.tolist())
-    got = bootstrap_mean(values, label, how=how(resamples=40_000))
-    assert got.se == pytest.approx(known.se, rel=0.02)
-    assert (got.low, got.high) == pytest.approx((known.low, known.high), rel=0.05, abs=0.05)
-
-
-def test_several_arrays_stay_together() -> None:
-    rng = np.random.default_rng(11)
-    x = rng.normal(size=80)
-    y = x + rng.normal(size=80)
-    got = bootstrap_interval(
-        lambda a, b: float(np.corrcoef(a, b)[0, 1]), [x, y], how=how(resamples=2000)
-    )
-    known = stats.pearsonr(x, y).confidence_interval()  # Fisher's z
-    assert (got.low, got.high) == pytest.approx((known.low, known.high), abs=0.06)
-
-
 scores = st.lists(
     st.tuples(st.integers(-20, 20).map(lambda v: v / 7), st.integers(0, 8)), min_size=1, max_size=25
 )

@@ -34,15 +34,6 @@ def test_adjusted_interval_by_hand() -> None:
     assert (got.low, got.high) == pytest.approx((centre - half, centre + half), rel=1e-9)
 
 
-def test_error_equals_a_parametric_bootstrap() -> None:
-    rng = np.random.default_rng(0)
-    p, q0 = rng.binomial(500, 0.4, 200_000) / 500, rng.binomial(300, 0.85, 200_000) / 300
-    q1 = rng.binomial(300, 0.9, 200_000) / 300
-    drawn = (p + q0 - 1) / (q0 + q1 - 1)
-    got = corrected_rate((200, 500), (255, 300), (270, 300)).rate
-    assert got.se == pytest.approx(float(drawn.std()), rel=0.02)
-
-
 @pytest.mark.parametrize(
     ("theta", "q0", "q1"), [(0.3, 0.9, 0.85), (0.7, 0.75, 0.95), (0.95, 0.8, 0.9), (0.5, 1.0, 0.9)]
 )

@@ -50,15 +50,6 @@ def test_t_interval_equals_scipy() -> None:
     assert "6 df" in got.method
 
 
-def test_clusters_by_hand() -> None:
-    # mean 3; residual sums -3, 0, 3; se^2 = 3/2 * 18 / 36 = .75; t(.975, 2 df) = 4.302653
-    got = mean_interval([1, 2, 2, 4, 5, 4], ["a", "a", "b", "b", "c", "c"])
-    assert got.mean == 3
-    assert got.se == pytest.approx(math.sqrt(0.75), rel=1e-12)
-    assert got.high == pytest.approx(3 + 4.302653 * math.sqrt(0.75), abs=1e-5)
-    assert got.low == pytest.approx(3 - 4.302653 * math.sqrt(0.75), abs=1e-5)
-
-
 finite = st.floats(-100, 100).map(lambda v: round(v, 3))
 labelled = st.lists(st.tuples(finite, st.integers(0, 4)), min_size=2, max_size=25).filter(
     lambda pairs: len({c for _, c in pairs}) > 1

@@ -66,15 +66,6 @@ def test_labels_of_every_run_need_no_correction() -> None:
     assert got.judge.mean == pytest.approx(judge.mean())
 
 
-def test_a_judge_that_always_says_the_same_helps_nothing() -> None:
-    _, labels, _ = sample(200, 50)
-    got = ppi_mean(np.full(200, 0.75), labels)
-    assert got.power == 0
-    assert got.corrected.mean == got.people.mean
-    assert got.worth == pytest.approx(50)
-    assert got.judge.reason == "no variation"
-
-
 def test_a_judge_turned_round_is_not_used_backwards() -> None:
     _, labels, truth = sample(200, 50)
     assert ppi_mean(1 - truth, labels).power == 0

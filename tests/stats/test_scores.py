@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,16 +33,6 @@ def test_what_is_left_out_has_a_plain_default() -> None:
     assert table.success.tolist() == [1, 0, 0, 1, 1, -1]
     assert table.failed.tolist() == [False, False, True, False, False, False]
     assert table.statuses() == {"not_applicable": 1, "scored": 4, "unscored:parse": 1}
-
-
-def test_matrix_of_one_criterion() -> None:
-    matrix = score_table(ROWS).of(criterion="x", variant="original").matrix()
-    assert matrix.run.tolist() == [0, 1, 2]
-    np.testing.assert_equal(matrix.values, [[0.5, math.nan], [math.nan, 1.0], [math.nan, math.nan]])
-    np.testing.assert_equal(matrix.mean, [0.5, 1.0, math.nan])
-    assert matrix.success.tolist() == [1, 0, -1]
-    assert matrix.case.tolist() == [0, 0, 1]
-    assert matrix.system.tolist() == [0, 1, -1]
 
 
 def test_two_ratings_of_one_cell_are_an_error() -> None:
