@@ -307,11 +307,10 @@ def system_name(draft: RunDraft, rows: Rows, context: Context) -> str | None:
     """Return the first value that names a system, and keep the others; None when there is none.
 
     A name is text of at most 200 characters without control characters, an integer, or an object
-    with such a `name`, `id` or `label`. A longer text or one with line breaks is a system prompt:
-    where another key names the system it goes to the metadata, with a warning. So does a value of
-    another kind under a name such as `agent` or `model`. Raises InputError for a value of another
-    kind under `system`, and when there are values but none names the system: a wrong name would
-    merge systems.
+    with such a `name`, `id` or `label`. Any other value, such as a system prompt, goes to the
+    metadata with a warning where another key names the system. Raises InputError for a value of
+    another kind under `system`, and when no value names the system: a wrong name would merge
+    systems.
     """
     name: str | None = None
     named_by = ""
@@ -321,20 +320,22 @@ def system_name(draft: RunDraft, rows: Rows, context: Context) -> str | None:
             continue
         text = _system_text(value) if name is None else None
         if name is None and text is None:
-            if snake(key) in ("system", "system_name") and not isinstance(value, str):
-                raise _not_a_system(key, value, context)
             strange.append((key, value))
         if text is None or isinstance(value, dict):
             draft.keep(key, value)
         if text is not None:
             name, named_by = text, key
-    if name is None and strange:
-        raise _not_a_system(*strange[0], context)
-    for key, _ in strange:
-        context.notes.add(
-            f"{key!r} is no name of a system and goes to the metadata; {named_by!r} names it",
-            context.place,
-        )
+    for key, value in strange:
+        of_system = snake(key) in ("system", "system_name") and not isinstance(value, str)
+        if name is None or of_system:
+            raise InputError(
+                f"{key!r} is {shorten(value)}: a system's name is text of at most {LONGEST_NAME} "
+                "characters without control characters, or an integer (a prompt belongs under "
+                "'messages')",
+                context.place,
+            )
+        problem = f"{key!r} is no name of a system and goes to the metadata; {named_by!r} names it"
+        context.notes.add(problem, context.place)
     return name
 
 
@@ -360,11 +361,3 @@ def name_in(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     return next((value[k] for k in ("name", "id", "label") if k in value), None)
-
-
-def _not_a_system(key: str, value: Any, context: Context) -> InputError:
-    return InputError(
-        f"{key!r} is {shorten(value)}: a system's name is text of at most {LONGEST_NAME} "
-        "characters without control characters, or an integer (a prompt belongs under 'messages')",
-        context.place,
-    )

@@ -102,11 +102,10 @@ def _is_log(value: Any) -> bool:
 def _read_log(value: Any, context: Context) -> RunDraft:
     """Read a result log: `problem`, `messages`, `is_correct`, `correct_ans`, `solution`, ...
 
-    Input is the problem, reference the short `correct_ans`, success `is_correct`. The worked
-    `solution`, `check_result` and everything else go to the metadata. The output is the last
-    message of the assistant; in a log without messages, of a single call or of a ReAct agent, it is
-    `response_with_ans`, and the actions and observations of the latter (`intermediate_steps`)
-    become messages. The id is left to the place: `problem_id` repeats from folder to folder.
+    The worked `solution` goes to the metadata. In a log without messages, of a single call or of a
+    ReAct agent, the output is `response_with_ans`, and actions and observations of the latter
+    (`intermediate_steps`) become messages. The id is left to the place: `problem_id` repeats from
+    folder to folder.
 
     An agent logs a conversation from its own side: its own turns are `assistant`, its partner's are
     `user`. In a log of the user proxy the problem is therefore in an `assistant` turn. When the
@@ -150,9 +149,8 @@ def _steps(value: Any) -> list[dict[str, str]]:
 
 
 def _is_record(value: Any) -> bool:
-    return isinstance(value, dict) and (
-        has_field(value, "output", "messages", "spans") or is_failed(value)
-    )
+    is_read = isinstance(value, dict) and has_field(value, "output", "messages", "spans")
+    return is_read or (isinstance(value, dict) and is_failed(value))
 
 
 def _read_record(value: Any, context: Context) -> RunDraft:
@@ -349,11 +347,8 @@ def _output_text(value: Any, key: str, place: str) -> str:
 
 
 def _is_example(value: Any) -> bool:
-    return (
-        isinstance(value, dict)
-        and {"dataset_id", "inputs"} <= value.keys()
-        and "run_type" not in value
-    )
+    keys = value.keys() if isinstance(value, dict) else set()
+    return {"dataset_id", "inputs"} <= keys and "run_type" not in keys
 
 
 def _refuse_example(value: Any, context: Context) -> RunDraft:
@@ -369,18 +364,30 @@ def is_part(value: Any) -> bool:
     return isinstance(value, dict) and any(value.get(key) is not None for key in _PARENTS)
 
 
-def _is_task_result(value: Any) -> bool:
-    return is_event_list(value.get("messages") if isinstance(value, dict) else value)
-
-
 def _read_list(value: Any, context: Context) -> RunDraft:
     return _read_record({"messages": value} if isinstance(value, list) else value, context)
 
 
 FORMATS: tuple[Format, ...] = (
-    Format("AutoGen AgentChat TaskResult", _is_task_result, _read_list),
+    Format(
+        "AutoGen AgentChat TaskResult",
+        lambda v: is_event_list(v.get("messages") if isinstance(v, dict) else v),
+        _read_list,
+    ),
     Format("AutoGen 0.2 result log", _is_log, _read_log),
-    Format("example of a LangSmith dataset", _is_example, _refuse_example),
+    Format(
+        "example of a LangSmith dataset",
+        lambda v: (
+            isinstance(v, dict) and "run_type" not in v and {"dataset_id", "inputs"} <= v.keys()
+        ),
+        _refuse_example,
+    ),
     Format("OpenAI message list", is_message_list, _read_list),
-    Format("native or generic record", _is_record, _read_record),
+    Format(
+        "native or generic record",
+        lambda v: (
+            isinstance(v, dict) and (has_field(v, "output", "messages", "spans") or is_failed(v))
+        ),
+        _read_record,
+    ),
 )

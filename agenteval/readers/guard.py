@@ -50,10 +50,13 @@ def degenerate(run: Run) -> str | None:
     if not _says_something(text):
         acted = run.spans or any(m.tool_calls for m in run.messages)
         return None if acted else "nothing but white space and punctuation"
-    if all(_is_opener(line) for line in text.splitlines() if _says_something(line)):
+    lines = [line for line in text.splitlines() if _says_something(line)]
+    if all(_core(line) in _OPENERS and line.split()[-1] not in _COMPARISONS for line in lines):
         return "only a stock opener"
-    if _is_echo(text, run.input):
-        return "only an echo of the input"
+    if len((echoed := _core(run.input)).split()) >= _ECHO_WORDS:
+        parts = _folded(text).split(echoed)
+        if len(parts) > 1 and not any(map(_says_something, parts)):
+            return "only an echo of the input"
     return _repetition(text)
 
 
@@ -68,27 +71,15 @@ def _says(character: str) -> bool:
     )
 
 
-def _is_opener(line: str) -> bool:
-    return _core(line) in _OPENERS and line.split()[-1] not in _COMPARISONS
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().replace("’", "'").split())
 
 
 def _core(text: str) -> str:
     """Lower case, single spaces, without what says nothing at both ends."""
-    folded = " ".join(text.casefold().replace("’", "'").split())
-    start, end = 0, len(folded)
-    while start < end and not _says(folded[start]):
-        start += 1
-    while end > start and not _says(folded[end - 1]):
-        end -= 1
-    return folded[start:end]
-
-
-def _is_echo(text: str, problem: str) -> bool:
-    echoed = _core(problem)
-    if len(echoed.split()) < _ECHO_WORDS:
-        return False
-    parts = " ".join(text.casefold().replace("’", "'").split()).split(echoed)
-    return len(parts) > 1 and not any(map(_says_something, parts))
+    folded = _folded(text)
+    saying = [i for i, character in enumerate(folded) if _says(character)]
+    return folded[saying[0] : saying[-1] + 1] if saying else ""
 
 
 def _repetition(text: str) -> str | None:

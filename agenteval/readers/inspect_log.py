@@ -96,11 +96,8 @@ def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: str) -> by
     try:
         import zstandard
     except ImportError:
-        raise InputError(
-            "compressed with zstd, which Python before 3.14 cannot read: "
-            "pip install 'agenteval[inspect]'",
-            place,
-        ) from None
+        problem = "compressed with zstd, which Python before 3.14 cannot read: "
+        raise InputError(problem + "pip install 'agenteval[inspect]'", place) from None
     raw = copy(info)  # as if its contents were the compressed bytes
     raw.compress_type, raw.file_size = zipfile.ZIP_STORED, info.compress_size
     raw.CRC = None  # type: ignore[assignment]  # it is that of the text, checked below
@@ -122,9 +119,8 @@ class _Log:
         spec = header.get("eval") if isinstance(header, dict) else None
         version = header.get("version") if isinstance(header, dict) else None
         if version != _VERSION or not isinstance(spec, dict) or "model" not in spec:
-            raise InputError(
-                f"a log of inspect in version {version}; version {_VERSION} is read", name
-            )
+            problem = f"a log of inspect in version {version}; version {_VERSION} is read"
+            raise InputError(problem, name)
         self._name, self._notes = name, notes
         self._status = header.get("status", "started")
         self._task = str(spec.get("task") or "").rpartition("/")[2]  # of PACKAGE/TASK the task
@@ -135,29 +131,20 @@ class _Log:
         results = header.get("results") or {}
         ids = (spec.get("dataset") or {}).get("sample_ids") or ()
         self._total = results.get("total_samples") or len(ids) * self._epochs
-        headline: dict[str, Any] = results.get("headline") or next(
-            iter(results.get("scores") or ()), {}
-        )
+        first: dict[str, Any] = next(iter(results.get("scores") or ()), {})
+        headline = results.get("headline") or first
         self._headline = str(headline.get("scorer")), headline.get("score", headline.get("name"))
 
     def check(self, samples: int, reduced: bool) -> None:
         """Warn when samples are missing. Raises InputError when there are none."""
+        status = f"(status of the evaluation: {self._status})"
         if not samples and reduced:
-            raise InputError(
-                "holds scores reduced over epochs only; each sample is needed (inspect eval "
-                "without --no-log-samples)",
-                self._name,
-            )
+            problem = "holds scores reduced over epochs only; each sample is needed (inspect eval "
+            raise InputError(problem + "without --no-log-samples)", self._name)
         if not samples:
-            raise InputError(
-                f"holds no samples (status of the evaluation: {self._status})", self._name
-            )
+            raise InputError(f"holds no samples {status}", self._name)
         if self._status != "success" or samples < self._total:
-            self._notes.add(
-                f"{samples} of {self._total} samples are logged (status of the evaluation: "
-                f"{self._status})",
-                self._name,
-            )
+            self._notes.add(f"{samples} of {self._total} samples are logged {status}", self._name)
 
     def sample(self, sample: Any, place: str) -> LoggedSample:
         """Return one sample of the log. Raises InputError for anything else."""
@@ -222,12 +209,10 @@ def _ratings(scores: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     for scorer, score in scores.items():
         value, explanation = score.get("value"), score.get("explanation")
         keyed = dict(enumerate(value)) if isinstance(value, list) else value
-        parts = (
-            [(f"{scorer}/{key}", part) for key, part in keyed.items()]
-            if isinstance(keyed, dict)
-            else [(scorer, value)]
-        )
-        for criterion, part in parts:
+        parts = {scorer: value}
+        if isinstance(keyed, dict):
+            parts = {f"{scorer}/{key}": part for key, part in keyed.items()}
+        for criterion, part in parts.items():
             yield criterion, rating(part, explanation, why=score.get("reason"), words=_VALUES)
 
 

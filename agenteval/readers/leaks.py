@@ -111,11 +111,12 @@ def find_leaks(run: Run, view: View) -> list[Leak]:
     """
     leaks: list[Leak] = []
     for segment in _segments(run, view):
-        spans: list[tuple[int, int]] = []
+        reported: list[_Hit] = []
         for hit in _hits(segment, run.reference):
-            if not any(hit.start < end and start < hit.end for start, end in spans):
-                spans.append((hit.start, hit.end))
-                excerpt = _excerpt(segment.text, hit.start, hit.end)
+            if not any(hit.start < other.end and other.start < hit.end for other in reported):
+                reported.append(hit)
+                excerpt = " ".join(segment.text[max(0, hit.start - 30) : hit.end + 30].split())
+                excerpt = excerpt if len(excerpt) <= 120 else excerpt[:117] + "..."
                 leaks.append(Leak(hit.kind, excerpt, segment.where))
     paths = run.metadata.get(LEFT_VISIBLE)
     for path in paths if isinstance(paths, list) else ():
@@ -134,12 +135,10 @@ def leak_lines(run: Run, view: View) -> list[str]:
 
 def _segments(run: Run, view: View) -> Iterator[_Segment]:
     yield _Segment("problem", "problem", view.problem)
-    if not run.messages and not shows_spans(run):  # one text, without headings
-        yield _Segment("assistant", "trajectory", view.trajectory)
-        return
+    has_headings = run.messages or shows_spans(run)
     speaker, where, lines, turn = "assistant", "trajectory", list[str](), 0
     for line in view.trajectory.split("\n"):
-        heading = HEADING.match(line)
+        heading = HEADING.match(line) if has_headings else None
         if heading is None:
             lines.append(line)
             continue
@@ -184,8 +183,3 @@ def _begins_with(text: str, reference: str) -> bool:
 
 def _folded(text: str) -> str:
     return " ".join(_WRAPPING.sub("", text).casefold().split())
-
-
-def _excerpt(text: str, start: int, end: int) -> str:
-    short = " ".join(text[max(0, start - 30) : end + 30].split())
-    return short if len(short) <= 120 else short[:117] + "..."

@@ -134,11 +134,8 @@ def promptfoo_samples(document: Any, name: str) -> Iterator[LoggedSample]:
     summary = document["results"]
     results = summary.get("results")
     if not isinstance(results, list) or not results or summary.get("version") not in (2, 3):
-        raise InputError(
-            f"results of promptfoo in version {summary.get('version')} with no list of results; "
-            "versions 2 and 3 are read",
-            name,
-        )
+        problem = f"results of promptfoo in version {summary.get('version')} with no list of "
+        raise InputError(problem + "results; versions 2 and 3 are read", name)
     prompts = list(dict.fromkeys(r.get("promptId") for r in results if isinstance(r, dict)))
     repeats: dict[str, list[str]] = {}  # by test and prompt: the names of what came of it
     for i, result in enumerate(results):
@@ -180,19 +177,16 @@ def _assertions(result: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     parts = grading.get("componentResults") or ([grading] if "score" in grading else [])
     if not parts:
         why = str(result.get("error") or "it was not graded")
-        configured = result["testCase"].get("assert") or ()
-        parts = [
-            {"assertion": a, "reason": why, "metadata": {"graderError": True}} for a in configured
-        ]
+        failed_part = {"reason": why, "metadata": {"graderError": True}}
+        parts = [{"assertion": a, **failed_part} for a in result["testCase"].get("assert") or ()]
     scores: dict[str, dict[str, Any]] = {}
     for part in parts:
         assertion = part.get("assertion") or {}
         kind, value = str(assertion.get("type") or "score"), assertion.get("value")
         is_rubric = _RUBRIC.search(kind) and isinstance(value, str)
         plain = str(assertion.get("metric") or (f"{kind}: {value}" if is_rubric else kind))
-        name = next(
-            n for n in chain([plain], (f"{plain} ({i})" for i in count(2))) if n not in scores
-        )
+        names = chain([plain], (f"{plain} ({i})" for i in count(2)))
+        name = next(name for name in names if name not in scores)
         broken, reason = (part.get("metadata") or {}).get("graderError"), part.get("reason")
         scores[name] = failed(str(reason)) if broken else rating(part.get("score"), reason)
     return scores

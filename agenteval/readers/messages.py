@@ -119,8 +119,9 @@ def parse_messages(value: list[Any], key: str, place: str) -> Conversation:
         conversation.messages.extend(_messages_of(item, role, parts))
         objects = [(role, o) for o in parts.objects] + [("tool", o) for o in parts.result_objects]
         conversation.objects.extend((who, f"{where}.content", shown) for who, shown in objects)
-        extras = {k: v for k, v in item.items() if k not in _READ and not _is_role(k, v)}
-        if extras:
+        kind = str(item.get("type")).lower()
+        read = _READ | ({"type"} if kind in ROLES or kind == "message" else set())
+        if extras := {k: v for k, v in item.items() if k not in read}:
             conversation.extras[str(i)] = extras
     answers = (m.content for m in reversed(conversation.messages) if m.role == "assistant")
     conversation.answer = next(filter(is_answer, answers), None)
@@ -130,12 +131,6 @@ def parse_messages(value: list[Any], key: str, place: str) -> Conversation:
 def is_answer(text: str) -> bool:
     """Return whether text says anything beyond AutoGen's stop word."""
     return text.strip().rstrip(".").strip() not in ("", STOP_WORD)
-
-
-def _is_role(key: str, value: Any) -> bool:
-    return (
-        key == "type" and isinstance(value, str) and (value.lower() in ROLES or value == "message")
-    )
 
 
 def _message_parts(item: dict[str, Any], where: str, place: str) -> Parts:
@@ -296,13 +291,11 @@ def parse_events(value: list[Any], key: str, place: str) -> Conversation:
         if kind == _CHUNK:
             pending.setdefault(source, []).append(_content_text(content))
             continue
-        messages = _event_messages(item, f"{key}[{i}]", place)
+        messages, shown = _event(item, f"{key}[{i}]", place)
         if kind not in ("ToolCallExecutionEvent", "ThoughtEvent"):
             pending.pop(source, None)
         conversation.messages.extend(messages)
-        conversation.objects.extend(
-            (messages[0].role, f"{key}[{i}].content", shown) for shown in _objects_shown(item)
-        )
+        conversation.objects.extend((messages[0].role, f"{key}[{i}].content", o) for o in shown)
         last = messages[-1] if messages else None
         if last and last.role == "assistant" and kind not in _STEPS and is_answer(last.content):
             conversation.answer = last.content
@@ -315,21 +308,19 @@ def parse_events(value: list[Any], key: str, place: str) -> Conversation:
     return conversation
 
 
-def _event_messages(item: dict[str, Any], where: str, place: str) -> list[Message]:
-    source, kind = item["source"], item["type"]
-    content: Any = item.get("content")
-    if kind in ("ToolCallRequestEvent", "ToolCallExecutionEvent") and not (
-        isinstance(content, list) and all(isinstance(part, dict) for part in content)
-    ):
-        raise InputError(f"{where}.content is no list of objects", place)
-    if kind == "ToolCallRequestEvent":
-        calls = tuple(
-            tool_call(call, f"{where}.content[{i}]", place, parse=True)
-            for i, call in enumerate(content)
-        )
-        return [Message(role="assistant", name=source, tool_calls=calls)]
-    if kind == "ToolCallExecutionEvent":
-        return [
+def _event(item: dict[str, Any], where: str, place: str) -> tuple[list[Message], list[Any]]:
+    """Return the messages of an event, and the objects in it that are shown as JSON."""
+    source, kind, content = item["source"], item["type"], item.get("content")
+    if kind in ("ToolCallRequestEvent", "ToolCallExecutionEvent"):
+        if not (isinstance(content, list) and all(isinstance(part, dict) for part in content)):
+            raise InputError(f"{where}.content is no list of objects", place)
+        if kind == "ToolCallRequestEvent":
+            calls = tuple(
+                tool_call(call, f"{where}.content[{i}]", place, parse=True)
+                for i, call in enumerate(content)
+            )
+            return [Message(role="assistant", name=source, tool_calls=calls)], []
+        results = [
             Message(
                 role="tool",
                 content=("[error] " if result.get("is_error") is True else "")
@@ -339,14 +330,16 @@ def _event_messages(item: dict[str, Any], where: str, place: str) -> list[Messag
             )
             for result in content
         ]
+        return results, _objects_in([result.get("content") for result in content])
+    shown = _objects_in(content if isinstance(content, list) else [content])
     if kind == "CodeExecutionEvent":
         result = item.get("result")
         content = result.get("output") if isinstance(result, dict) else None
+    role: Role = "user" if source.lower() in _USERS else "assistant"
     if kind in ("CodeExecutionEvent", "MemoryQueryEvent"):
-        return [Message(role="tool", name=source, content=_content_text(content))]
-    if source.lower() in _USERS:
-        return [Message(role="user", content=_content_text(content))]
-    return [Message(role="assistant", name=source, content=_content_text(content))]
+        role = "tool"
+    name = None if role == "user" else source
+    return [Message(role=role, name=name, content=_content_text(content))], shown
 
 
 def _content_text(content: Any) -> str:
@@ -355,14 +348,7 @@ def _content_text(content: Any) -> str:
     return content if isinstance(content, str) else "" if content is None else json_text(content)
 
 
-def _objects_shown(item: dict[str, Any]) -> list[Any]:
-    """The objects in the content of a message or event that are shown as JSON."""
-    content = item.get("content")
-    parts = content if isinstance(content, list) else [content]
-    if item["type"] == "ToolCallRequestEvent":
-        return []
-    if item["type"] == "ToolCallExecutionEvent":
-        parts = [part.get("content") for part in parts if isinstance(part, dict)]
+def _objects_in(parts: list[Any]) -> list[Any]:
     return [part for part in parts if isinstance(part, dict) and not _is_image(part)]
 
 

@@ -112,10 +112,8 @@ def _mt_bench(rows: Rows, path: Path, notes: Notes) -> Rows:
     `question.jsonl` in the same folder or the one above."""
     questions = _questions(path)
     if not questions:
-        problem = (
-            "answers without their questions: put question.jsonl beside them or one folder above"
-        )
-        notes.add(problem, str(path))
+        where = "put question.jsonl beside them or one folder above"
+        notes.add(f"answers without their questions: {where}", str(path))
     for number, item in rows:
         row = dict(item.value)
         choices = row["choices"] if isinstance(row["choices"], list) else []
@@ -152,10 +150,9 @@ def _wild_bench(row: dict[str, Any], _place: str) -> dict[str, Any]:
     """Answers (`chat_history`, `output`) and evaluated ones (`model_output`, `model_test`), whose
     `prompt` is the judge's."""
     conversation = row.get("chat_history") or row.get("conversation_input") or []
+    roles = ("user", "assistant")
     if isinstance(conversation, list) and all(isinstance(turn, str) for turn in conversation):
-        turns = [
-            _turn("assistant" if i % 2 else "user", turn) for i, turn in enumerate(conversation)
-        ]
+        turns = [_turn(roles[i % 2], turn) for i, turn in enumerate(conversation)]
     else:
         turns = [_turn(m["role"], m) for m in conversation]
     record = {k: v for k, v in row.items() if k not in _OF_JUDGE and snake(k) not in MESSAGES}
@@ -178,11 +175,8 @@ def _gaia(row: dict[str, Any], place: str) -> dict[str, Any]:
     gold = next((key for key in row if snake(key) == "final_answer"), "")
     record = {("reference" if key == gold else key): value for key, value in row.items()}
     if not has_field(record, "output", "messages"):
-        raise InputError(
-            f"a question of GAIA with its gold answer ({gold!r}); what the system answered is "
-            "missing: put it under 'answer'",
-            place,
-        )
+        problem = f"a question of GAIA with its gold answer ({gold!r}); what the system answered "
+        raise InputError(problem + "is missing: put it under 'answer'", place)
     return record
 
 

@@ -57,9 +57,8 @@ def read_rubric(value: Any, place: str, notes: Notes | None = None) -> Criterion
     statement, one with both polarities, weights that are no numbers or on some items only, no
     positive weight.
     """
-    items = []
-    for number, entry in enumerate(_entries(value, place), 1):
-        items.append(_item(entry, f"{place}: item {number}", notes, place))
+    entries = enumerate(_entries(value, place), 1)
+    items = [_item(entry, f"{place}: item {n}", notes, place) for n, entry in entries]
     if not items:
         raise InputError(f"the rubric has no items; {_READS}", place)
     weights = [item.weight for item in items]
@@ -70,14 +69,10 @@ def read_rubric(value: Any, place: str, notes: Notes | None = None) -> Criterion
         weights = [1.0] * len(items)
     _check_repeats(items, [weight or 0.0 for weight in weights], place)
     if not any(weight is not None and weight > 0 for weight in weights):
-        raise InputError(
-            "no item has a positive weight, so the total is not defined: add what good work has",
-            place,
-        )
-    parts = [
-        _part(item, w or 0.0, n, place)
-        for n, (item, w) in enumerate(zip(items, weights, strict=True), 1)
-    ]
+        problem = "no item has a positive weight, so the total is not defined"
+        raise InputError(f"{problem}: add what good work has", place)
+    numbered = enumerate(zip(items, weights, strict=True), 1)
+    parts = [_part(item, weight or 0.0, n, place) for n, (item, weight) in numbered]
     return Criterion(id=RUBRIC, name="Rubric", sub_criteria=tuple(parts), aggregation="weighted")
 
 

@@ -52,11 +52,10 @@ def read_runs(
 ) -> ReadResult:
     """Return all runs in a file, a folder (recursively), a pattern, or "-" (standard input).
 
-    Files contain JSON or JSON Lines in UTF-8, or a table (CSV, TSV, Parquet, Arrow); the content of
-    each record determines its format (see `formats`). A file of traces gives one run per trace (see
-    `traces`), a log of another tool one per sample (see `logs`). `task` is assigned to runs that do
-    not name one. `mapping` assigns columns (or keys) to fields, in addition to the `map` in
-    task.yaml, which may also be in the folder of the file.
+    Files contain JSON or JSON Lines in UTF-8, or a table (CSV, TSV, Parquet, Arrow); their content
+    determines the format (see `formats`, `traces`, `sessions` and `logs`). `task` is assigned to
+    runs that do not name one. `mapping` assigns columns (or keys) to fields, in addition to the
+    `map` in task.yaml, which may also be in the folder of the file.
 
     The id of a run is its own (`id`, `run_id`, ...). Otherwise it is the path relative to the
     folder without suffix (the stem for a single file), followed by ":" and the number of the line
@@ -77,16 +76,14 @@ def read_runs(
     reader = _RunReader(task, sources.single, columns)
     with collector_paused():
         for file in sources.files:
-            reason = reader.read(file)
-            if reason:
+            if reason := reader.read(file):
                 sources.skipped.append(Skipped(str(file.path), reason))
     if not reader.runs:
         skipped = f" ({len(sources.skipped)} file(s) skipped)" if sources.skipped else ""
         raise InputError(f"no runs found{skipped}", str(source))
     reader.note_similar_inputs()
-    return ReadResult(
-        reader.runs, sorted(sources.skipped, key=lambda s: s.path), reader.notes.lines()
-    )
+    skipped_files = sorted(sources.skipped, key=lambda s: s.path)
+    return ReadResult(reader.runs, skipped_files, reader.notes.lines())
 
 
 @dataclass(frozen=True)
@@ -112,19 +109,21 @@ class _RunReader:
     def read(self, file: SourceFile) -> str | None:
         """Read one file; returns a reason when it holds no runs."""
         if file.path != _PIPE:
-            logged = logged_records(file.path, self.notes)
-            if logged is not None:
-                return self._log(logged, file)
+            if (logged := logged_records(file.path, self.notes)) is not None:
+                try:
+                    first = list(islice(logged, 1))
+                except InputError as error:  # an empty log, another version, a broken archive
+                    return self._reason(error)
+                return self._records(chain(first, logged), file, self.columns.named)
             if looks_like_traces(file.path):
                 runs = traces.trace_runs(file, self.task, self.notes, sure=False)
                 if isinstance(runs, list):
                     return self._add(_PlacedRun(run, str(file.path)) for run in runs)
         items = file_items(file.path, self.notes)
-        first = next(items, None)
-        if first is None:
+        head = list(islice(items, 2))  # decides the format
+        if not head:
             return "empty"
-        head = [first, *islice(items, 1)]  # decides the format
-        items = chain(head, items)
+        items, first = chain(head, items), head[0]
         if (form := session_format([item.value for item in head], of_runs=True)) is not None:
             return self._sessions(form, items, file)
         mapping = self.columns.of(first.value, first.place, self.notes)
@@ -145,13 +144,6 @@ class _RunReader:
             raise InputError(f"no session in this file of {form.name}", str(file.path))
         except InputError as error:
             return self._reason(error)
-
-    def _log(self, records: Iterator[Item], file: SourceFile) -> str | None:
-        try:
-            first = list(islice(records, 1))
-        except InputError as error:  # an empty log, another version, a broken archive
-            return self._reason(error)
-        return self._records(chain(first, records), file, self.columns.named)
 
     def _reason(self, error: InputError) -> str:
         """Return why a file is skipped; raises the error for a file that the user named."""
@@ -235,18 +227,17 @@ class _RunReader:
     def note_similar_inputs(self) -> None:
         """Warn, once, of all inputs that differ from another's only in white space around them."""
         first: dict[str, Run] = {}
-        reported: set[str] = set()
-        text = ""
+        differing: dict[str, Run] = {}
         for run in self.runs:
             stripped = run.input.strip()
-            other = first.setdefault(stripped, run)
-            if stripped and run.input != other.input and run.input not in reported:
-                reported.add(run.input)
-                text = text or (
-                    f"the input differs from that of run {other.id!r} in white space around it "
-                    "only; they count as two cases"
-                )
-                self.notes.add(text, self.places[run.system, run.id])
+            if stripped and run.input != first.setdefault(stripped, run).input:
+                differing.setdefault(run.input, run)
+        if differing:
+            other = first[next(iter(differing)).strip()]
+            text = f"the input differs from that of run {other.id!r} in white space around it only"
+        for run in differing.values():
+            place = self.places[run.system, run.id]
+            self.notes.add(f"{text}; they count as two cases", place)
 
 
 def _numbered(items: Iterator[Item]) -> Rows:
@@ -274,9 +265,8 @@ def is_recording(value: Any) -> bool:
     """Return whether `value` is a line of a recording of replies (`models.replay`).
 
     `reply` is a name of an output, so such lines would otherwise be read as runs of an unnamed
-    system. With the hash of a request under `key`, it is a line that holds a complete reply, or
-    that refers to an earlier one by run and attempt. Recorded elsewhere (any key, or a run), it is
-    an object with only the fields of a recording, among them a complete reply or its text.
+    system. Recorded here, `key` is the hash of a request; recorded elsewhere, an object has only
+    the fields of a recording, among them a complete reply or its text.
     """
     if not isinstance(value, dict) or not ("key" in value or "run" in value):
         return False

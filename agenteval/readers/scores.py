@@ -6,6 +6,7 @@ import difflib
 import json
 import logging
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -64,8 +65,7 @@ def read_scores(
 
     Raises InputError naming file and line for a row that cannot be used: nothing is guessed.
     """
-    file = Path(path)
-    by_id = {c.id: c for c in criteria}
+    file, by_id = Path(path), {c.id: c for c in criteria}
     builder = TableBuilder()
     seen: dict[tuple[Any, ...], str] = {}
     about: dict[str | None, tuple[Any, ...]] = {}
@@ -81,36 +81,27 @@ def read_scores(
         if str(row.get("criterion")) in scales and is_missing(row.get("label")):
             row |= {"label": row.get("value"), "value": None}
         rating = _read(row, by_id, where)
-        texts, repeat, success = rating.texts, rating.repeat, rating.success
+        texts = rating.texts
         if rating.contradiction:
             contradictions.append(f"{where}: {rating.contradiction}")
-        key = (texts["run"], texts["criterion"], texts["variant"], repeat)
-        if key in seen:
-            raise InputError(
-                f"run {key[0]!r} is rated twice on {key[1]!r} (repeat {repeat}, {key[2]}); "
-                f"first at {seen[key]}",
-                where,
-            )
-        seen[key] = where
-        facts = (texts["case"], texts["system"], success)
-        if about.setdefault(texts["run"], facts) != facts:
-            raise InputError(
-                f"run {texts['run']!r} has another case, system or success than in an earlier line",
-                where,
-            )
-        builder.add(texts, repeat=repeat, success=success, value=rating.value)
+        run, *key = (texts[name] for name in ("run", "criterion", "variant"))
+        if (first := seen.get((run, *key, rating.repeat))) is not None:
+            what = f"on {key[0]!r} (repeat {rating.repeat}, {key[1]})"
+            raise InputError(f"run {run!r} is rated twice {what}; first at {first}", where)
+        seen[run, *key, rating.repeat] = where
+        facts = (texts["case"], texts["system"], rating.success)
+        if about.setdefault(run, facts) != facts:
+            problem = "has another case, system or success than in an earlier line"
+            raise InputError(f"run {run!r} {problem}", where)
+        builder.add(texts, repeat=rating.repeat, success=rating.success, value=rating.value)
     if not seen:
         among = f" of rater {rater!r}" if rater is not None else ""
         among += f" ({unlabelled} rows wait for a label)" if unlabelled else ""
         raise InputError(f"there are no ratings{among} in this file", str(file))
     if contradictions:
         _log.warning(
-            "%s: %d of %d ratings have a value that contradicts their label; the label and the "
-            "criteria count (first: %s)",
-            file,
-            len(contradictions),
-            len(seen),
-            contradictions[0],
+            f"{file}: {len(contradictions)} of {len(seen)} ratings have a value that contradicts "
+            f"their label; the label and the criteria count (first: {contradictions[0]})"
         )
     return builder.table()
 
@@ -139,10 +130,9 @@ def score_rows(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield place and fields of every rating of a file, known fields by their usual names.
 
-    Reads tables (CSV, Parquet, Arrow) and JSON (lines or an array) with a row for each rating,
-    or with a column for each scorer, as ragas and mlflow write them; logs of inspect and promptfoo.
-    With `by_id`, criteria by id (perhaps none), what cannot be used of a log or of such columns is
-    left out with a warning. Raises InputError.
+    Reads tables and JSON with a row for each rating, or with a column for each scorer, as ragas and
+    mlflow write them; logs of inspect and promptfoo. With `by_id`, criteria by id (perhaps none),
+    what cannot be used of a log or of such columns is left out with a warning. Raises InputError.
     """
     notes = Notes()
     samples = log_samples(file, notes)
@@ -152,9 +142,8 @@ def score_rows(
         items = chain([first], items)
         fields = set(_columns(tuple(first.value)).fields.values())
         if "criterion" not in fields:
-            id_of_name = {
-                snake(name): c.id for c in (by_id or {}).values() for name in (c.name, c.id)
-            }
+            known = (by_id or {}).values()
+            id_of_name = {snake(name): c.id for c in known for name in (c.name, c.id)}
             samples = scored_rows(items, id_of_name, file.stem)
         missing = " and ".join(sorted({"run", "criterion"} - fields))
         if missing and samples is None:
@@ -166,10 +155,10 @@ def score_rows(
     else:
         warned: set[str] = set()
         for item in items:
-            for text in _columns(tuple(item.value)).warnings:
-                if text not in warned:
-                    warned.add(text)
-                    _warn_once(f"{item.place}: {text}")
+            texts = _columns(tuple(item.value)).warnings
+            for text in texts if warned.isdisjoint(texts) else ():
+                _warn_once(f"{item.place}: {text}")
+            warned.update(texts)
             yield item.place, _fields_of(item)
     for text in notes.lines():
         _warn_once(text)
@@ -219,11 +208,8 @@ def _usable(
         if by_id and criterion not in by_id:
             unusable[criterion] = "is not among the criteria"
         elif not by_id and label is not None and "value" not in row:
-            unusable.setdefault(
-                criterion,
-                f"has {label!r}, of which no value is known: criteria with its levels or its "
-                "numeric_range tell (--criteria)",
-            )
+            problem = f"has {label!r}, of which no value is known: criteria with its levels or its "
+            unusable.setdefault(criterion, problem + "numeric_range tell (--criteria)")
         elif by_id and label is not None and _on_scale(label, by_id[criterion]):
             row.pop("value", None)  # a 1 may be the worst of 1 to 5
     warnings = [f"criterion {name!r} is left out: it {why}" for name, why in unusable.items()]
@@ -289,9 +275,8 @@ def _read(row: Mapping[str, Any], by_id: Mapping[str, Criterion], where: str) ->
     if run is None or criterion is None:
         raise InputError("run and criterion are needed in every row", where)
     if by_id and criterion not in by_id:
-        raise InputError(
-            f"criterion {criterion!r} is not among the criteria: {', '.join(sorted(by_id))}", where
-        )
+        known = ", ".join(sorted(by_id))
+        raise InputError(f"criterion {criterion!r} is not among the criteria: {known}", where)
     status = _text(row, "status", where) or "scored"
     label = _label(_text(row, "label", where), by_id.get(criterion))
     value, contradiction = _value(row, label, by_id.get(criterion), where), ""
@@ -320,9 +305,11 @@ def _read(row: Mapping[str, Any], by_id: Mapping[str, Criterion], where: str) ->
         "label": label,
         "probabilities": None if probabilities is None else canonical_json(probabilities),
     }
-    repeat = _repeat(row, where)
+    repeat = str(row.get("repeat", 0))
+    if re.fullmatch(r"\s*\d{1,5}\s*", repeat) is None:
+        raise InputError(f"repeat {row['repeat']!r} is not a whole number from 0", where)
     success = verdict(row.get("success"), "success", where)
-    return _Rating(texts, repeat, success, value, contradiction)
+    return _Rating(texts, int(repeat), success, value, contradiction)
 
 
 def _text(row: Mapping[str, Any], field: str, where: str) -> str | None:
@@ -341,16 +328,14 @@ def _value(
     if not is_missing(value):
         number = number_of(value)
         if number is None or not 0 <= number <= 1:
-            raise InputError(
-                f"value {shown(value)} is not a number from 0 (worst) to 1 (best)", where
-            )
+            problem = f"value {shown(value)} is not a number from 0 (worst) to 1 (best)"
+            raise InputError(problem, where)
         return number
     if label is None:
         return None
     if criterion is None:
-        raise InputError(
-            "a label without a value: say which criteria these are (--criteria)", where
-        )
+        problem = "a label without a value: say which criteria these are (--criteria)"
+        raise InputError(problem, where)
     if criterion.numeric_range is not None:
         return _in_range(label, criterion, where)
     if criterion.accepted_values and label not in criterion.accepted_values:
@@ -427,14 +412,3 @@ def _probabilities(row: Mapping[str, Any]) -> dict[str, Any] | None:
     numbers = value.values() if isinstance(value, dict) else ()
     valid = numbers and all(type(p) in (int, float) and 0 <= p <= 1 for p in numbers)
     return value if valid else None
-
-
-def _repeat(row: Mapping[str, Any], where: str) -> int:
-    value = row.get("repeat", 0)
-    try:
-        number = int(str(value))
-    except ValueError:
-        number = -1
-    if isinstance(value, bool) or not 0 <= number < 100_000:
-        raise InputError(f"repeat {value!r} is not a whole number from 0", where)
-    return number

@@ -100,18 +100,15 @@ def _matches(pattern: str) -> Iterator[Path | Skipped]:
 
 def _walk(folder: Path) -> Iterator[Path | Skipped]:
     try:
-        entries = sorted(os.scandir(folder), key=lambda e: e.name)
+        entries = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", str(folder)) from None
-    for entry in entries:
-        if entry.name.startswith("."):
-            continue
-        if entry.is_symlink() and os.path.isdir(entry.path):  # False for a loop of links
-            yield Skipped(entry.path, "a link to a folder")
-        elif entry.is_dir(follow_symlinks=False):
-            yield from _walk(Path(entry.path))
+    for path in entries:
+        if os.path.isdir(path):  # False for a loop of links
+            links = path.is_symlink()
+            yield from [Skipped(str(path), "a link to a folder")] if links else _walk(path)
         else:
-            yield Path(entry.path)
+            yield path
 
 
 def _sorted_out(entries: Iterable[Path | Skipped], root: Path) -> SourceFiles:

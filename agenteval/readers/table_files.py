@@ -77,12 +77,11 @@ def _begins_as_table(stream: BinaryIO) -> bool:
 def table_items(stream: BinaryIO, name: str, notes: Notes) -> Iterator[Item]:
     """Yield the rows of a table with a head line, as objects of texts; a blank cell is null.
 
-    UTF-8, UTF-16 or, with a warning, Windows-1252; columns are separated by comma, semicolon, tab
-    or bar, whichever is most frequent in the head line, or as a first line `sep=;` says. A row with
-    too few cells, or one in whose quotes the file ends, is `cut_off`. Raises InputError, naming
-    file and line, for a filled column without a name, a repeated name, a row with too many cells,
-    and invalid CSV. Values of Parquet and Arrow files keep their types; dates and the like become
-    texts, NaN is null.
+    UTF-8, UTF-16 or, with a warning, Windows-1252; the separator is the most frequent one in the
+    head line, or as a first line `sep=;` says. A row with too few cells, or one in whose quotes the
+    file ends, is `cut_off`. Raises InputError, naming file and line, for a filled column without a
+    name, a repeated name, a row with too many cells, and invalid CSV. Values of Parquet and Arrow
+    files keep their types; dates and the like become texts, NaN is null.
     """
     if name.lower().endswith(TYPED):
         yield from _typed_items(stream, name)
@@ -150,10 +149,8 @@ def _head(cells: list[str], place: str) -> list[str]:
 
 def _table_text(data: bytes, name: str, notes: Notes) -> str:
     """Decode a table in one of the encodings that spreadsheets write. Raises InputError."""
-    wide = next(
-        (c for c, at in (("utf-16-le", 1), ("utf-16-be", 0)) if data[at : at + 3 : 2] == b"\0\0"),
-        "",
-    )
+    wide = "utf-16-le" if data[1:4:2] == b"\0\0" else ""
+    wide = "utf-16-be" if data[0:3:2] == b"\0\0" else wide
     if data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         wide = "utf-16"
     try:
@@ -209,11 +206,10 @@ def read_mapping(pairs: Sequence[str]) -> dict[str, str]:
     """Return `["input=customer_message,output=reply"]` as columns by field. Raises InputError."""
     mapping: dict[str, str] = {}
     for pair in ",".join(pairs).split(",") if pairs else ():
-        name, sign, column = (part.strip() for part in pair.partition("="))
-        if not sign or not column or name not in MAPPED:
-            raise InputError(
-                f"{pair!r}: write FIELD=COLUMN with a field of {', '.join(MAPPED)}", "--map"
-            )
+        name, _, column = (part.strip() for part in pair.partition("="))
+        if not column or name not in MAPPED:
+            problem = f"{pair!r}: write FIELD=COLUMN with a field of {', '.join(MAPPED)}"
+            raise InputError(problem, "--map")
         if mapping.setdefault(name, column) != column:
             raise InputError(f"{name} is mapped twice", "--map")
     return mapping
@@ -272,38 +268,33 @@ def guess_mapping(
     values = {key: [r[key] for r in records if r.get(key) not in (None, "")] for key in columns}
     guess = dict(given or {})
     for name in ("success", "id", "system", "reference", "output", "input"):
-        if name in guess:
-            continue
-        ranked = []
+        is_text, ranked = name in ("input", "output"), []
         for at, key in enumerate(columns):
             score = 0 if key in guess.values() else _named(key, name)
-            trusted = name in ("input", "output") and score >= _KNOWN
+            trusted = is_text and score >= _KNOWN
             if score and (trusted or _holds(values[key], name, len(records))):
                 ranked.append((score, _average(values[key]) >= _LONG, -at, key))
-        ranked.sort(reverse=True)
-        if name in ("input", "output") and len(ranked) > 1 and ranked[0][:2] == ranked[1][:2]:
-            raise InputError(
-                f"{ranked[0][3]} or {ranked[1][3]}: which is the {name}? Say --map {name}=COLUMN"
-            )
-        if ranked:
-            guess[name] = ranked[0][3]
+        if not ranked or name in guess:
+            continue
+        best, *others = sorted(ranked, reverse=True)
+        if is_text and others and best[:2] == others[0][:2]:
+            columns_meant = f"{best[3]} or {others[0][3]}"
+            raise InputError(f"{columns_meant}: which is the {name}? Say --map {name}=COLUMN")
+        guess[name] = best[3]
     texts = [key for key in columns if key not in guess.values() and _average(values[key]) >= _LONG]
     missing = [name for name in ("input", "output") if name not in guess]
     if len(texts) == len(missing):
         guess |= zip(missing, texts, strict=True)
-    if not {"output", "messages"} & guess.keys() and not any(
-        (field_of(c) or ("",))[0] == "messages" for c in columns
-    ):
-        raise InputError(
-            f"which column is what the system answered? There are {', '.join(columns[:20])}; "
-            "say --map output=COLUMN,input=COLUMN"
-        )
+    talks = any((field_of(column) or ("",))[0] == "messages" for column in columns)
+    if not {"output", "messages"} & guess.keys() and not talks:
+        problem = f"which column is what the system answered? There are {', '.join(columns[:20])}"
+        raise InputError(f"{problem}; say --map output=COLUMN,input=COLUMN")
     return {name: guess[name] for name in MAPPED if name in guess}
 
 
 def _named(key: str, name: str) -> int:
-    """Rate how well a name fits a field: from `_KNOWN` on for names that tools use, the usual ones
-    more; 1 or 2 for as many words that suggest it; 0 for others."""
+    """Rate a name for a field: from `_KNOWN` on for names that tools use, the usual ones more; else
+    the number of words that suggest it, at most 2."""
     hit = field_of(key)
     if hit is not None:
         return _KNOWN + len(FIELDS[name]) - hit[1] if FIELDS[hit[0]] is FIELDS[name] else 0

@@ -36,9 +36,6 @@ from agenteval.readers.spans import WANTED, RawSpan, Walker, is_trace, keeps_spa
 from agenteval.readers.strict_json import Item, LooseDecoder, Notes, read_items
 from agenteval.records import Message, Run, Span
 
-REPEATED = "a span id stands twice; the first span is kept"
-ORPHAN = "the parent of a span is not in the trace; the span is a root"
-CYCLE = "spans are their own ancestors; the first of them is a root"
 LARGEST = 256 * 2**20  # bytes of a document, or of a line, which may hold a complete trace
 
 
@@ -121,10 +118,15 @@ def trace_runs(
         first = head[0] if head else None
         all_items = chain(head, items)
         runs: list[Run] = []
-        form = None if first is None or is_trace(first.value) else session_format(_values(head))
+        is_spans = first is not None and is_trace(first.value)
+        form = None if is_spans else session_format([item.value for item in head])
         if form is not None:
-            runs = _distinct(session_runs(form, all_items, defaults, notes, with_gold=with_gold))
-        elif first is not None and (sure or is_trace(first.value)):
+            by_id: dict[str, Run] = {}
+            for run, place in session_runs(form, all_items, defaults, notes, with_gold=with_gold):
+                if by_id.setdefault(run.id, run) is not run:
+                    raise InputError(f"the id {run.id!r} is used twice", place)
+            runs = list(by_id.values())
+        elif first is not None and (sure or is_spans):
             runs = list(runs_of(all_items, name, defaults, notes, with_gold=with_gold))
         if not runs and decoder.broken is not None:
             raise decoder.broken
@@ -132,19 +134,6 @@ def trace_runs(
         if not runs and sure:
             raise InputError(reason, name)
         return runs or reason
-
-
-def _values(items: Iterable[Item]) -> list[Any]:
-    return [item.value for item in items]
-
-
-def _distinct(sessions: Iterable[tuple[Run, str]]) -> list[Run]:
-    runs: dict[str, Run] = {}
-    for run, place in sessions:
-        if run.id in runs:
-            raise InputError(f"the id {run.id!r} is used twice", place)
-        runs[run.id] = run
-    return list(runs.values())
 
 
 @dataclass
@@ -261,14 +250,14 @@ def in_order(spans: list[Span], context: Context) -> list[Span]:
     first: dict[str, Span] = {}
     for span in spans:
         if first.setdefault(span.id, span) is not span:
-            note(REPEATED, span.id)
+            note("a span id stands twice; the first span is kept", span.id)
     parents: dict[str, str | None] = {}
     for span in first.values():
         parents[span.id] = span.parent_id if span.parent_id in first else None
         if span.parent_id is not None and span.parent_id not in first:
-            note(ORPHAN, span.id)
+            note("the parent of a span is not in the trace; the span is a root", span.id)
     for span_id in _circles(parents):
-        note(CYCLE, span_id)
+        note("spans are their own ancestors; the first of them is a root", span_id)
         parents[span_id] = None
     children: dict[str | None, list[Span]] = {}
     for span_id, span in first.items():

@@ -19,13 +19,9 @@ _MARK = "\n[... {:,} characters cut out here ...]\n"
 HEADING = re.compile(
     r"^\[(?:(?:span )?(system|user|assistant|tool)(?:: [^\]\n]*)?|final output)\]$"
 )
-_FAKE = re.compile(
-    r"^(?=\[(?:(?:span )?(?:system|user|assistant|tool)\b|tool call\]|final output\]))", re.M
-)
-# the backslash before what would otherwise be a heading
-_UNMARK = re.compile(
-    r"^\\(?=\[(?:(?:span )?(?:system|user|assistant|tool)\b|tool call\]|final output\]))"
-)
+_LIKE_HEADING = r"(?=\[(?:(?:span )?(?:system|user|assistant|tool)\b|tool call\]|final output\]))"
+_FAKE = re.compile("^" + _LIKE_HEADING, re.M)
+_UNMARK = re.compile(r"^\\" + _LIKE_HEADING)  # the backslash before it
 # The attributes of a span that hold its result, in OpenInference, OpenTelemetry and plain form.
 _SPAN_OUTPUT = ("output.value", "gen_ai.output.messages", "gen_ai.completion", "output")
 _SPAN_ERROR = ("exception.message", "error.message")
