@@ -111,10 +111,10 @@ class _RunReader:
         if file.path != _PIPE:
             if (logged := logged_records(file.path, self.notes)) is not None:
                 try:
-                    first = list(islice(logged, 1))
+                    start = list(islice(logged, 1))
                 except InputError as error:  # an empty log, another version, a broken archive
                     return self._reason(error)
-                return self._records(chain(first, logged), file, self.columns.named)
+                return self._records(chain(start, logged), file, self.columns.named)
             if looks_like_traces(file.path):
                 runs = traces.trace_runs(file, self.task, self.notes, sure=False)
                 if isinstance(runs, list):
