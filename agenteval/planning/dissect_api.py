@@ -11,7 +11,7 @@ from agenteval.cli.options import read_options
 from agenteval.cli.running import how_it_ended, opened, synchronous
 from agenteval.engine import Experiment, ExperimentResult
 from agenteval.errors import InputError
-from agenteval.planning.agent_run import AgentRun, Suite, read_cases
+from agenteval.planning.api import AgentRun, Suite, read_cases
 from agenteval.planning.case import Case
 from agenteval.planning.dissect import (
     Dissection,

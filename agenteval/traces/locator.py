@@ -31,7 +31,7 @@ from agenteval.records.score import INFRASTRUCTURE
 from agenteval.traces import detectors
 from agenteval.traces.condense import CONDENSE_VERSION, LEGEND, Condensed, Options, condense
 from agenteval.traces.evaluator import FinderResult
-from agenteval.traces.locator_merge import merge, with_hints
+from agenteval.traces.locator_parts import PartReader, PartReading, ask, merge, with_hints
 from agenteval.traces.locator_prompt import (
     LONGEST_NOTES,
     PROMPTS_SHA256,
@@ -42,7 +42,6 @@ from agenteval.traces.locator_prompt import (
 )
 from agenteval.traces.locator_reply import Quotes, read_grades
 from agenteval.traces.locator_text import SliceRow, prompt_tokens, rows_of, shorten, slices_of
-from agenteval.traces.part_reader import PartReader, PartReading, ask
 from agenteval.traces.taxonomy import Taxonomy
 
 _VERSION = 4

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from agenteval.records import FailureStatus, Finding, Impact, Run, Span
 from agenteval.traces.condense import TracePiece
-from agenteval.traces.locator_merge import confidence, merge, with_hints
+from agenteval.traces.locator_parts import PartReading, confidence, merge, with_hints
 from agenteval.traces.locator_reply import CheckedFinding
-from agenteval.traces.part_reader import PartReading
 from tests.traces.locator_world import TAXONOMY
 
 PIECES = [TracePiece(f"S{i}", f"span-{i}", "llm", "", 1) for i in range(1, 8)]
