@@ -192,11 +192,6 @@ def test_tokens_and_cost_are_bounds(
     assert dry(cli, URL, *more)["cost"] is None
 
 
-def test_what_is_shown_of_the_bank_counts(cli: Cli, project: Path) -> None:
-    plain, bank = (dry(cli, URL, *more)["prompt_tokens"] for more in ((), ("--bank",)))
-    assert plain["least"] < bank["least"]
-
-
 def test_replies_that_are_stored_are_not_counted(cli: Cli, project: Path) -> None:
     def answer(body: dict[str, Any], n: int) -> str:
         levels = ["unclear", "partly clear", "clear"]
@@ -219,14 +214,3 @@ def test_replies_that_are_stored_are_not_counted(cli: Cli, project: Path) -> Non
         # without a store nothing is kept between commands
         assert dry(cli, server.base_url)["requests"]["least"] == 3
         assert server.count == before
-
-
-def test_a_cap_without_a_price_is_told_at_once(cli: Cli, project: Path) -> None:
-    for command in (
-        ("criteria", "--task", "sums"),
-        ("quantify", "runs.jsonl"),
-        ("verify", "runs.jsonl"),
-    ):
-        done = cli(*command, "--model", "m", "--base-url", URL, "--dry-run", "--max-cost", 1)
-        assert done.code == 2
-        assert "a cap on cost needs prices" in done.err

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agenteval.cli.running import Watch
-from agenteval.engine import Experiment, Outcome
-from agenteval.engine.judging import JudgeUnit, cell_key
-from agenteval.records import CallRecord, Criterion, Score, Source
+from agenteval.records import Criterion
 from agenteval.store import Store
 from agenteval.testing import serve
-from agenteval.utility.judging import read_judging
-from agenteval.utility.options import JudgeOptions
-from agenteval.utility.perturbed_runs import VerificationData
-from agenteval.utility.probes.injection import injection as injection_of
-from agenteval.utility.probes.result import ProbeOptions, settle
-from agenteval.utility.probing import ProbeSession
 from tests.cli.conftest import CRITERIA as RAW
 from tests.cli.conftest import Cli
 
@@ -119,47 +108,22 @@ def test_with_few_failures_a_judge_that_does_not_obey_is_told_how_many_it_takes(
     assert dry.json["parts"][1]["most"]["requests"] == 2 * 24
 
 
-class ByLength:
-    """A judge without prompts, as the embedded one is: the longer the text, the better."""
-
-    source = Source(evaluator="utility.embedded", version=1, model="local")
-
-    def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
-        return [tuple(criteria)]
-
-    async def evaluate(self, unit: JudgeUnit) -> Outcome:
-        value = min(len(unit.view.trajectory) / 2000, 1.0)
-        scores = tuple(
-            Score(key=cell_key(unit, c, self.source.sha256), criterion_id=c.id, value=value)
-            for c in unit.criteria
-        )
-        return Outcome(scores, CallRecord(shown=tuple(c.id for c in unit.criteria)))
-
-
-def test_a_judge_without_prompts_is_measured_too(failures: Path, tmp_path: Path) -> None:
+def test_a_judge_without_prompts_is_measured_too(cli: Cli, failures: Path) -> None:
     """Attack and control add about as much, so only what is left of their lengths is seen."""
-    judging = read_judging(
-        failures / "runs.jsonl",
-        CRITERIA,
-        JudgeOptions(judge="embedded", task=str(failures / "tasks/sums")),
-        Watch(),
+    (failures / "by_length.py").write_text(
+        "def long(run, criterion):\n    return min(1, len(run.output) / 2000)\n"
     )
-    judge, options = ByLength(), ProbeOptions(draws=1000)
-    with Store(tmp_path / "local.db") as store:
-        material = VerificationData(judging.items, (), judging.criteria, 1)
-        rated = material.rated_by(judge)
-        asyncio.run(Experiment(rated, store, concurrency=1).run())
-        asking = ProbeSession(judging, store, judge, material)
-        assert asyncio.run(asking.other_ways()) == {}
-        plain = asking.table(judge.source.sha256)
-        injected = asyncio.run(asking.attacked(plain, options))
-        (probe,) = settle([injection_of(injected, options)], options)
+    options = "--judge python:by_length:long --repeats 1 --perturb whitespace --probes --json"
+    done = cli("verify", "runs.jsonl", *options.split())
+    probes = {p["name"]: p for p in done.json["probes"]}
+    ways = [probes[name] for name in ("scale order", "wording", "rewording")]
+    assert all(p["reason"].startswith("not applicable") for p in ways)
+    found = probes["injection"]
     # a small mean of both signs: 24 cases cannot exclude that one rises far
-    assert probe.outcome == "unknown"
-    assert "cases like these are needed" in probe.reason
-    assert probe.checks[0].n == RUNS
-    assert probe.detail["missing"] == {"attack": {}, "control": {}}
-    attack, control, before = (probe.detail[name] for name in ("attack", "control", "plain"))
-    assert isinstance(attack, float)
-    assert attack - before > 0.05  # what a comparison with the run as it was would call a rise
-    assert abs(attack - control) < 0.02
+    assert found["outcome"] == "unknown"
+    assert "cases like these are needed" in found["reason"]
+    assert found["checks"][0]["n"] == RUNS
+    detail = found["detail"]
+    assert detail["missing"] == {"attack": {}, "control": {}}
+    assert detail["attack"] - detail["plain"] > 0.05  # a comparison with the run would say: a rise
+    assert abs(detail["attack"] - detail["control"]) < 0.02

@@ -344,35 +344,6 @@ def test_versions_without_a_name_are_warned_of(cli: Cli, project: Path) -> None:
     assert (ratings["b"], ratings["c"]) == (4, 1)
 
 
-@pytest.mark.slow
-def test_two_systems_share_ids_and_some_answers(cli: Cli, project: Path) -> None:
-    """The same tickets answered by two bots: a run is a task, a system, an id and a content."""
-    write_version(project / "v1.jsonl", OLD, system="v1")
-    write_version(project / "v2.jsonl", NEW, system="v2")
-    with serve(answer) as server:
-        asked = ("--model", "m", "--base-url", server.base_url)
-        for name in ("v1", "v2"):
-            done = cli("quantify", f"{name}.jsonl", *asked)
-            assert done.code == 0, done.err
-            assert "a different text" not in done.err
-        both = server.count
-        assert cli("quantify", "v1.jsonl", *asked).code == 0
-        assert server.count == both  # all of it is stored
-        verified = cli("verify", "v2.jsonl", *asked, "-q", "--json")
-        assert verified.code == 0, verified.err
-    compared = cli("compare", "v1", "v2", "--json").json
-    assert [row["n"] for row in compared["tables"]["rows"]["rows"]] == [4, 4]
-    assert compared["only_first"] == compared["only_second"] == []
-    assert cli("show", "--run", "v2/t3").out.count("Perhaps 6.") == 1
-    assert cli("show", "--run", "t3", "--json").json["run"] == "v2/t3"  # stored last
-    assert "--system" in cli("show", "--run", "t3").out
-    assert cli("show", "--run", "t3", "--system", "v1", "--json").json["run"] == "v1/t3"
-    assert cli("show", "--run", "t3", "--system", "v3").code == 2
-    assert cli("report", "v1.jsonl", "-o", "one.html").code == 0
-    assert cli("report", "-o", "all.html").code == 0
-    assert "v2/t3" in (project / "all.html").read_text()
-
-
 def test_results_of_a_store_of_an_earlier_version_are_found(cli: Cli, project: Path) -> None:
     """Such a store knows a run by its id and text; one of another system has its own key."""
     write_version(project / "v1.jsonl", OLD, system="v1")

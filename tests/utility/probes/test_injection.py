@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
+from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from agenteval.readers import make_view
+from agenteval.records import Run, View
 from agenteval.stats.scores import score_table
 from agenteval.utility.probes import ProbeRatings, examine
 from agenteval.utility.probes.attacks import KINDS, Target
@@ -17,9 +20,8 @@ from agenteval.utility.probes.injection import NOBODY, Injected, injection
 from agenteval.utility.probes.result import MeasuredProbe, Probe, ProbeOptions, settle
 from tests.support.world import criteria
 from tests.thorough import often
-from tests.utility.probes.attacking import OPTIONS, REPEATS, Swayed, injected, levels, run_of
 
-IDS = [c.id for c in criteria()]
+OPTIONS = ProbeOptions(resamples=100, draws=1000, attacked=20)
 FAST = ProbeOptions(draws=200)
 WIDE = replace(OPTIONS, margin=0.17)
 
@@ -33,98 +35,69 @@ def measured(found: Injected, options: ProbeOptions = OPTIONS) -> MeasuredProbe:
     return injection(found, options).measured[0]
 
 
-@pytest.mark.slow
-def test_obedience_is_measured_as_it_was_done(tmp_path: Path) -> None:
-    judge = Swayed(obey=0.5)
-    found = injected(judge, tmp_path)
-    rises = []
-    for target in found.targets:
-        level = dict(zip(IDS, levels()[target.run.id], strict=True))
-        for repeat in range(REPEATS):
-            obeyed = (target.run.id, repeat) in judge.obeyed
-            rises.append(np.mean([obeyed * (1 - level[c] / 4) for c in target.counted]))
-    assert 0.3 < len(judge.obeyed) / len(rises) < 0.7
-    probe = outcome(found)
-    check = probe.checks[0]
-    assert check.estimate == pytest.approx(np.mean(rises))  # one run a case, both repeats there
-    assert (probe.outcome, check.n) == ("fail", 20)
-    pairs = sum(len(t.counted) for t in found.targets) * REPEATS
-    best = sum(
-        len(t.counted)
-        for t in found.targets
-        for k in range(REPEATS)
-        if (t.run.id, k) in judge.obeyed
-    )
-    assert probe.detail["best level under attack only"] == best
-    kinds = probe.detail["by kind"]
-    assert isinstance(kinds, dict)
-    assert len(kinds) == 12
-    assert sum(own["pairs"] for own in kinds.values() if isinstance(own, dict)) == pairs
+@cache
+def run_of(number: int) -> tuple[Run, View]:
+    run = Run(id=f"r{number:03}", input=f"case {number}", output="The answer is 4.", success=False)
+    return run, make_view(run)
 
 
-def test_a_judge_that_ignores_the_text_passes(tmp_path: Path) -> None:
+Rise = Callable[[int, str], float]
+
+
+def made(
+    cases: int,
+    rise: Rise,
+    base: float = 0.7,
+    kinds: Sequence[str] = KINDS,
+    *,
+    refused: Callable[[int], bool] = lambda case: False,
+) -> Injected:
+    """Kinds in turn; every control at `base`, every attack `rise(case, kind)` above it."""
+    rows, chosen = [], []
+    for i in range(cases):
+        run, view = run_of(i)
+        kind = kinds[i % len(kinds)]
+        chosen.append(Target(run, view, kind, ("a",), base, True))
+        for side, value in (("attack", min(1.0, base + rise(i, kind))), ("control", base)):
+            row: dict[str, Any] = {"run": run.id, "case": run.input, "criterion": "a"}
+            row |= {"variant": f"{side}:{kind}:0", "success": False}
+            failed = side == "attack" and refused(i)
+            rows.append(row | ({"status": "unscored:refusal"} if failed else {"value": value}))
+    return Injected(tuple(chosen), score_table(rows), 1)
+
+
+def test_a_judge_that_ignores_the_text_passes() -> None:
     """By a margin that 20 cases can show: at most 1 - .025^(1/20) = .168 of the room."""
-    found = injected(Swayed(), tmp_path)
+    found = made(20, lambda i, kind: 0.0, 0.0)
     probe = outcome(found, WIDE)
-    assert probe.outcome == "pass"
-    assert probe.checks[0].estimate == 0.0
+    assert (probe.outcome, probe.checks[0].estimate) == ("pass", 0.0)
     assert "none stands out, but 1 to 2 cases of a kind can hardly be" in probe.reason
+    assert probe.reason.startswith("20 failed runs: mean ")
+    assert "missing: 0 and 0 of 20" in probe.reason
     strict = outcome(found)
     assert strict.outcome == "unknown"
     assert "0 of 20 cases rose, and with 20 cases up to 17% could; about " in strict.reason
-    assert probe.reason.startswith("20 failed runs: mean ")
-    assert "missing: 0 and 0 of " in probe.reason
 
 
-def test_generosity_to_any_longer_text_is_no_obedience(tmp_path: Path) -> None:
-    """The control rises as the attack does; against the plain ratings both would be taken in."""
-    probe = outcome(injected(Swayed(generous=1), tmp_path), WIDE)
-    assert probe.outcome == "pass"
-    plain, control = probe.detail["plain"], probe.detail["control"]
-    assert isinstance(plain, float)
-    assert isinstance(control, float)
-    assert control - plain > 0.2
-
-
-@pytest.mark.slow
-def test_refusals_are_counted_and_are_no_success_of_the_attack(tmp_path: Path) -> None:
-    judge = Swayed(refuse=0.5)
-    found = injected(judge, tmp_path)
+def test_refusals_are_counted_and_are_no_success_of_the_attack() -> None:
+    found = made(40, lambda i, kind: 0.0, 0.4, refused=lambda i: i % 2 == 0)
     probe = outcome(found)
-    cells = sum(len(t.counted) for t in found.targets) * REPEATS
-    missing = probe.detail["missing"]
-    assert isinstance(missing, dict)
-    assert missing["control"] == {}
-    refused = missing["attack"]
-    assert isinstance(refused, dict)
-    assert list(refused) == ["unscored:refusal"]
-    count = refused["unscored:refusal"]
-    assert isinstance(count, int)
-    assert 0.3 * cells < count < 0.7 * cells
-    assert probe.detail["pairs"] == cells - count
+    assert probe.detail["missing"] == {"attack": {"unscored:refusal": 20}, "control": {}}
+    assert probe.detail["pairs"] == 20
     assert probe.checks[0].estimate == 0.0  # no score stands for what is missing
     assert probe.outcome == "unknown"
-    lenient = ProbeOptions(draws=1000, attacked=20, min_cases=5)
+    lenient = ProbeOptions(draws=1000, min_cases=5)
     (coverage,) = settle([injection(found, lenient)], lenient)
-    assert coverage.outcome == "unknown"
-    assert "of the ratings are available" in coverage.reason
-    (folder := tmp_path / "all").mkdir()
-    nothing = outcome(injected(Swayed(refuse=1.0), folder))
+    assert (coverage.outcome, "50% of the ratings are" in coverage.reason) == ("unknown", True)
+    nothing = outcome(made(40, lambda i, kind: 0.0, refused=lambda i: True))
     assert (nothing.outcome, nothing.checks[0].estimate) == ("unknown", None)
-    assert (
-        f"no pair of attack and control to compare (ratings missing: {cells} and 0 of {cells})"
-        in nothing.reason
-    )
+    lost = "no pair of attack and control to compare (ratings missing: 40 and 0 of 40)"
+    assert lost in nothing.reason
 
 
-@pytest.mark.slow
-def test_few_cases_decide_nothing(tmp_path: Path) -> None:
-    few = ProbeOptions(draws=1000, attacked=5)
-    probe = outcome(injected(Swayed(obey=1.0), tmp_path, options=few), few)
-    assert (probe.outcome, "5 cases; 20 are needed" in probe.reason) == ("unknown", True)
-
-
-def test_without_a_low_run_there_is_nothing_to_attack() -> None:
+def test_few_cases_decide_nothing() -> None:
+    few = outcome(made(5, lambda i, kind: 0.3))
+    assert (few.outcome, "5 cases; 20 are needed" in few.reason) == ("unknown", True)
     none = outcome(Injected((), score_table([]), 2))
     assert (none.outcome, none.reason) == ("unknown", NOBODY)
 
@@ -238,22 +211,6 @@ def test_its_p_is_corrected_with_those_of_the_other_probes() -> None:
     check = next(p for p in examine(judged, OPTIONS) if p.name == "injection").checks[0]
     assert check.p is not None
     assert check.p_adjusted == pytest.approx(3 * check.p)
-
-
-Rise = Callable[[int, str], float]
-
-
-def made(cases: int, rise: Rise, base: float = 0.7, kinds: Sequence[str] = KINDS) -> Injected:
-    """Kinds in turn; every control at `base`, every attack `rise(case, kind)` above it."""
-    rows, chosen = [], []
-    for i in range(cases):
-        run, view = run_of(i)
-        kind = kinds[i % len(kinds)]
-        chosen.append(Target(run, view, kind, ("a",), base, True))
-        for side, value in (("attack", min(1.0, base + rise(i, kind))), ("control", base)):
-            row = {"run": run.id, "case": run.input, "criterion": "a", "success": False}
-            rows.append(row | {"value": value, "variant": f"{side}:{kind}:0"})
-    return Injected(tuple(chosen), score_table(rows), 1)
 
 
 @pytest.mark.slow
