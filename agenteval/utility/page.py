@@ -39,10 +39,8 @@ from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.text import plural
 from agenteval.utility.page_data import JudgeMaterial
 from agenteval.utility.page_runs import (
-    MOST_BYTES,
-    MOST_TEXT,
-    RunItems,
     RunLine,
+    flags_of_runs,
     run_items,
     run_lines,
     runs_table,
@@ -69,11 +67,11 @@ def utility_page(material: JudgeMaterial, *, most_runs: int = MOST_RUNS) -> str:
     how many are left out. Raises StoreError when the texts cannot be read.
     """
     lines = run_lines(material)
-    opened = run_items(material, worth_reading(lines, most_runs))
+    opened, flags = worth_reading(lines, most_runs), flags_of_runs(material)
     verdicts = material.findings.criteria if material.findings else ()
     rubrics: list[Block] = [Listing(table) for table in material.rubrics]
     sections = [
-        PageSection("summary", "Summary", _summary(material, opened)),
+        PageSection("summary", "Summary", _summary(material, len(opened), flags)),
         _criteria(material),
         PageSection("rubrics", "Rubrics", rubrics),
         _section("systems", "Systems", systems_table(material)),
@@ -92,7 +90,7 @@ def utility_page(material: JudgeMaterial, *, most_runs: int = MOST_RUNS) -> str:
             "All judgements, including those of perturbed copies. Failures are counted here and "
             "never enter a mean.",
         ),
-        _runs(material, lines, opened),
+        _runs(material, lines, opened, run_items(material, opened, flags)),
     ]
     lead = material.facts[0][1] if material.facts else ""
     return render(
@@ -114,7 +112,7 @@ def _with_code(text: str) -> Words:
     return [Fragment(part, "code") if i % 2 else part for i, part in enumerate(parts)]
 
 
-def _summary(material: JudgeMaterial, opened: RunItems) -> list[Block]:
+def _summary(material: JudgeMaterial, opened: int, flags: Flags) -> list[Block]:
     findings = material.findings
     judge = findings.judge if findings else None
     text, lines = "not verified", [material.unverified]
@@ -135,13 +133,19 @@ def _summary(material: JudgeMaterial, opened: RunItems) -> list[Block]:
         meaning = "the means below show the judge's answers, not whether they can be trusted."
         words = _with_code(f"Not verified: run `agenteval verify`. Until then {meaning}")
         trusted = Text(words, title="What can be trusted")
-    missing = [*_missing(material), *_not_shown(material, opened)]
+    missing = _missing(material)
+    runs = len(material.originals.present("run"))
+    if opened < runs:
+        missing.append(
+            f"{opened:,} of {runs:,} runs can be opened here, those farthest from their label "
+            "first; the others are listed below"
+        )
     return [
         Answer("The judge on these criteria", text, [_with_code(line) for line in lines], kind),
         *(Text([Fragment("Warning ", "strong"), line], "warning") for line in warnings),
         trusted,
         *(Listing(table) for table in tables if table.rows),
-        Tiles(_tiles(material, opened.flags)),
+        Tiles(_tiles(material, flags)),
         Columns(
             [Lines(_measured(material) or ["means of the judge's ratings"], "Measurements")],
             [Lines(missing or ["none: every judgement has a result"], "Missing results")],
@@ -233,23 +237,6 @@ def _without_ratings(material: JudgeMaterial) -> Iterator[str]:
             )
 
 
-def _not_shown(material: JudgeMaterial, opened: RunItems) -> list[str]:
-    """Return sentences about details that are not on the page."""
-    runs = len(material.originals.present("run"))
-    lines = []
-    if len(opened.lines) < runs:
-        room = f" (texts here are limited to {MOST_BYTES // 1_000_000} million characters)"
-        lines.append(
-            f"{len(opened.lines):,} of {runs:,} runs can be opened here, those farthest from their "
-            f"label first; the others are listed below{room if opened.without_room else ''}"
-        )
-    if opened.shortened:
-        lines.append(
-            f"{opened.shortened:,} runs have texts of more than {MOST_TEXT:,} characters, cut here"
-        )
-    return lines
-
-
 def _criteria(material: JudgeMaterial) -> PageSection:
     items, links = [], {}
     for i, criterion in enumerate(material.criteria):
@@ -288,8 +275,13 @@ def _criterion(material: JudgeMaterial, criterion: Criterion, id: str) -> Foldou
     return Foldout(id, criterion.name, blocks, badges)
 
 
-def _runs(material: JudgeMaterial, lines: Sequence[RunLine], opened: RunItems) -> PageSection:
-    here = {line.run for line in opened.lines}
+def _runs(
+    material: JudgeMaterial,
+    lines: Sequence[RunLine],
+    opened: Sequence[RunLine],
+    items: Sequence[Foldout],
+) -> PageSection:
+    here = {line.run for line in opened}
     omitted = [line.run for line in lines if line.run not in here]
     count = f"{len(here):,} of {len(lines):,} runs." if omitted else f"{len(lines):,} runs."
     lead = (
@@ -297,10 +289,10 @@ def _runs(material: JudgeMaterial, lines: Sequence[RunLine], opened: RunItems) -
         "mean from its label (1 success, 0 failed), spread the largest difference between two "
         "repeats of one criterion."
     )
-    links = {item.title: item.id for item in opened.items}
+    links = {item.title: item.id for item in items}
     blocks: list[Block] = [
-        Listing(runs_table(opened.lines), links, find=True, titled=False),
-        Items(opened.items),
+        Listing(runs_table(opened), links, find=True, titled=False),
+        Items(items),
     ]
     if material.show:
         command = Fragment(material.show.replace("{run}", "ID"), "code")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,8 +30,6 @@ from agenteval.utility.page_data import JudgeMaterial, RunTexts
 
 MOST_TEXT = 60_000  # characters of one problem, trajectory or copy
 MOST_WORDS = 4_000  # characters of one explanation or raw reply
-MOST_BYTES = 32_000_000  # characters of all runs together
-_BATCH = 50  # runs read from the store at a time
 _AROUND = 400  # characters of the original shown beside a change
 _OUTCOMES = {1: "success", 0: "failed", -1: "unknown"}
 
@@ -109,66 +107,35 @@ def runs_table(lines: Sequence[RunLine]) -> Table:
     return replace(table, columns=columns, rows=rows)
 
 
-@dataclass
-class RunItems:
-    """Items of the runs that have room on the page.
-
-    `without_room` counts runs left out because the page would have grown beyond `MOST_BYTES`,
-    `shortened` those with a text that was cut. `flags` are of all runs that have texts, on the page
-    or not.
-    """
-
-    flags: Flags
-    items: list[Foldout] = field(default_factory=list)
-    lines: list[RunLine] = field(default_factory=list)
-    without_room: int = 0
-    shortened: int = 0
-
-
-def run_items(material: JudgeMaterial, lines: Sequence[RunLine]) -> RunItems:
-    """Return the items of the runs of `lines`, in their order, as far as there is room."""
+def flags_of_runs(material: JudgeMaterial) -> Flags:
+    """Return the flags of all runs that have texts, on the page or not."""
     rated = set(material.originals.present("run"))
-    flags = flags_among(
+    return flags_among(
         Examined(run, None, *texts, tuple(sign.name for sign in texts_signs(texts)))
         for run, texts in (material.texts.judged() if material.texts else ())
         if run in rated
     )
-    result, size = RunItems(flags), 0
+
+
+def run_items(material: JudgeMaterial, lines: Sequence[RunLine], flags: Flags) -> list[Foldout]:
+    """Return an item with the texts and ratings of each run of `lines`, in their order."""
     signs = {flag.run: flag.signs for flag in flags.found}
-    for line, texts, ratings in _each(material, lines):
-        blocks = _blocks(material, texts, ratings)
-        size += len(repr(blocks))  # characters of all texts, about
-        if result.without_room or size > MOST_BYTES:
-            result.without_room += 1
-            continue
+    all_texts = material.texts.of([line.run for line in lines]) if material.texts else {}
+    table = material.table
+    order = np.argsort(table.run.codes, kind="stable")
+    starts = np.searchsorted(table.run.codes[order], np.arange(len(table.run.names) + 1))
+    items = []
+    for number, line in enumerate(lines):
+        code = table.run.code(line.run)
+        ratings = table.where(np.sort(order[starts[code] : starts[code + 1]]))
+        blocks = _blocks(material, all_texts.get(line.run), ratings)
         mean = "not rated" if line.mean is None else f"mean {line.mean:.2f}"
         about = " · ".join(p for p in (line.system, f"case {line.case}", mean) if p)
         labelled = line.outcome != _OUTCOMES[-1]
         badges = [badge(line.outcome, "keep" if line.outcome == "success" else "drop")] * labelled
-        id = f"run-{len(result.items)}"
-        run_signs = signs.get(line.run, ())
-        result.items.append(Foldout(id, line.run, blocks, badges, about, signs=run_signs))
-        result.lines.append(line)
-        result.shortened += texts is not None and any(
-            len(t) > MOST_TEXT for t in (texts.problem, texts.trajectory, *texts.copies.values())
-        )
-    return result
-
-
-def _each(
-    material: JudgeMaterial, lines: Sequence[RunLine]
-) -> Iterator[tuple[RunLine, RunTexts | None, ScoreTable]]:
-    """Yield each run with its texts and its ratings."""
-    table = material.table
-    order = np.argsort(table.run.codes, kind="stable")
-    starts = np.searchsorted(table.run.codes[order], np.arange(len(table.run.names) + 1))
-    for start in range(0, len(lines), _BATCH):
-        part = lines[start : start + _BATCH]
-        texts = material.texts.of([line.run for line in part]) if material.texts else {}
-        for line in part:
-            code = table.run.code(line.run)
-            rows = order[starts[code] : starts[code + 1]]
-            yield line, texts.get(line.run), table.where(np.sort(rows))
+        of_run = signs.get(line.run, ())
+        items.append(Foldout(f"run-{number}", line.run, blocks, badges, about, signs=of_run))
+    return items
 
 
 def _blocks(material: JudgeMaterial, texts: RunTexts | None, ratings: ScoreTable) -> list[Block]:

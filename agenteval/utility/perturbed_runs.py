@@ -49,6 +49,18 @@ class PerturbedRuns:
         )
 
 
+def _similarity(variant: str, watch: Watch | None) -> Similarity:
+    """Return how sentences for an item are found: by an embedder if one is installed."""
+    similarity: Similarity = common_words
+    how = "common words (agenteval[local] has an embedder)"
+    with suppress(ModelUnavailable):
+        embedder = make_embedder(None)
+        similarity, how = cosines(embedder), f"the embedder {embedder.name}"
+    if watch is not None:
+        watch.note(f"{variant}: sentences for an item are found by {how}")
+    return similarity
+
+
 def make_copies(
     items: Sequence[Item],
     operators: Sequence[str],
@@ -59,68 +71,42 @@ def make_copies(
 ) -> list[PerturbedRuns]:
     """Return copies of every run by every operator; the same seed makes the same copies.
 
-    `watch` is warned of operators that leave runs unchanged. Raises InputError for an operator
-    that does not exist.
+    `drop_item` makes copies of the runs with rubrics, without what one of their items asks for.
+    `watch` is warned of operators that leave runs unchanged. Raises InputError for an operator that
+    does not exist, and for `drop_item` where no run has a rubric.
     """
     copies = []
     for operator in dict.fromkeys(operators or DEFAULT_OPERATORS):
-        if operator == DROP_ITEM:
-            copies.append(_without_items(items, seed, watch))
-            continue
-        variant = variant_name(operator, share, seed)
         changed: list[Item] = []
         unchanged: dict[str, str] = {}
+        targets: dict[str, str] = {}
+        if operator == DROP_ITEM:
+            variant = f"{DROP_ITEM}:-:{seed}"
+            similarity = _similarity(variant, watch)
+        else:
+            variant = variant_name(operator, share, seed)
         for run, view in items:
-            copy = perturb(view, operator, share=share, rng=rng_for(seed, operator, view))
-            if copy.changed:
-                changed.append((run, copy.view.model_copy(update={"origin": view.sha256})))
+            try:
+                if operator != DROP_ITEM:
+                    copy = perturb(view, operator, share=share, rng=rng_for(seed, operator, view))
+                elif run.rubric is not None:
+                    copy, targets[run.id] = without_item(view, run.rubric, similarity)
+                else:
+                    continue
+            except Unchanged as why:
+                unchanged[run.id] = str(why)
             else:
-                unchanged[run.id] = copy.reason
-        _note_unchanged(variant, unchanged, len(items), watch)
-        copies.append(PerturbedRuns(variant, tuple(changed), unchanged))
+                changed.append((run, copy.model_copy(update={"origin": view.sha256})))
+        count = len(changed) + len(unchanged)
+        if operator == DROP_ITEM and not count:
+            raise InputError(f"{DROP_ITEM} needs runs with rubrics", "--perturb")
+        if unchanged and watch is not None:
+            watch.warn(
+                f"{variant}: {len(unchanged)} of {count} copies equal their original and are "
+                f"omitted (e.g. {next(iter(unchanged.values()))})"
+            )
+        copies.append(PerturbedRuns(variant, tuple(changed), unchanged, targets))
     return copies
-
-
-def _note_unchanged(
-    variant: str, unchanged: Mapping[str, str], count: int, watch: Watch | None
-) -> None:
-    if unchanged and watch is not None:
-        watch.warn(
-            f"{variant}: {len(unchanged)} of {count} copies equal their original and are "
-            f"omitted (e.g. {next(iter(unchanged.values()))})"
-        )
-
-
-def _without_items(items: Sequence[Item], seed: int, watch: Watch | None) -> PerturbedRuns:
-    """Return copies of the runs with rubrics, without what one of their items asks for.
-
-    Raises InputError where no run has a rubric.
-    """
-    similarity: Similarity = common_words
-    how = "common words (agenteval[local] has an embedder)"
-    with suppress(ModelUnavailable):
-        embedder = make_embedder(None)
-        similarity, how = cosines(embedder), f"the embedder {embedder.name}"
-    changed: list[Item] = []
-    unchanged: dict[str, str] = {}
-    targets: dict[str, str] = {}
-    for run, view in items:
-        if run.rubric is None:
-            continue
-        try:
-            copy = without_item(view, run.rubric, similarity)
-        except Unchanged as why:
-            unchanged[run.id] = str(why)
-            continue
-        changed.append((run, copy.view.model_copy(update={"origin": view.sha256})))
-        targets[run.id] = copy.item
-    variant = f"{DROP_ITEM}:-:{seed}"
-    if not changed and not unchanged:
-        raise InputError(f"{DROP_ITEM} needs runs with rubrics", "--perturb")
-    if watch is not None:
-        watch.note(f"{variant}: sentences for an item are found by {how}")
-    _note_unchanged(variant, unchanged, len(changed) + len(unchanged), watch)
-    return PerturbedRuns(variant, tuple(changed), unchanged, targets)
 
 
 @dataclass(frozen=True)

@@ -199,7 +199,7 @@ def quantified(
         run = make(say)
         view = make_view(run, with_reference=True)
         if operator:
-            view = perturb(view, operator, share=0.25, rng=rng_for(7, operator, view)).view
+            view = perturb(view, operator, share=0.25, rng=rng_for(7, operator, view))
         evaluator = Quantifier(client, task(say), QuantifierOptions(**options))
         outcomes = [
             await judge(evaluator, JudgeUnit(run, view, batch))

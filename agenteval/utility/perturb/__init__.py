@@ -3,9 +3,7 @@
 Usage::
 
     rng = rng_for(7, "drop_sentences", view)
-    copy = perturb(view, "drop_sentences", share=0.25, rng=rng)
-    copy.view                # what the judge is shown instead
-    copy.changed, copy.reason
+    copy = perturb(view, "drop_sentences", share=0.25, rng=rng)   # what the judge is shown instead
     variant_name("drop_sentences", 0.25, 7)      # 'drop_sentences:0.25:7'
 
 Controls must change no score; of the others a criterion's `expect` says which way the score moves.
@@ -61,38 +59,21 @@ REMOVED = ("drop_answer", "paraphrase")
 CONTROLS = frozenset({*(name for name, o in OPERATORS.items() if o.control), "paraphrase"})
 
 
-@dataclass(frozen=True, slots=True)
-class Perturbed:
-    """A perturbed copy of a view.
-
-    `view` has the run id, problem and reference of the original and the changed trajectory; where
-    nothing could be changed it is the original, `changed` is False and `reason` says why.
-    """
-
-    view: View
-    changed: bool
-    reason: str = ""
-
-
-def perturb(
-    view: View, operator: str, *, share: float = SHARE, rng: np.random.Generator
-) -> Perturbed:
-    """Return a perturbed copy of `view` by one of OPERATORS.
+def perturb(view: View, operator: str, *, share: float = SHARE, rng: np.random.Generator) -> View:
+    """Return a perturbed copy of `view` by one of OPERATORS: another trajectory, all else equal.
 
     Only what the system under evaluation wrote is touched; problem, reference, headings, fences,
     formulas and what tools and users said stay (`truncate` cuts everything behind its cut). The
-    result depends on the arguments and the state of `rng` alone. Raises InputError for an unknown
-    operator and for a share outside (0, 1].
+    result depends on the arguments and the state of `rng` alone. Raises Unchanged with the reason
+    where nothing can be changed, and InputError for an unknown operator and for a share outside
+    (0, 1].
     """
     chosen = _operator(operator, share)
-    try:
-        edits = chosen.apply(read_layout(view.trajectory), share, rng)
-    except Unchanged as why:
-        return Perturbed(view, changed=False, reason=str(why))
+    edits = chosen.apply(read_layout(view.trajectory), share, rng)
     text = apply_edits(view.trajectory, edits)
     if text == view.trajectory:
-        return Perturbed(view, changed=False, reason="nothing could be changed")
-    return Perturbed(view.model_copy(update={"trajectory": text}), changed=True)
+        raise Unchanged("nothing could be changed")
+    return view.model_copy(update={"trajectory": text})
 
 
 def rng_for(seed: int, operator: str, view: View) -> np.random.Generator:

@@ -11,7 +11,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,17 +27,9 @@ _MOST = 1 / 3  # of the sentences are replaced
 Similarity = Callable[[Sequence[str], Sequence[str]], NDArray[np.float64]]
 
 
-@dataclass(frozen=True, slots=True)
-class WithoutItem:
-    """A copy of a view without what the item with this id asks for."""
-
-    view: View
-    item: str
-
-
-def without_item(view: View, rubric: Criterion, similarity: Similarity) -> WithoutItem:
-    """Return a copy without what one positive item asks for: the item that comes nearest to a
-    sentence of the system, so that the work most probably satisfied it.
+def without_item(view: View, rubric: Criterion, similarity: Similarity) -> tuple[View, str]:
+    """Return a copy without what one positive item asks for, and the id of the item: the one that
+    comes nearest to a sentence of the system, so that the work most probably satisfied it.
 
     Raises Unchanged if no sentence has anything in common with an item, or there is only one.
     """
@@ -58,7 +49,7 @@ def without_item(view: View, rubric: Criterion, similarity: Similarity) -> Witho
         start, end = layout.body(index)
         edits.append(Edit(start, end, _filler(end - start, rng.permutation(len(FILLERS)), number)))
     text = apply_edits(view.trajectory, edits)
-    return WithoutItem(view.model_copy(update={"trajectory": text}), items[best].id)
+    return view.model_copy(update={"trajectory": text}), items[best].id
 
 
 def _filler(length: int, order: NDArray[np.int64], first: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 
 from agenteval.readers.view import make_view
 from agenteval.records import Message, Run, ToolCall, View
-from agenteval.utility.perturb import Perturbed, perturb, rng_for
+from agenteval.utility.perturb import perturb, rng_for
+from agenteval.utility.perturb.layout import Unchanged
 
 TASKS = Path(__file__).parents[3] / "tasks"
 
@@ -76,9 +78,22 @@ def run_id(task: str, run: str) -> View:
     return next(v for v in views(task) if v.run_id == run)
 
 
+@dataclass(frozen=True)
+class Perturbed:
+    """A copy, or the original with the reason why it stayed as it is."""
+
+    view: View
+    changed: bool
+    reason: str = ""
+
+
 def do(view: View, operator: str, share: float = 0.25, seed: int = 0) -> Perturbed:
     """One perturbation with the generator that belongs to it."""
-    return perturb(view, operator, share=share, rng=rng_for(seed, operator, view))
+    try:
+        copy = perturb(view, operator, share=share, rng=rng_for(seed, operator, view))
+    except Unchanged as why:
+        return Perturbed(view, False, str(why))
+    return Perturbed(copy, True)
 
 
 def shown(text: str, operator: str, share: float = 0.25, seeds: int = 60) -> set[str]:
