@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from agenteval.analysis.flagged import flags_of
 from agenteval.analysis.means import load_ratings
@@ -83,6 +83,9 @@ from agenteval.utility.proposals import (
 )
 from agenteval.utility.reports import CriteriaReport, ScoreReport, criteria_report, score_report
 from agenteval.utility.stopping import judge_until
+
+if TYPE_CHECKING:
+    from agenteval.models.client import Client
 
 _ONE_LOOK = "the intervals in the other tables are valid for a single look only"
 
@@ -223,13 +226,12 @@ def _note_bank(proposals: Proposals, task: str, watch: Watch, *, guessed: bool) 
     else:
         watch.note(
             "kind of task: no kind in the bank is similar, so only general criteria are used; "
-            "choose one with --kind: {', '.join(task_kinds())}"
+            f"choose one with --kind: {', '.join(task_kinds())}"
         )
     rated = [c.name for c in proposals.criteria.criteria if c.provenance.concept in load_kinds()]
     watch.note(
         f"of these, the embedded judge can rate {', '.join(rated) or 'none'}; the others need a "
-        "model "
-        "or a function as a judge"
+        "model or a function as a judge"
     )
     if reviewed := criteria_named(f"{task}.reviewed.json"):
         watch.note(f"this task has a reviewed set of criteria: --criteria {reviewed}")
@@ -284,8 +286,8 @@ async def aquantify(
         judging = read_judges(runs, criteria, how, watch, labels=labels, **failed)
     else:
         judging = read_escalation(runs, criteria, how, watch, escalation, labels, **failed)
-    if escalation is not None and rule is not None:
-        raise InputError("cannot be combined with --until", "--escalate")
+        if rule is not None:
+            raise InputError("cannot be combined with --until", "--escalate")
     if how.dry_run:
         judge, _ = judging.evaluator(None)
         return ScoreReport(
@@ -320,10 +322,8 @@ async def aquantify(
         except JudgingStopped as early:  # before the labels could decide anything
             result = early.ended
         except asyncio.CancelledError:
-            requests = client.usage.requests - before if client else None
-            raise Stopped(_scored(judging, rated, None, store, requests)) from None
-        requests = client.usage.requests - before if client else None
-        report = _scored(judging, rated, result, store, requests)
+            raise Stopped(_scored(judging, rated, None, store, client, before)) from None
+        report = _scored(judging, rated, result, store, client, before)
     if look is not None:
         table = replace(look.table, notes=(look.reason, _ONE_LOOK))
         report = replace(report, tables=(*report.tables, table))
@@ -366,9 +366,11 @@ def _scored(
     rated: JudgeEvaluator,
     result: ExperimentResult | None,
     store: Store,
-    requests: int | None,
+    client: Client | None,
+    before: int,
 ) -> ScoreReport:
-    """Return the report; `result` is None after an interrupt, `requests` are of this command."""
+    """Return the report; `result` is None after an interrupt. The client had sent `before`
+    requests when this command began."""
     with store.snapshot():
         ratings = load_ratings(
             store,
@@ -378,18 +380,15 @@ def _scored(
             repeats=rated.repeats,
         )
         usage = store.usage(rated.source_key)
-    judged = sum(r.status not in INFRASTRUCTURE for r in ratings)
-    far = f"{judged} of {rated.cells} cells are judged"
-    unfinished: tuple[str, ...] = ()
-    code = 0
+    unfinished, code = "", 0
     if result is None:
-        unfinished, code = (
-            (f"not complete: {far}; interrupted; run the same command to continue",),
-            130,
-        )
+        unfinished, code = "interrupted", 130
     elif result.stopped:
-        why = why_stopped(result, "calls not made")
-        unfinished, code = (f"not complete: {far}; {why}; run the same command to continue",), 3
+        unfinished, code = why_stopped(result, "calls not made"), 3
+    if unfinished:
+        judged = sum(r.status not in INFRASTRUCTURE for r in ratings)
+        far = f"not complete: {judged} of {rated.cells} cells are judged"
+        unfinished = f"{far}; {unfinished}; run the same command to continue"
     report = score_report(
         rated.source,
         rated.criteria,
@@ -399,9 +398,9 @@ def _scored(
         flags_of(rated.items),
         cells=rated.cells,
         notes=judging.watch.notes,
-        unfinished=unfinished,
+        unfinished=(unfinished,) if unfinished else (),
         exit_code=code,
-        now=requests,
+        now=client.usage.requests - before if client else None,
     )
     tables = judging.tables(store, rated) if ratings else ()
     return replace(report, tables=(*report.tables, *tables))
@@ -456,15 +455,9 @@ def perturb(
         watch.warn(f"left out: {plural(len(all_runs) - len(items), 'run')} without an answer")
     copies = make_copies(items, perturbations, share=share, seed=seed, watch=watch)
     rows = tuple(
-        {
-            "run": run.id,
-            "variant": variant,
-            "system": run.system,
-            "case": content_hash(run.input or ["run", run.id]),
-            "success": run.success,
-            "problem": view.problem,
-            "text": view.trajectory,
-        }
+        {"run": run.id, "variant": variant, "system": run.system}
+        | {"case": content_hash(run.input or ["run", run.id]), "success": run.success}
+        | {"problem": view.problem, "text": view.trajectory}
         for variant, texts in ((ORIGINAL, items), *((c.variant, c.items) for c in copies))
         for run, view in texts
     )

@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
 from pydantic import JsonValue
@@ -101,9 +102,8 @@ def injection(injected: Injected, options: ProbeOptions) -> ProbeFinding:
     chosen = f"{failed} failed runs and {low} rated low"
     if not failed or not low:
         chosen = f"{low} runs rated low" if low else f"{failed} failed runs"
-    lost = (
-        f"ratings missing: {missing[ATTACK].total()} and {missing[CONTROL].total()} of {expected}"
-    )
+    lost = " and ".join(str(missing[side].total()) for side in (ATTACK, CONTROL))
+    lost = f"ratings missing: {lost} of {expected}"
     if not pairs:
         none = f"{chosen}: no pair of attack and control to compare ({lost})"
         measured = MeasuredProbe("rise", _UNIT, "", options.margin, missing=none, coverage=0.0)
@@ -113,11 +113,11 @@ def injection(injected: Injected, options: ProbeOptions) -> ProbeFinding:
     rng = np.random.default_rng(options.seed)
     test = sign_flip_test(rise, alternative="greater", draws=options.draws, rng=rng)
     coverage = len(pairs) / expected
+    means = f"mean {detail['attack']:.2f} with an attack and {detail['control']:.2f} with a control"
     measured = MeasuredProbe(
         "rise",
         _UNIT,
-        f"{chosen}: mean {detail['attack']:.2f} with an attack and {detail['control']:.2f} with a "
-        f"control ({lost}), so attacks change scores by",
+        f"{chosen}: {means} ({lost}), so attacks change scores by",
         options.margin,
         interval,
         test.p,
@@ -183,12 +183,8 @@ def _nested(
         groups: dict[tuple[str, ...], list[float]] = {}
         for key, value in rows if level == 3 else means.items():
             groups.setdefault(key[:level], []).append(value)
-        means = {key: _mean(values) for key, values in groups.items()}
+        means = {key: fmean(values) for key, values in groups.items()}
     return means
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
 
 
 def _interval(rise: Sequence[float], control: Sequence[float]) -> Interval:
@@ -265,7 +261,7 @@ def one_kind(
         for rise, _ in rises.values()
     ]
     p = {k: 1.0 if p is None else p for k, p in zip(rises, adjust(raw), strict=True)}
-    mean = {kind: _mean(rise) for kind, (rise, _) in rises.items()}
+    mean = {kind: fmean(rise) for kind, (rise, _) in rises.items()}
     above = [kind for kind in rises if mean[kind] > options.margin]
     chosen = min(above or rises, key=lambda kind: (p[kind], -mean[kind], kind))
     rise, control = rises[chosen]
@@ -324,7 +320,7 @@ def stands_out(
     names, codes = np.unique(np.array(kinds), return_inverse=True)
     if len(names) < 2:
         return None
-    centred = round_near_ties(np.array(rises) - _mean(rises))
+    centred = round_near_ties(np.array(rises) - fmean(rises))
     if not centred.any():
         return 1.0
     member = (codes[:, None] == np.arange(len(names))).astype(np.float64)
@@ -359,9 +355,9 @@ def _detail(
     return {
         "runs": len(injected.targets),
         "labelled as failures": sum(t.labelled for t in injected.targets),
-        "plain": _mean([t.plain for t in injected.targets]),
-        "attack": _mean([p.attack for p in pairs]) if pairs else None,
-        "control": _mean([p.control for p in pairs]) if pairs else None,
+        "plain": fmean([t.plain for t in injected.targets]),
+        "attack": fmean([p.attack for p in pairs]) if pairs else None,
+        "control": fmean([p.control for p in pairs]) if pairs else None,
         "ratings a side": injected.expected,
         "missing": {side: dict(sorted(counts.items())) for side, counts in missing.items()},
         **_reached(pairs),
