@@ -81,7 +81,12 @@ def read_levels(value: Any) -> ReplyLevels:
             return read_levels(single)  # ["0-100%"], ["Yes/No"], [["poor", "good"]]
         if _open_ended(value):
             return read_levels(", ".join(map(str, value)))
-        _from_list(value, levels)
+        numbers = len(value) > _MOST_LEVELS and all(type(item) is int for item in value)
+        if numbers and len({b - a for a, b in pairwise(value)}) == 1:
+            levels.bounds = (float(value[0]), float(value[-1]))
+        else:
+            for item in value:
+                _add_item(item, levels)
     elif isinstance(value, str):
         _from_text(value.strip(), levels)
     else:
@@ -91,21 +96,14 @@ def read_levels(value: Any) -> ReplyLevels:
     return levels
 
 
-def _from_list(value: list[Any], levels: ReplyLevels) -> None:
-    numbers = len(value) > _MOST_LEVELS and all(type(item) is int for item in value)
-    if numbers and len({b - a for a, b in pairwise(value)}) == 1:
-        levels.bounds = (float(value[0]), float(value[-1]))
-        return
-    for item in value:
-        _add_item(item, levels)
-
-
 def levels_in_schema(value: dict[str, Any]) -> Any:
     """Return the levels in a description of a value: `{"levels": [...]}`, `{"type": "boolean"}`,
     `{"type": "integer", "minimum": 1, "maximum": 5}`; None for a mapping that is the levels."""
     keyed = {str(key).strip().casefold(): item for key, item in value.items()}
-    low = next((keyed[key] for key in LOWEST_KEYS if key in keyed), None)
-    high = next((keyed[key] for key in HIGHEST_KEYS if key in keyed), None)
+    low, high = (
+        next((keyed[key] for key in keys if key in keyed), None)
+        for keys in (LOWEST_KEYS, HIGHEST_KEYS)
+    )
     ends = keyed.get("range") if low is None and high is None else [low, high]
     pair = ends if isinstance(ends, list) and len(ends) == 2 else []
     if pair and all(re.fullmatch(_NUMBER, f"{end}") for end in pair):
@@ -113,9 +111,8 @@ def levels_in_schema(value: dict[str, Any]) -> Any:
     if isinstance(ends, dict | str):
         return ends
     listed = (keyed[key] for key in _SCHEMA_KEYS if isinstance(keyed.get(key), list | dict | str))
-    inner = next(listed, None)
     boolean = str(keyed.get("type")).casefold() in ("bool", "boolean")
-    return ["No", "Yes"] if inner is None and boolean else inner
+    return next(listed, ["No", "Yes"] if boolean else None)
 
 
 def _open_ended(items: Sequence[Any]) -> bool:
@@ -123,18 +120,17 @@ def _open_ended(items: Sequence[Any]) -> bool:
 
 
 def _add_item(item: Any, levels: ReplyLevels) -> None:
-    if isinstance(item, dict):
-        if (label := _label_of(item)) is not None:
-            levels.add(label, _text_of(item))
-        elif len(item) == 1:
-            ((key, meaning),) = item.items()
-            levels.add(*_label_and_meaning(key, meaning, short=len(str(meaning)) <= _SHORT))
-        else:
-            raise ValueError(f"the level {str(item)[:60]!r} has no label")
-    elif item is None or isinstance(item, list):
+    if item is None or isinstance(item, list):
         raise ValueError(f"{item!r} is no level")
-    else:
+    if not isinstance(item, dict):
         levels.add(str(item))
+    elif (label := _label_of(item)) is not None:
+        levels.add(label, _text_of(item))
+    elif len(item) == 1:
+        ((key, meaning),) = item.items()
+        levels.add(*_label_and_meaning(key, meaning, short=len(str(meaning)) <= _SHORT))
+    else:
+        raise ValueError(f"the level {str(item)[:60]!r} has no label")
 
 
 def _label_of(item: Any) -> str | None:
@@ -185,16 +181,17 @@ def _from_text(text: str, levels: ReplyLevels) -> None:
     content = (listed[1] if listed else text).strip("[](){}")
     for separator in _SEPARATORS:
         parts = [part.strip(" '\"-*•") for part in re.split(separator, content)]
-        if len(parts) > 1 and _open_ended(parts):
-            if not (re.fullmatch(_NUMBER, parts[0]) and re.fullmatch(_NUMBER, parts[-1])):
-                raise ValueError(f"its accepted values {content[:60]!r} have no end")
-            levels.bounds = (float(parts[0]), float(parts[-1]))
-            return
         if len(parts) > 1:
-            for part in parts:
-                levels.add(part)
-            return
-    raise ValueError(f"its accepted values are the text {content[:60]!r}, not a list")
+            break
+    else:
+        raise ValueError(f"its accepted values are the text {content[:60]!r}, not a list")
+    if not _open_ended(parts):
+        for part in parts:
+            levels.add(part)
+    elif re.fullmatch(_NUMBER, parts[0]) and re.fullmatch(_NUMBER, parts[-1]):
+        levels.bounds = (float(parts[0]), float(parts[-1]))
+    else:
+        raise ValueError(f"its accepted values {content[:60]!r} have no end")
 
 
 # ---------------------------------------------------------------- ranges, also written as code
