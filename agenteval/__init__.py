@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from agenteval.traces.score_api import score_findings as score_findings
     from agenteval.utility.agents import CriticAgent as CriticAgent
     from agenteval.utility.agents import QuantifierAgent as QuantifierAgent
+    from agenteval.utility.agents import VerifierAgent as VerifierAgent
     from agenteval.utility.anchoring import aanchor as aanchor
     from agenteval.utility.anchoring import acheck_anchor as acheck_anchor
     from agenteval.utility.anchoring import anchor as anchor
@@ -75,7 +76,6 @@ if TYPE_CHECKING:
     from agenteval.utility.autogen import quantify_criteria as quantify_criteria
     from agenteval.utility.pairwise.api import aprefer as aprefer
     from agenteval.utility.pairwise.api import prefer as prefer
-    from agenteval.utility.verifier_agent import VerifierAgent as VerifierAgent
     from agenteval.utility.verifying import averify as averify
     from agenteval.utility.verifying import verify as verify
     from agenteval.workflows.api import aflow_sessions as aflow_sessions
@@ -105,12 +105,11 @@ _NAMES = {
     "store": "Store",
     "traces.api": "alocate locate detect",
     "traces.score_api": "score_findings",
-    "utility.agents": "CriticAgent QuantifierAgent",
+    "utility.agents": "CriticAgent QuantifierAgent VerifierAgent",
     "utility.anchoring": "aanchor acheck_anchor anchor check_anchor",
     "utility.api": "apropose aquantify perturb propose quantify",
     "utility.autogen": "generate_criteria quantify_criteria",
     "utility.pairwise.api": "aprefer prefer",
-    "utility.verifier_agent": "VerifierAgent",
     "utility.verifying": "averify verify",
     "workflows.api": "aflow_sessions aflow_turns flow_sessions flow_turns",
     "workflows.import_api": "flow_import",

@@ -1,13 +1,16 @@
-"""Critic, sub-critic and quantifier as AutoGen AgentChat agents, for users' own teams.
+"""Critic, sub-critic, quantifier and verifier as AutoGen AgentChat agents, for users' own teams.
 
-Thin wrappers of `Critic`, `SubCritic` and `Quantifier`: the agents add only the protocol. This
-module imports AutoGen, so no other module may import it at import time.
+Thin wrappers of `Critic`, `SubCritic`, `Quantifier` and `verify`: the agents add only the protocol.
+This module imports AutoGen, so no other module may import it at import time.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from autogen_agentchat.agents import BaseChatAgent
@@ -18,13 +21,18 @@ from autogen_core import CancellationToken
 from autogen_core.models import RequestUsage
 from pydantic import BaseModel, ConfigDict, Field
 
-from agenteval.engine.judging import JudgeUnit, judge
-from agenteval.errors import InputError
+from agenteval.engine import Experiment
+from agenteval.engine.judging import JudgeUnit, RunJudge, judge
+from agenteval.errors import InputError, ModelError
 from agenteval.models.client import Client
 from agenteval.readers import make_view
 from agenteval.records import Criterion, Failure, Run, Score, Task, Usage
+from agenteval.records.verification import JudgeVerdict, Verification
+from agenteval.store import Store
 from agenteval.utility.critic import Critic, Proposal, SubCritic
+from agenteval.utility.perturbed_runs import DEFAULT_OPERATORS, VerificationData, make_copies
 from agenteval.utility.quantifier import Quantifier, QuantifierOptions
+from agenteval.utility.verify import VerifyOptions, verify_table
 
 
 class CriteriaMessage(BaseModel):
@@ -46,6 +54,22 @@ class ScoresMessage(BaseModel):
     run_id: str
     scores: list[Score] = []
     failures: list[Failure] = []
+
+
+class VerdictsMessage(BaseModel):
+    """Verdicts on the judge and on every criterion. `retained` has the criteria with the verdict
+    "keep"."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    judge: JudgeVerdict
+    verdicts: list[Verification]
+    retained: list[Criterion] = []
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the judge is trustworthy, with limits or without."""
+        return self.judge.trusted
 
 
 class _Agent(BaseChatAgent):
@@ -180,6 +204,66 @@ class QuantifierAgent(_Agent):
             content.failures += [r for r in outcome.results if isinstance(r, Failure)]
             usage += outcome.usage
         return content, usage
+
+
+class VerifierAgent(_Agent):
+    """Agent that verifies criteria and judge on some runs and answers with
+    `StructuredMessage[VerdictsMessage]`.
+
+    `judge` (a Quantifier, for example) scores every run and perturbed copies of it `repeats` times.
+    A `CriteriaMessage` sets the criteria; other messages are ignored. Ratings are kept in `store`,
+    or without one in a temporary store. Raises InputError without criteria or without a run that
+    has an answer, and ModelError when judging stops early.
+    """
+
+    def __init__(  # noqa: PLR0913  flat, as `verify`
+        self,
+        name: str,
+        judge: RunJudge,
+        runs: Sequence[Run],
+        *,
+        criteria: Sequence[Criterion] = (),
+        perturbations: Sequence[str] = DEFAULT_OPERATORS,
+        share: float = 0.25,
+        repeats: int = 2,
+        options: VerifyOptions | None = None,
+        store: Store | None = None,
+    ) -> None:
+        description = "Says which criteria can be kept and whether the judge is trusted."
+        super().__init__(name, description, VerdictsMessage)
+        items = tuple((run, make_view(run)) for run in runs if run.failure is None)
+        if not items:
+            raise InputError(f"{name} needs runs with an answer to judge")
+        copies = make_copies(items, perturbations, share=share, seed=judge.source.seed)
+        self._data = VerificationData(items, tuple(copies), tuple(criteria), repeats)
+        self._judge = judge
+        self._options = options
+        self._store = store
+
+    async def _answer(self, texts: Sequence[str]) -> tuple[VerdictsMessage, Usage]:
+        data = self._data
+        if self._received is not None:
+            data = replace(data, criteria=tuple(self._received.criteria))
+        if not data.criteria:
+            raise InputError(f"{self.name} needs a message with criteria to verify")
+        with TemporaryDirectory() as folder:
+            store = self._store or Store(Path(folder) / "verifier.db")
+            try:
+                ended = await Experiment(data.rated_by(self._judge), store).run()
+                if ended.stopped:
+                    raise ModelError(f"the judging stopped: {ended.stopped}")
+                table = data.ratings(store, self._judge.source.sha256)
+            finally:
+                if store is not self._store:
+                    store.close()
+        result = verify_table(table, data.criteria, self._options, copies=data.facts)
+        retained = {v.criterion_id for v in result.criteria if v.verdict == "keep"}
+        message = VerdictsMessage(
+            judge=result.judge,
+            verdicts=list(result.criteria),
+            retained=[c for c in data.criteria if c.id in retained],
+        )
+        return message, ended.progress.usage
 
 
 def critic_team(

@@ -12,9 +12,8 @@ from autogen_core import CancellationToken
 from agenteval.errors import InputError
 from agenteval.models.client import Client
 from agenteval.testing.scripted import ScriptedTransport
-from agenteval.utility.agents import CriteriaMessage
+from agenteval.utility.agents import CriteriaMessage, VerdictsMessage, VerifierAgent
 from agenteval.utility.quantifier import Quantifier
-from agenteval.utility.verifier_agent import VerdictsMessage, VerifierAgent
 from agenteval.utility.verify import VerifyOptions
 from tests.support.judges import Answers, perfect, random
 from tests.support.world import TASK, criteria, make_runs
