@@ -62,7 +62,6 @@ class EstimateLine:
 
     `largest` is the longest prompt (bytes) and reply (tokens) of one request, which `--max-cost`
     reserves. `exact` is False for an extrapolated sample. `where` lists models and addresses.
-    `price` is that of this party, if it is not that of the budget.
     """
 
     who: str
@@ -71,12 +70,11 @@ class EstimateLine:
     largest: tuple[int, int] = (0, 0)
     exact: bool = True
     where: set[str] = field(default_factory=set)
-    price: Price | None = None
 
     def cost(self, price: Price | None, *, least: bool = False) -> float | None:
         """Return the cost at most, None where unknown; with `least` that of the known tokens."""
         amount = self.least if least else self.most
-        return amount.cost(self.price or price, known=least)
+        return amount.cost(price, known=least)
 
     def __add__(self, other: EstimateLine) -> EstimateLine:
         return replace(
@@ -195,7 +193,7 @@ class CostEstimate:
         counted = [line for line in self.lines if line.most.requests]
         if self.budget.max_cost is None or price is None or not counted:
             return None
-        return max((line.price or price).cost(*line.largest) for line in counted)
+        return max(price.cost(*line.largest) for line in counted)
 
     def to_json(self) -> dict[str, Any]:
         """Return all figures as plain values; None is unknown."""
