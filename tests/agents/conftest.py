@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
+from aiohttp import test_utils, web
 
 from agenteval.agents import AgentLimits, System, Tool, Toolbox
 
@@ -94,54 +93,20 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 Responder = Callable[[dict[str, Any]], tuple[int, dict[str, Any]]]
 
 
-@dataclass
-class ResponsesServer:
-    """POST /v1/responses on loopback in a thread; `respond` returns (status, body)."""
+@asynccontextmanager
+async def serving_responses(respond: Responder) -> AsyncIterator[tuple[str, list[dict[str, Any]]]]:
+    """Serve POST /v1/responses; yields the base URL and the bodies of the requests so far."""
+    bodies: list[dict[str, Any]] = []
 
-    respond: Responder
-    bodies: list[dict[str, Any]] = field(default_factory=list)
-    base_url: str = ""
+    async def handle(request: web.Request) -> web.Response:
+        bodies.append(await request.json())
+        status, reply = respond(bodies[-1])
+        return web.json_response(reply, status=status)
 
-    def __enter__(self) -> ResponsesServer:
-        self._up = threading.Event()
-        self._error: Exception | None = None
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
-        self._thread.start()
-        assert self._up.wait(10)
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
-        if self._error is not None and kind is None:
-            raise self._error
-
-    async def _serve(self) -> None:
-        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        app = web.Application()
-        app.router.add_post("/v1/responses", self._handler())
-        runner = web.AppRunner(app)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        port = runner.addresses[0][1]
-        self.base_url = f"http://127.0.0.1:{port}/v1"
-        self._up.set()
-        await self._stop.wait()
-        await runner.cleanup()
-
-    def _handler(self) -> Callable[[web.Request], Awaitable[web.Response]]:
-        async def handle(request: web.Request) -> web.Response:
-            body = await request.json()
-            self.bodies.append(body)
-            try:
-                status, reply = self.respond(body)
-            except Exception as error:  # noqa: BLE001  raised again in the test
-                self._error = error
-                status, reply = 400, {"error": {"message": repr(error)}}
-            return web.json_response(reply, status=status)
-
-        return handle
+    app = web.Application()
+    app.router.add_post("/v1/responses", handle)
+    async with test_utils.TestServer(app) as server:
+        yield str(server.make_url("/v1")), bodies
 
 
 def response(*items: dict[str, Any], status: str = "completed", **more: Any) -> dict[str, Any]:

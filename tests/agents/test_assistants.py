@@ -21,13 +21,13 @@ from agenteval.testing import serve
 from tests.agents.conftest import (
     CANARY,
     TOOLS,
-    ResponsesServer,
     answer,
     call,
     calls,
     instant,
     item,
     response,
+    serving_responses,
     statuses,
     words,
 )
@@ -232,8 +232,8 @@ async def test_responses_gets_the_dialogue_as_items() -> None:
             return 200, response(words("Done."))
         return 200, response(item("pack_bag", "{}", "c8"), item("book_train", "{", "c9"))
 
-    with ResponsesServer(respond) as server:
-        endpoint = Endpoint("test-model", server.base_url, api_key=CANARY)
+    async with serving_responses(respond) as (url, bodies):
+        endpoint = Endpoint("test-model", url, api_key=CANARY)
         client = connect(endpoint, transport=ResponsesTransport, sleep=instant)
         assistant = made(openai_responses(endpoint, client))
         tools = Toolbox(TOOLS, answer_later)
@@ -245,7 +245,7 @@ async def test_responses_gets_the_dialogue_as_items() -> None:
         )
         await client.close()
     assert isinstance(log, AgentLog)
-    assert server.bodies[0]["input"] == [
+    assert bodies[0]["input"] == [
         {"role": "system", "content": RULES},
         {"role": "user", "content": "Pack and call a taxi."},
         {"role": "assistant", "content": "Both at once."},
@@ -272,5 +272,5 @@ async def test_responses_gets_the_dialogue_as_items() -> None:
     assert statuses(log.events) == [(0, "pack_bag", "ok"), (0, "book_train", "bad_arguments")]
     assert isinstance(once, AgentLog)
     assert (once.ending, statuses(once.events)) == ("iterations", [(0, "pack_bag", "ok")])
-    assert server.bodies[2]["input"] == [{"role": "user", "content": ""}]
-    assert len(server.bodies) == 3
+    assert bodies[2]["input"] == [{"role": "user", "content": ""}]
+    assert len(bodies) == 3

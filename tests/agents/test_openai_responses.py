@@ -15,13 +15,13 @@ from agenteval.errors import Transient
 from tests.agents.conftest import (
     CANARY,
     TOOLS,
-    ResponsesServer,
     box,
     instant,
     item,
     item_script,
     made,
     response,
+    serving_responses,
     statuses,
     words,
 )
@@ -29,14 +29,14 @@ from tests.agents.conftest import (
 
 async def run(respond: Any, **more: Any) -> tuple[Any, list[dict[str, Any]]]:
     tools = box(more.pop("seconds", 20.0), more.pop("turns", 5))
-    with ResponsesServer(respond) as server:
-        endpoint = Endpoint("test-model", server.base_url, api_key=CANARY, **more)
+    async with serving_responses(respond) as (url, bodies):
+        endpoint = Endpoint("test-model", url, api_key=CANARY, **more)
         client = connect(endpoint, transport=ResponsesTransport, sleep=instant)
         try:
             log = await drive(made(openai_responses(endpoint, client)), "Go on a trip.", tools)
         finally:
             await client.close()
-        return log, server.bodies
+        return log, bodies
 
 
 async def test_a_perfect_model_finishes() -> None:

@@ -6,9 +6,7 @@ import json
 import math
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +23,9 @@ from agenteval.errors import (
 )
 from agenteval.models import embeddings
 from agenteval.models.embeddings import EndpointEmbedder, make_embedder, tau_for
+from agenteval.testing import Server, serve
+from agenteval.testing.engine import ServerExchange
+from agenteval.testing.wire import Wire, http_bytes
 
 Answer = Callable[[dict[str, Any]], tuple[int, bytes]]
 
@@ -32,31 +33,18 @@ Answer = Callable[[dict[str, Any]], tuple[int, bytes]]
 class Endpoint:
     """A loopback server whose `answer` turns a request into (status, body)."""
 
-    def __init__(self) -> None:
+    def __init__(self, server: Server) -> None:
         self.answer: Answer = lengths
         self.requests: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
-        outer = self
+        self.url = server.base_url
+        server.engine.handle = self._handle  # type: ignore[method-assign]
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                outer.requests.append(body)
-                outer.keys.append(self.headers.get("Authorization"))
-                status, payload = outer.answer(body)
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(payload)))
-                self.send_header("retry-after-ms", "1")
-                self.end_headers()
-                self.wfile.write(payload)
-
-            def log_message(self, *_args: object) -> None:
-                """Say nothing."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+    def _handle(self, _: str, __: str, headers: dict[str, str], raw: bytes) -> ServerExchange:
+        self.requests.append(json.loads(raw))
+        self.keys.append(headers.get("authorization"))
+        status, body = self.answer(self.requests[-1])
+        return ServerExchange(Wire(((0.0, http_bytes(status, body, {"retry-after-ms": "1"})),)))
 
 
 def vector(text: str) -> list[float]:
@@ -74,10 +62,8 @@ def lengths(body: dict[str, Any]) -> tuple[int, bytes]:
 
 @pytest.fixture
 def endpoint() -> Iterator[Endpoint]:
-    server = Endpoint()
-    yield server
-    server.server.shutdown()
-    server.server.server_close()
+    with serve() as server:
+        yield Endpoint(server)
 
 
 def unit(rows: list[list[float]]) -> np.ndarray:
@@ -126,8 +112,13 @@ def test_a_blank_text_is_refused_before_anything_is_sent(
     [(401, Unauthorized, 1), (404, BadRequest, 1), (503, Transient, 1 + embeddings.MAX_RETRIES)],
 )
 def test_statuses_become_errors_and_only_what_heals_is_retried(
-    endpoint: Endpoint, status: int, error: type[ModelError], requests: int
+    endpoint: Endpoint,
+    status: int,
+    error: type[ModelError],
+    requests: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(embeddings, "MAX_RETRIES", 1)
     endpoint.answer = lambda _body: (status, b'{"error": {"message": "no\\nkey"}}')
     with pytest.raises(error) as caught:
         EndpointEmbedder("m", endpoint.url).embed(["a"])
