@@ -109,7 +109,7 @@ def test_a_blank_text_is_refused_before_anything_is_sent(
 
 @pytest.mark.parametrize(
     ("status", "error", "requests"),
-    [(401, Unauthorized, 1), (404, BadRequest, 1), (503, Transient, 1 + embeddings.MAX_RETRIES)],
+    [(401, Unauthorized, 1), (404, BadRequest, 1), (503, Transient, 2)],
 )
 def test_statuses_become_errors_and_only_what_heals_is_retried(
     endpoint: Endpoint,
