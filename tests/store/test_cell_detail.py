@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agenteval.engine import Outcome
 from agenteval.engine.judging import JudgeUnit, cell_key
@@ -16,12 +18,37 @@ from agenteval.store.rows import cell_detail, result_row
 from tests.store.making import ScriptedJudge, criteria, items
 
 KEY = CellKey(run="r" * 64, criterion="c" * 64, source="s" * 64, repeat=0)
+TEXT = st.text(max_size=20)
+SCORES = st.builds(
+    Score,
+    key=st.just(KEY),
+    criterion_id=st.just("clarity"),
+    status=st.sampled_from(["scored", "degenerate", "not_applicable"]),
+    label=st.none() | TEXT,
+    value=st.none() | st.floats(0, 1),
+    explanation=st.none() | TEXT,
+    evidence=st.dictionaries(TEXT, st.none() | st.integers(-9, 9) | TEXT, max_size=2),
+)
+FAILURES = st.builds(
+    Failure,
+    key=st.just(KEY),
+    criterion_id=st.just("clarity"),
+    status=st.sampled_from(["unscored:parse", "error:timeout", "unscored:refusal"]),
+    message=TEXT,
+)
 
 
 def columns(result: Score | Failure, **changed: Any) -> tuple[Any, ...]:
     row = {**result_row("call", result, 0), **changed}
     names = ("item_key", "variant", "criterion_key", "repeat", "status", "label", "value", "detail")
     return tuple(row[name] for name in names)
+
+
+@given(SCORES | FAILURES)
+def test_it_says_what_the_result_says(result: Score | Failure) -> None:
+    evidence, message = cell_detail(columns(result))
+    assert dict(evidence) == (result.evidence if isinstance(result, Score) else {})
+    assert message == (result.message if isinstance(result, Failure) else "")
 
 
 SCORE = Score(key=KEY, criterion_id="clarity", label="good", value=0.5)
