@@ -26,7 +26,7 @@ import agenteval
 from agenteval.stats.bradley_terry import bradley_terry, strength_intervals
 from agenteval.stats.interval import Interval
 from agenteval.stats.vectors import Floats
-from agenteval.utility.pairwise.outcomes import PairOutcome, position_bias, win_rate
+from agenteval.utility.pairwise.pairs import PairOutcome, position_bias, win_rate
 from benchmarks.outcome import Row, finish
 from tests.support.pair_judges import pair_judges
 from tests.support.world import WorldOptions, make_runs

@@ -128,13 +128,13 @@ def agree(
     for column, verb in (("criterion", "for"), ("run", "of")):
         judged, labelled = judge.present(column), labels.present(column)
         if not set(judged) & set(labelled):
-            some, others = (
+            of_judge, of_labels = (
                 ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
                 for names in (judged, labelled)
             )
             raise InputError(
-                f"no {column} is rated by both: the judge rated {some}; "
-                f"the labels are {verb} {others}"
+                f"no {column} is rated by both: the judge rated {of_judge}; "
+                f"the labels are {verb} {of_labels}"
             )
     return [_agreement(rated, options) for rated in rated_criteria(criteria, [judge, labels])]
 

@@ -280,7 +280,10 @@ def _criterion_row(
     for cell in sorted(c for c in both if c in sides[0] and c in sides[1]):
         cells[cell[0]].append(cell)
     a, b = (
-        np.round([math.fsum(side[c] for c in own) / len(own) for own in cells.values()], _DIGITS)
+        np.round(
+            [math.fsum(side[c] for c in of_case) / len(of_case) for of_case in cells.values()],
+            _DIGITS,
+        )
         for side in sides
     )
     cases, absent = list(cells), common - set(cells)

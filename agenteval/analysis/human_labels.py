@@ -170,10 +170,10 @@ def _agreed(labels: Sequence[HumanLabel]) -> list[HumanLabel]:
     if not any(label.rater == ADJUDICATED for label in labels):
         return []
     return [
-        given[0].model_copy(update={"rater": ADJUDICATED})
-        for given in by_place.values()
-        if all(label.rater != ADJUDICATED for label in given)
-        and len({(label.status, label.label) for label in given}) == 1
+        votes[0].model_copy(update={"rater": ADJUDICATED})
+        for votes in by_place.values()
+        if all(label.rater != ADJUDICATED for label in votes)
+        and len({(label.status, label.label) for label in votes}) == 1
     ]
 
 

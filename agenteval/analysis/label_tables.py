@@ -73,7 +73,7 @@ class _BiasColumns(PairColumns):
 
 
 @dataclass(frozen=True)
-class _TestColumns(JudgeCriterionColumns):
+class _ReplacingColumns(JudgeCriterionColumns):
     verdict: str = column("may replace\na person")
     winning_rate: Interval = column("raters\nbeaten", "share", "adjusted p up to .05; half must be")
     mean_advantage: Interval = column("agrees at\nleast as well", "share", _ADVANTAGE)
@@ -195,4 +195,4 @@ def _tests(replacing: Sequence[Replacing], names: Mapping[str, str]) -> Table:
     title = "Alternative annotator test: can the judge replace one of these raters?"
     judges = ", ".join(dict.fromkeys(of_judge.judge for of_judge in replacing))
     notes = criterion_lines(remarks, len({*names, ALL}), at_least=4)
-    return table_of(_TestColumns, "alternative", f"{title} ({judges})", rows, notes=notes)
+    return table_of(_ReplacingColumns, "alternative", f"{title} ({judges})", rows, notes=notes)

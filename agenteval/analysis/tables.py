@@ -124,7 +124,7 @@ def score_tables(
     `foot` are further lines below the first table."""
     rows = summarize(ratings, criteria)
     factors = {c.id: max(len(c.accepted_values) - 1, 1) if levels else 1 for c in criteria}
-    named: list[_Named] = [
+    named_rows: list[_Named] = [
         (row, {"criterion_id": c.id, "criterion": c.name, "system": row.system}, factors[c.id])
         for c in criteria
         for row in rows
@@ -133,7 +133,7 @@ def score_tables(
     split = any(r.success is not None for r in ratings)
     means: dict[bool, list[dict[str, Cell]]] = {True: [], False: []}  # by whether there is any
     rated = {row.criterion_id for row in rows if row.overall.n}
-    for row, names, factor in named:
+    for row, names, factor in named_rows:
         line: dict[str, Cell] = {
             **names,
             "mean": _scaled(row.overall, factor),
@@ -155,12 +155,12 @@ def score_tables(
         if split or c.key not in ("success", "failed")
     )
     group = "criterion" if len({row.system for row in rows}) > 1 else None
-    notes = (*_without_interval(named), *_remarks(rows, criteria, ratings), *foot)
+    notes = (*_without_interval(named_rows), *_remarks(rows, criteria, ratings), *foot)
     title = "criteria without a mean"
     return (
         Table("scores", "", columns, tuple(means[True]), notes, group=group),
         Table("unrated", title, columns, tuple(means[False]), group=group, detail=True),
-        *_details(named),
+        *_details(named_rows),
     )
 
 
@@ -184,10 +184,10 @@ def _mean(key: str, interval: Interval, factor: int) -> dict[str, Cell]:
     }
 
 
-def _without_interval(named: Sequence[_Named]) -> list[str]:
+def _without_interval(named_rows: Sequence[_Named]) -> list[str]:
     """Means whose interval has no width, by the reason."""
     reasons: dict[str, dict[str, None]] = {}
-    for row, names, _ in named:
+    for row, names, _ in named_rows:
         if row.overall.mean is not None and row.overall.low == row.overall.high:
             reason = row.overall.reason or "at the end of the scale"
             reasons.setdefault(reason, {})[f"{names['criterion']} ({row.system})"] = None
@@ -198,13 +198,13 @@ def _without_interval(named: Sequence[_Named]) -> list[str]:
     return lines
 
 
-def _details(named: Sequence[_Named]) -> Iterator[Table]:
+def _details(named_rows: Sequence[_Named]) -> Iterator[Table]:
     """Return the tables by outcome, of levels, of missing ratings and of their possible effect."""
     by_outcome: list[dict[str, Cell]] = []
     levels: list[dict[str, Cell]] = []
     missing: list[dict[str, Cell]] = []
     bounds: list[dict[str, Cell]] = []
-    for row, names, factor in named:
+    for row, names, factor in named_rows:
         if row.success.n or row.failed.n:
             success = _mean("success", row.success, factor)
             by_outcome.append({**names, **success, **_mean("failed", row.failed, factor)})

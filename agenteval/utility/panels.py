@@ -204,10 +204,10 @@ class PanelJudging(CombinedJudging):
         for name, source in self.sources.items():
             usage = store.usage(source.sha256)
             alone = [cell.error(_vote_answer(cell.votes[name])) for cell in cells]
-            others = errors_of(self._rule_without(name), [cell.without(name) for cell in cells])
+            without = errors_of(self._rule_without(name), [cell.without(name) for cell in cells])
             changes = [
                 None if a is None or b is None else a - b
-                for a, b in zip(others, panel, strict=True)
+                for a, b in zip(without, panel, strict=True)
             ]
             rows.append(
                 _MemberRow(

@@ -26,8 +26,7 @@ from agenteval.utility.options import JudgeKeywords
 from agenteval.utility.pairwise.input import pairs_of_file, pairs_of_systems
 from agenteval.utility.pairwise.judge import PairJudging
 from agenteval.utility.pairwise.options import PreferOptions
-from agenteval.utility.pairwise.outcomes import pair_outcomes
-from agenteval.utility.pairwise.pairs import SEPARATOR, PairedRuns, ResponsePair
+from agenteval.utility.pairwise.pairs import SEPARATOR, PairedRuns, ResponsePair, pair_outcomes
 from agenteval.utility.pairwise.readers import RecordedPairs, read_pairs
 from agenteval.utility.pairwise.tables import PreferenceReport, figure_table, preference_report
 from agenteval.utility.pairwise.verify import PairVerification

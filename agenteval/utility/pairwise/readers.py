@@ -20,8 +20,7 @@ from agenteval.readers.strict_json import Item, Notes
 from agenteval.readers.table_files import file_items
 from agenteval.records import content_hash
 from agenteval.stats.interval import Interval
-from agenteval.utility.pairwise.outcomes import PairOutcome
-from agenteval.utility.pairwise.pairs import OVERALL
+from agenteval.utility.pairwise.pairs import OVERALL, PairOutcome
 
 # preference for A
 _FOR_A = {**dict.fromkeys(("A>>B", "A>B", "B<A", "B<<A"), 1.0), "A=B": 0.5, "B=A": 0.5}

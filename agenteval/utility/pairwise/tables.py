@@ -17,7 +17,7 @@ from agenteval.stats.bounded import bounded_interval
 from agenteval.stats.bradley_terry import strength_intervals
 from agenteval.stats.interval import Interval
 from agenteval.text import plural
-from agenteval.utility.pairwise.outcomes import PairOutcome, position_bias, win_rate, wins_by_case
+from agenteval.utility.pairwise.pairs import PairOutcome, position_bias, win_rate, wins_by_case
 
 _FLIPS = "a flip (the two orders gave different answers) counts as half a win"
 

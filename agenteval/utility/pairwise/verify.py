@@ -15,8 +15,7 @@ from agenteval.stats.scores import ORIGINAL
 from agenteval.store import Store
 from agenteval.store.rows import case_key
 from agenteval.utility.evaluator import Item, JudgeEvaluator
-from agenteval.utility.pairwise.outcomes import PairOutcome, mirrored, win_rate
-from agenteval.utility.pairwise.pairs import ResponsePair
+from agenteval.utility.pairwise.pairs import PairOutcome, ResponsePair, mirrored, win_rate
 from agenteval.utility.pairwise.tables import PreferenceReport
 from agenteval.utility.perturb import CONTROLS
 from agenteval.utility.perturbed_runs import make_copies

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from agenteval.stats.interval import Interval
-from agenteval.utility.pairwise.outcomes import PairOutcome, mirrored, position_bias, win_rate
+from agenteval.utility.pairwise.pairs import PairOutcome, mirrored, position_bias, win_rate
 
 # The preferences for A as the first and as the second response.
 WIN, LOSS, TIE, FIRST, LEANING = (1.0, 1.0), (0.0, 0.0), (0.5, 0.5), (1.0, 0.0), (1.0, 0.5)
