@@ -214,7 +214,7 @@ class _Location:
             about += withheld_line(self.cases)
             about += self.finder.size_lines([unit.content.load() for unit in pending])
         else:
-            about.append("rules, computed on this machine: no requests, no cost")
+            about.append("detectors, computed on this machine: no requests, no cost")
         return replace(estimate, command="trace locate", about=tuple(about), budget=budget)
 
     def _report(self, store: Store, ended: ExperimentResult | None) -> FindingsReport:
@@ -255,7 +255,7 @@ class _Location:
                 traces += [f"{case.trace}: {', '.join(spans[:4])}"] if spans else []
         if not traces:
             return []
-        count = f"{plural(len(traces), 'trace')} with spans of status error that no rule explains"
+        count = f"{plural(len(traces), 'trace')} with spans of status error that no detector explains"
         more = "; …" if len(traces) > 3 else ""
         return [f"{count} ({'; '.join(traces[:3])}{more}): a model reads them (--model)"]
 
@@ -310,8 +310,8 @@ def _judge(settings: LocateOptions, limits: Limits, taxonomy: Taxonomy) -> Judge
     choice = choose_model(settings.model, settings.base_url, need_key=not settings.dry_run)
     if choice.kind == "embedded":
         raise InputError(
-            "locating needs a chat model: PROVIDER:MODEL, or --base-url. --detectors-only uses "
-            "rules only, without a model",
+            "locating needs a chat model: PROVIDER:MODEL, or --base-url. --detectors-only needs "
+            "no model",
             "--model",
         )
     options = LocatorOptions(

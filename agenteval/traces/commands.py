@@ -198,7 +198,7 @@ def show(
         str | None, typer.Option(help="Id of the trace, if the file has several.")
     ] = None,
     detect: Annotated[
-        bool, typer.Option("--detect", help="Find errors by rules, without a model.")
+        bool, typer.Option("--detect", help="Find errors with detectors, without a model.")
     ] = False,
     findings: FindingsDirs = None,
     stored: Annotated[
@@ -316,7 +316,7 @@ def print_trace(
         if finder == "detectors" and (failed := unexplained(trace.spans, findings)):
             out().print(
                 f"[yellow]{plural(len(failed), 'span')} with status error, not explained by "
-                f"a rule: {_short(', '.join(failed), _WORDS)}; "
+                f"a detector: {_short(', '.join(failed), _WORDS)}; "
                 "trace locate --model reads them[/yellow]"
             )
 

@@ -80,8 +80,14 @@ class Writer:
     def draft(self, index: str, span: Span, place: str) -> SpanDraft:
         """Return the draft of a span; `place` names the spans above it."""
         draft = SpanDraft(index, span)
-        draft.head.append(_headline(index, span, place, list(self._settings(span))))
-        self._errors(draft)
+        draft.head.append(self._headline(index, span, place))
+        if span.status == "error" or span.status_message:
+            text = self.seen.fold(span.status_message, f"error of {index}")
+            draft.add("ERROR:" if span.status == "error" else "status:", text, "data")
+            if not span.status_message:
+                draft.head.append("ERROR (no message)")
+        for event in span.events:
+            self._event(draft, event)
         if span.tools:
             self._tools(draft)
         if span.messages:
@@ -104,22 +110,29 @@ class Writer:
         self._current[name] = value
         return changed
 
-    def _settings(self, span: Span) -> Iterator[str]:
-        """The model and the limit of tokens, if they changed."""
+    def _headline(self, index: str, span: Span, place: str) -> str:
+        name = one_line(span.name, 120)
+        if span.tool and span.tool != span.name:
+            name = f"{one_line(span.tool, 120)} ({name})" if name else one_line(span.tool, 120)
+        facts = ", ".join(self._facts(span))
+        return " ".join(filter(None, (index, span.kind, name, place, facts and f"[{facts}]")))
+
+    def _facts(self, span: Span) -> Iterator[str]:
+        """Status, time and tokens; the model and the limit of tokens, if they changed."""
+        if span.status != "unset":
+            yield span.status.upper() if span.status == "error" else span.status
+        if span.start is not None and span.end is not None:
+            yield f"{span.end - span.start:.3g} s"
+        if span.usage and (span.usage.prompt_tokens or span.usage.completion_tokens):
+            counts = (span.usage.prompt_tokens, span.usage.completion_tokens)
+            sent, got = ("?" if n is None else f"{n:,}" for n in counts)
+            yield f"tokens {sent} in {got} out"
+        if span.finish:
+            yield f"finish {one_line(span.finish, 40)}"
         if span.model and self._changed("model", span.model):
             yield f"model {one_line(span.model, 60)}"
         if span.limit is not None and self._changed("limit", str(span.limit)):
             yield f"limit {span.limit:,} tokens"
-
-    def _errors(self, draft: SpanDraft) -> None:
-        span = draft.span
-        if span.status == "error" or span.status_message:
-            text = self.seen.fold(span.status_message, f"error of {draft.index}")
-            draft.add("ERROR:" if span.status == "error" else "status:", text, "data")
-            if not span.status_message:
-                draft.head.append("ERROR (no message)")
-        for event in span.events:
-            self._event(draft, event)
 
     def _event(self, draft: SpanDraft, event: SpanEvent) -> None:
         texts = {key: plain(value) for key, value in event.attributes.items()}
@@ -224,27 +237,6 @@ class Writer:
 
 def _listed(texts: Mapping[str, str]) -> str:
     return "\n".join(f"{key} = {text}" for key, text in texts.items())
-
-
-def _headline(index: str, span: Span, place: str, settings: list[str]) -> str:
-    name = one_line(span.name, 120)
-    if span.tool and span.tool != span.name:
-        name = f"{one_line(span.tool, 120)} ({name})" if name else one_line(span.tool, 120)
-    facts = ", ".join([*_facts(span), *settings])
-    return " ".join(filter(None, (index, span.kind, name, place, facts and f"[{facts}]")))
-
-
-def _facts(span: Span) -> Iterator[str]:
-    if span.status != "unset":
-        yield span.status.upper() if span.status == "error" else span.status
-    if span.start is not None and span.end is not None:
-        yield f"{span.end - span.start:.3g} s"
-    if span.usage and (span.usage.prompt_tokens or span.usage.completion_tokens):
-        counts = (span.usage.prompt_tokens, span.usage.completion_tokens)
-        sent, got = ("?" if n is None else f"{n:,}" for n in counts)
-        yield f"tokens {sent} in {got} out"
-    if span.finish:
-        yield f"finish {one_line(span.finish, 40)}"
 
 
 def one_line(text: str, most: int) -> str:

@@ -1,4 +1,4 @@
-"""The rules that find errors in traces without a model.
+"""The detectors: rules that find errors in traces without a model.
 
 There is one, `failed-code`: steps that failed because of the code or the call that the model wrote.
 It is the only rule that is better than chance on annotated traces; twelve others were tried and

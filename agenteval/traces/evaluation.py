@@ -288,13 +288,13 @@ def _correlation(first: _Floats, second: _Floats, how: How) -> Interval:
         return Interval(None, None, None, None, n, None, "none", f"{n} traces have both")
     if not (np.ptp(first) and np.ptp(second)):
         return Interval(None, None, None, None, n, None, "none", "constant")
-    return bootstrap_interval(_pearson, (first, second), how=how())
 
+    def pearson(first: _Floats, second: _Floats) -> float | None:
+        a, b = first - first.mean(), second - second.mean()
+        scale = float(np.sqrt((a * a).sum() * (b * b).sum()))
+        return float((a * b).sum()) / scale if scale > 1e-12 else None
 
-def _pearson(first: _Floats, second: _Floats) -> float | None:
-    a, b = first - first.mean(), second - second.mean()
-    scale = float(np.sqrt((a * a).sum() * (b * b).sum()))
-    return float((a * b).sum()) / scale if scale > 1e-12 else None
+    return bootstrap_interval(pearson, (first, second), how=how())
 
 
 @dataclass(frozen=True)

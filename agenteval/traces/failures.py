@@ -256,7 +256,14 @@ def is_service_failure(fact: Fact) -> bool:
         return True
     if _DATA.fullmatch(type_name):
         return False
-    return _has_status_words(head) or _has_service_words(head)
+    unquoted = _QUOTED.sub(" ", head)
+    if match := _PHRASE.search(unquoted):
+        is_status = _is_service_code(_PHRASES[match[0].lower()])
+    else:
+        match = _ANY_STATUS.search(unquoted)
+        is_status = match is not None and _is_service_code(int(match[1] or match[2]))
+    first_line = _QUOTED.sub(" ", head.partition("\n")[0])
+    return is_status or _WORDS.search(first_line) is not None
 
 
 def _is_service_code(code: int | None) -> bool:
@@ -272,23 +279,7 @@ def _has_service_form(head: str) -> bool:
         code = match[1]
         is_type = _TYPE.search(code) is not None
         return is_type or _is_service_code(int(code) if code.isdigit() else None)
-    if (match := _GRPC.search(head)) and _GRPC_CODE.fullmatch(match[1]):
+    match = _GRPC.search(head)
+    if _ERRNO.search(head) or (match and _GRPC_CODE.fullmatch(match[1])):
         return True
-    if _ERRNO.search(head):
-        return True
-    return any(
-        _TYPE.search(error_name[1].rpartition(".")[2]) for error_name in _NAMED.finditer(head)
-    )
-
-
-def _has_status_words(head: str) -> bool:
-    unquoted = _QUOTED.sub(" ", head)
-    if match := _PHRASE.search(unquoted):
-        return _is_service_code(_PHRASES[match[0].lower()])
-    match = _ANY_STATUS.search(unquoted)
-    return match is not None and _is_service_code(int(match[1] or match[2]))
-
-
-def _has_service_words(head: str) -> bool:
-    first_line = _QUOTED.sub(" ", head.partition("\n")[0])
-    return _WORDS.search(first_line) is not None
+    return any(_TYPE.search(name[1].rpartition(".")[2]) for name in _NAMED.finditer(head))

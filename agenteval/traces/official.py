@@ -126,6 +126,13 @@ def parse(text: str) -> Any:
         raise ReplyError(f"no JSON object: {error}") from error
 
 
+def _number(value: Any, *, whole: bool) -> float:
+    try:
+        return float(int(value) if whole else float(value)) if value else -1.0
+    except ValueError:
+        return -1.0
+
+
 def annotation_sets(value: Any, *, gold: bool) -> AnnotationSets:
     """Return what the scorer takes from a decoded object.
 
@@ -243,13 +250,6 @@ def _correlations(sides: Sequence[tuple[AnnotationSets, AnnotationSets]]) -> dic
         if both := [(g[name], p[name]) for g, p in scored if name in g and name in p]:
             correlations[name] = _pearson(np.array(both))
     return correlations
-
-
-def _number(value: Any, *, whole: bool) -> float:
-    try:
-        return float(int(value) if whole else float(value)) if value else -1.0
-    except ValueError:
-        return -1.0
 
 
 def _pearson(both: _Floats) -> Correlation:

@@ -36,7 +36,7 @@ class LocateOptions(RunOptions, EndpointOptions, ExecutorOptions):
         show_default=False,
     )
     detectors_only: bool = option(
-        False, "--detectors-only", help="Use only rules, without a model."
+        False, "--detectors-only", help="Use only detectors, without a model."
     )
     taxonomy: TaxonomyLike = option(
         None, "--taxonomy", type=Path | None, help="Custom taxonomy of errors (JSON or YAML)."
@@ -77,7 +77,7 @@ class LocateOptions(RunOptions, EndpointOptions, ExecutorOptions):
     hints: bool = option(
         True,
         "--hints/--no-hints",
-        help="Show the judge the findings of rules.",
+        help="Show the judge the findings of detectors.",
         rich_help_panel="Model",
     )
     with_reference: bool = option(

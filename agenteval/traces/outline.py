@@ -135,6 +135,9 @@ def cut_short(text: str, most: int) -> str:
 
 
 def _span(span: Span, excerpt: int, tokens: int | None, cost: float | None) -> OutlineSpan:
+    keys = ("exception.message", "exception.type")
+    stated = (event.attributes.get(key) for event in span.events for key in keys)
+    raised = (str(value) for value in stated if value)
     return OutlineSpan(
         id=span.id,
         parent_id=span.parent_id,
@@ -144,20 +147,10 @@ def _span(span: Span, excerpt: int, tokens: int | None, cost: float | None) -> O
         tokens=tokens,
         cost=cost,
         status=span.status,
-        note=cut_short(_note(span), excerpt),
+        note=cut_short(span.status_message or next(raised, ""), excerpt),
         input=cut_short(_text(span.messages[-1:]) or span.input, excerpt),
         output=cut_short(_text(span.reply) or span.output, excerpt),
     )
-
-
-def _note(span: Span) -> str:
-    if span.status_message:
-        return span.status_message
-    for event in span.events:
-        raised = event.attributes.get("exception.message") or event.attributes.get("exception.type")
-        if raised:
-            return str(raised)
-    return ""
 
 
 def _text(messages: Iterable[Message]) -> str:

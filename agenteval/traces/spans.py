@@ -34,21 +34,16 @@ class SpanTree:
             self.parents.append(parent)
             passive = parent is not None and self.spans[parent].kind in ("chain", "user")
             self._actors.append(self._actors[parent] if parent is not None and passive else parent)
-        clients = self._clients()
-        for i, span in enumerate(self.spans):
-            parent = self.parents[i]
-            inherited = None if parent is None else self.agents[parent]
-            self.agents.append(i if span.kind == "agent" and i not in clients else inherited)
-
-    def _clients(self) -> set[int]:
-        """Positions of agents that are a client around a model request: they run no tool."""
-        enclosing: set[int] = set()
+        enclosing: set[int] = set()  # positions of what runs a tool
         for i in range(len(self.spans) - 1, -1, -1):
             parent = self.parents[i]
             if parent is not None and (self.spans[i].kind == "tool" or i in enclosing):
                 enclosing.add(parent)
-        of_models = (i for i, s in enumerate(self.spans) if s.kind == "agent" and s.model)
-        return {i for i in of_models if i not in enclosing}
+        for i, span in enumerate(self.spans):
+            parent = self.parents[i]
+            inherited = None if parent is None else self.agents[parent]
+            is_client = span.model and i not in enclosing  # around a model request
+            self.agents.append(i if span.kind == "agent" and not is_client else inherited)
 
     def requests(self) -> dict[int | None, list[int]]:
         """Positions of the model requests by agent.
@@ -58,16 +53,14 @@ class SpanTree:
         """
         requests: dict[int | None, list[int]] = {}
         for i, span in enumerate(self.spans):
-            if span.kind == "llm" and is_recorded(span) and not self._is_nested_request(i):
+            actor = self._actors[i]
+            outer = None if actor is None else self.spans[actor]
+            nested = False
+            if outer is not None and outer.kind == "llm" and is_recorded(outer):
+                nested = outer.tool == span.tool
+            if span.kind == "llm" and is_recorded(span) and not nested:
                 requests.setdefault(self.agents[i], []).append(i)
         return requests
-
-    def _is_nested_request(self, position: int) -> bool:
-        actor = self._actors[position]
-        if actor is None:
-            return False
-        span, outer = self.spans[position], self.spans[actor]
-        return outer.kind == "llm" and outer.tool == span.tool and is_recorded(outer)
 
     def ends(self) -> list[int]:
         """For each span, the position of the last span below it, or its own."""

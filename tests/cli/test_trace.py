@@ -123,7 +123,7 @@ def test_show_obeys_nothing_that_a_trace_says(cli: Cli, tmp_path: Path) -> None:
     assert done.code == 0, done.err
     assert not any(c in done.out for c in "\x1b\x07\u202e")
     assert "[red]x[/red]" in done.out
-    assert "1 span with status error, not explained by a rule: " in done.out
+    assert "1 span with status error, not explained by a detector: " in done.out
 
 
 def test_show_needs_to_know_which_of_several_traces(cli: Cli, folder: Path) -> None:
