@@ -255,9 +255,9 @@ class _Location:
                 traces += [f"{case.trace}: {', '.join(spans[:4])}"] if spans else []
         if not traces:
             return []
-        count = f"{plural(len(traces), 'trace')} with spans of status error that no detector explains"
-        more = "; …" if len(traces) > 3 else ""
-        return [f"{count} ({'; '.join(traces[:3])}{more}): a model reads them (--model)"]
+        count, more = plural(len(traces), "trace"), "; …" if len(traces) > 3 else ""
+        what = f"{count} with spans of status error that no detector explains"
+        return [f"{what} ({'; '.join(traces[:3])}{more}): a model reads them (--model)"]
 
 
 async def alocate(traces: Traces, **options: Unpack[LocateKeywords]) -> FindingsReport:
