@@ -79,6 +79,11 @@ class ChatCritic:
         self.temperature = temperature
         self.retry_failed = retry_failed
         self._prompts = [load_prompt("agenteval.utility", name) for name in self.prompts]
+        self._shown = {  # by every prompt
+            "nonce": NONCE,
+            "task_name": task.name,
+            "task_description": task.description,
+        }
 
     @property
     def prompt_sha256(self) -> str:
@@ -94,15 +99,9 @@ class ChatCritic:
         self, seed: int, schema: dict[str, Any], values: Mapping[str, Any], **fields: Any
     ) -> Request:
         """A request by the first two templates, system and user."""
-        values = {
-            "nonce": NONCE,
-            "task_name": self.task.name,
-            "task_description": self.task.description,
-            **values,
-        }
         return Request(
             messages=tuple(
-                {"role": speaker, "content": prompt.render(**values)}
+                {"role": speaker, "content": prompt.render(**self._shown, **values)}
                 for speaker, prompt in zip(("system", "user"), self._prompts, strict=False)
             ),
             schema=schema,
@@ -234,12 +233,7 @@ class Critic(ChatCritic):
 
     def order_request(self, unclear: Sequence[Criterion], seed: int) -> Request:
         """Return the question which level of these criteria is the best."""
-        text = self._prompts[3].render(
-            nonce=NONCE,
-            task_name=self.task.name,
-            task_description=self.task.description,
-            criteria=unclear,
-        )
+        text = self._prompts[3].render(**self._shown, criteria=unclear)
         answer = strict_object(
             {
                 "criterion": {"type": "integer"},
@@ -379,7 +373,7 @@ class SubCritic(ChatCritic):
             else:
                 parts[owner] = divided.sub_criteria
         combined = tuple(
-            c.model_copy(update={**_WITHOUT_LEVELS, "sub_criteria": parts.get(c.id, ())})
+            c.model_copy(update={**_WITHOUT_LEVELS, "sub_criteria": parts[c.id]})
             if c.id in parts
             else c
             for c in criteria

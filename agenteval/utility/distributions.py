@@ -19,7 +19,7 @@ from agenteval.errors import ReplyError
 from agenteval.models.client import Client
 from agenteval.models.openai import MOST_QUESTIONS
 from agenteval.models.prompts import load_prompt
-from agenteval.models.wire import NONCE, Reply, Request
+from agenteval.models.wire import Reply, Request
 from agenteval.records import CallRecord, Criterion, Source, Task, content_hash
 from agenteval.utility.answers import (
     LevelAnswer,
@@ -32,10 +32,10 @@ from agenteval.utility.quantifier import (
     QuantifierOptions,
     call_record,
     gathered,
+    prompt_values,
     refusal,
     request_about,
     sampling,
-    shown_texts,
 )
 
 LEAST_MASS = 0.9  # of the letters: what lies outside could move a value by .1 of the scale at most
@@ -98,16 +98,11 @@ class DistributionJudge:
     def requests(self, unit: JudgeUnit, leaves: list[Leaf]) -> list[tuple[list[Leaf], Request]]:
         """Return the requests about a unit, each with the leaves that it is about: one for all of
         them, whose questions have their paths as names, or one for each."""
-        values: dict[str, Any] = {
-            "nonce": NONCE,
-            "task_name": self.task.name,
-            "task_description": self.task.description,
-            **shown_texts(unit),
-        }
+        values = prompt_values(self.task, unit)
 
         def request(about: Sequence[Leaf], text: str, **fields: Any) -> Request:
             messages = ({"role": "user", "content": text},)
-            return request_about(unit, about, values, messages=messages, role=self.kind, **fields)
+            return request_about(unit, about, messages=messages, role=self.kind, **fields)
 
         if self.kind == "decisions":
             questions = tuple(

@@ -142,20 +142,16 @@ class Quantifier:
         rubric = any(c.is_rubric for c in unit.criteria)
         system, user, _ = self._rubric if rubric else self._plain
         values: dict[str, Any] = {
-            "nonce": NONCE,
+            **prompt_values(self.task, unit),
             "any_na": any_na,
-            "task_name": self.task.name,
-            "task_description": self.task.description,
             "criteria": "\n".join(self._described(unit, shown)),
             "ids": [path for path, _ in shown],
-            **shown_texts(unit),
         }
         if (rubric, any_na) not in self._rendered:
             self._rendered[rubric, any_na] = system.render(nonce=NONCE, any_na=any_na)
         request = request_about(
             unit,
             shown,
-            values,
             messages=(
                 {"role": "system", "content": self._rendered[rubric, any_na]},
                 {"role": "user", "content": user.render(**values)},
@@ -268,20 +264,25 @@ def refusal(reply: Reply) -> str | None:
     return None
 
 
-def shown_texts(unit: JudgeUnit) -> dict[str, str | None]:
-    """Return the parts of a run that a prompt shows; the reference is None if it is withheld."""
+def prompt_values(task: Task, unit: JudgeUnit) -> dict[str, Any]:
+    """Return what prompts about a unit show: the task and the parts of the run; the reference is
+    None if it is withheld."""
     view = unit.view
-    return {"problem": view.problem, "trajectory": view.trajectory, "reference": view.reference}
+    return {
+        "nonce": NONCE,
+        "task_name": task.name,
+        "task_description": task.description,
+        "problem": view.problem,
+        "trajectory": view.trajectory,
+        "reference": view.reference,
+    }
 
 
 def request_about(
-    unit: JudgeUnit,
-    shown: Sequence[tuple[str, Criterion]],
-    texts: Mapping[str, Any],
-    **fields: Any,
+    unit: JudgeUnit, shown: Sequence[tuple[str, Criterion]], **fields: Any
 ) -> Request:
     """Return a request about a unit, with everything that its recorded reply is found by."""
-    judged = [texts["problem"], texts["trajectory"], texts["reference"]]
+    judged = [unit.view.problem, unit.view.trajectory, unit.view.reference]
     by = sorted((path, c.name, c.description, c.hint, c.accepted_values) for path, c in shown)
     return Request(
         repeat=unit.repeat,

@@ -25,9 +25,6 @@ BOTH = (CLARITY, ACCURACY)
         ('{"clarity": {"explanation": "It', "length", "parse", "(cut off by the length limit)"),
         ("I cannot help with", "length", "parse", "(cut off by the length limit)"),
         ("<think>Is it clear?", "length", "parse", "thinking"),
-        # lines that may be a quotation, a draft or part of something else
-        ("Clarity: fair\nAccuracy: right\nThat is what the text claims.", "stop", "parse", ""),
-        ('{"clarity": "unclear" "a": oops}\nClarity: fair\nAccuracy: right', "stop", "parse", ""),
         ("so\n" * 3000 + "Clarity: fair\nAccuracy: right", "stop", "parse", ""),
     ],
 )
@@ -39,21 +36,6 @@ def test_why_nothing_could_be_read(text: str, finish: str, status: str, why: str
     assert rung is None
 
 
-@pytest.mark.parametrize(
-    ("text", "finish", "accuracy"),
-    [
-        ("Clarity: fair\nAccuracy: right\n", "length", "right"),
-        ("So:\n- **Clarity:** Fair.\n- `Accuracy` = right", "stop", "right"),
-        # a line that cannot be read costs only its own criterion
-        ("Clarity: fair", "stop", "unscored:missing"),
-        ("Clarity: fair\nAccuracy: mostly right", "stop", "unscored:off_scale"),
-        ("Clarity: fair\nAccuracy: right\nAccuracy: wrong", "stop", "unscored:parse"),
-    ],
-)
-def test_lines_are_read_where_the_form_is_plain(text: str, finish: str, accuracy: str) -> None:
-    assert read(text, BOTH, finish) == ({"clarity": "fair", "accuracy": accuracy}, "labelled")
-
-
 def test_a_line_that_may_be_cut_is_not_read() -> None:
     """ "partly" may have become "partly right"."""
     scale = Criterion(name="Accuracy", accepted_values=("partly", "partly right"))
@@ -62,7 +44,6 @@ def test_a_line_that_may_be_cut_is_not_read() -> None:
         assert read_text(text, (scale,), "length")[1] is None
 
 
-@pytest.mark.slow
 def test_every_reply_of_the_corpus_gives_what_was_decided() -> None:
     """Some 770 replies written by hand, each with the label or status of every leaf."""
     for row in corpus():

@@ -14,7 +14,7 @@ from agenteval.errors import InputError
 from agenteval.models.client import Client
 from agenteval.models.factory import Model, make_client
 from agenteval.models.prompts import load_prompt
-from agenteval.models.wire import NONCE, Request
+from agenteval.models.wire import Request
 from agenteval.records import CallRecord, Message, Run, Score, Source, Task, content_hash
 from agenteval.store import Store
 from agenteval.utility.answers import LevelAnswer, NoAnswer
@@ -25,10 +25,10 @@ from agenteval.utility.quantifier import (
     RULE,
     Quantifier,
     QuantifierOptions,
+    prompt_values,
     reply_schema,
     request_about,
     sampling,
-    shown_texts,
 )
 from agenteval.utility.scorers import Scorer
 
@@ -60,21 +60,16 @@ class PairQuantifier(Quantifier):
         shown = self._order(unit)
         first, second = (message.content for message in unit.run.messages)
         values: dict[str, Any] = {
-            "nonce": NONCE,
+            **prompt_values(self.task, unit),
             "overall": unit.criteria == (OVERALL,),
-            "task_name": self.task.name,
-            "task_description": self.task.description,
             "criteria": "\n".join(self._described(unit, shown)),
-            "problem": unit.view.problem,
             "first": first,
             "second": second,
-            "reference": unit.view.reference,
             "ids": [path for path, _ in shown],
         }
         request = request_about(
             unit,
             shown,
-            shown_texts(unit),
             messages=(
                 {"role": "system", "content": self._system.render(**values)},
                 {"role": "user", "content": self._user.render(**values)},
