@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -122,6 +123,9 @@ def quantify(
     finish(report, output)
 
 
+check = partial(option, rich_help_panel="Checks")
+
+
 @dataclass(frozen=True)
 class ExaminationOptions:
     """Further examinations besides ratings of runs and copies, and the gate."""
@@ -132,23 +136,19 @@ class ExaminationOptions:
         rich_help_panel="Checks",
     )
     labels: Path | None = option(None, help="Human labels of these runs, as for `agree`.")
-    min_cases: int = option(
-        20, help="Minimum number of cases for a verdict.", min=2, rich_help_panel="Checks"
-    )
-    deterministic: bool = option(
+    min_cases: int = check(20, help="Minimum number of cases for a verdict.", min=2)
+    deterministic: bool = check(
         False,
         "--deterministic",
         help="The judge in --scores is deterministic: it needs no repeats.",
-        rich_help_panel="Checks",
     )
-    sequential: bool = option(
+    sequential: bool = check(
         False,
         "--sequential",
         help=(
             "Judge cases in random order, check after 20, 40, 80, ... and stop when every "
             "verdict is settled."
         ),
-        rich_help_panel="Checks",
     )
     output: Path | None = option(
         None,
@@ -157,17 +157,13 @@ class ExaminationOptions:
         help="Output file of the criteria with their verdicts. Default: criteria/"
         "TASK.verified.json, or NAME.verified.json beside --criteria NAME.json.",
     )
-    probes: bool = option(
+    probes: bool = check(
         False,
         "--probes",
         help="Also probe the judge with other prompts and with attacks in the text.",
-        rich_help_panel="Checks",
     )
-    attacked: int | None = option(
-        None,
-        help="With --probes: attack at most this many runs. Default: 80.",
-        min=1,
-        rich_help_panel="Checks",
+    attacked: int | None = check(
+        None, help="With --probes: attack at most this many runs. Default: 80.", min=1
     )
     gate: bool = option(
         False,
@@ -175,7 +171,9 @@ class ExaminationOptions:
         help="Exit with 4 (not enough data) or 5 (not trustworthy, or a criterion is refuted).",
     )
     allow_criterion: list[str] | None = option(
-        None, help="Refuted criterion that --gate ignores. Repeatable.", rich_help_panel="Checks"
+        None,
+        help="Refuted criterion that --gate ignores. Repeatable.",
+        rich_help_panel="Checks",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
     from agenteval.utility.judging import AnyJudge
 
 SEVERAL = "Several judges"
+# Options of one section of the help.
+several = partial(option, rich_help_panel=SEVERAL)
+of_model = partial(option, rich_help_panel="Model")
+of_critic = partial(option, rich_help_panel="Critic")
+merging = partial(option, rich_help_panel="Merging")
 
 
 def to_judges(judges: list[str] | None) -> str | tuple[str, ...] | None:
@@ -49,21 +55,17 @@ class JudgeOptions(RunOptions, EndpointOptions, ExecutorOptions):
         "python:MODULE:NAME of a function (run, criterion) or of another framework's scorer. "
         "Repeatable: several judges are a panel. Default: AGENTEVAL_MODEL, else embedded.",
     )
-    panel: str | None = option(
+    panel: str | None = several(
         None,
         "--panel-rule",
         metavar="RULE",
         help="Rule of a panel: mean (default), majority, veto[:K], regression or auto; the last "
         "two need --labels.",
-        rich_help_panel=SEVERAL,
     )
     version: str | None = python_only()  # of a judge that is a function
     task: str | Task | None = with_default(CommonOptions, "task", None)
-    with_reference: bool = option(
-        False,
-        "--with-reference",
-        help="Show the judge the reference answer.",
-        rich_help_panel="Model",
+    with_reference: bool = of_model(
+        False, "--with-reference", help="Show the judge the reference answer."
     )
     mapping: Mapping[str, str] | None = with_default(CommonOptions, "mapping", None)
     rubrics: str | Path | None = option(
@@ -80,17 +82,15 @@ class JudgeOptions(RunOptions, EndpointOptions, ExecutorOptions):
     )
     repeats: int = option(1, help="Number of times each text is judged.", min=1)
     seed: int = with_default(CommonOptions, "seed", 0)
-    one_per_call: bool = option(
+    one_per_call: bool = of_model(
         False,
         "--one-per-call",
         help="Judge one criterion per request: less halo effect, but n times the cost.",
-        rich_help_panel="Model",
     )
-    probabilities: bool = option(
+    probabilities: bool = of_model(
         False,
         "--probabilities",
         help="Compute a probability for each level from the chat model's log-probabilities.",
-        rich_help_panel="Model",
     )
     limit: int | None = with_default(CommonOptions, "limit", None)
 
@@ -147,21 +147,16 @@ class Escalation:
         "can decide is left to people. Needs --labels.",
         rich_help_panel=SEVERAL,
     )
-    agreement: float = option(
-        0.9,
-        help="With --escalate: share of answers that must agree with people.",
-        rich_help_panel=SEVERAL,
+    agreement: float = several(
+        0.9, help="With --escalate: share of answers that must agree with people."
     )
-    confidence: float = option(
-        0.95,
-        help="With --escalate: confidence in that agreement, for each criterion.",
-        rich_help_panel=SEVERAL,
+    confidence: float = several(
+        0.95, help="With --escalate: confidence in that agreement, for each criterion."
     )
-    unproven: str = option(
+    unproven: str = several(
         "escalate",
         metavar="escalate|keep",
         help="With --escalate: what happens with all answers where labels prove nothing.",
-        rich_help_panel=SEVERAL,
     )
 
 
@@ -177,59 +172,40 @@ class ProposeOptions(RunOptions, EndpointOptions):
     )
     seeds: int = option(5, help="Number of critics, each with its own seed.", min=1)
     seed: int = with_default(CommonOptions, "seed", 0)
-    tau: float | None = option(
+    tau: float | None = merging(
         None,
         help="Minimum cosine similarity to merge two criteria; 1: merge only equal names.",
         min=0,
         max=1,
-        rich_help_panel="Merging",
     )
-    embedder: str | None = option(
-        None,
-        help="Embedding model: sentence-transformers name or path, or endpoint:NAME.",
-        rich_help_panel="Merging",
+    embedder: str | None = merging(
+        None, help="Embedding model: sentence-transformers name or path, or endpoint:NAME."
     )
-    examples: bool = option(
+    examples: bool = of_critic(
         True,
         "--examples/--no-examples",
         help=(
             "Show the critic examples (solution-based); otherwise only the description "
             "(task-based)."
         ),
-        rich_help_panel="Critic",
     )
-    sub_criteria: bool = option(
-        False,
-        "--sub-criteria",
-        help="Let a second agent divide the criteria into sub-criteria.",
-        rich_help_panel="Critic",
+    sub_criteria: bool = of_critic(
+        False, "--sub-criteria", help="Let a second agent divide the criteria into sub-criteria."
     )
-    bank: bool = option(
-        False,
-        "--bank",
-        help="Show the critic the nearest entries of the bank.",
-        rich_help_panel="Critic",
-    )
-    kinds: Sequence[str] = option(
+    bank: bool = of_critic(False, "--bank", help="Show the critic the nearest entries of the bank.")
+    kinds: Sequence[str] = of_critic(
         (),
         "--kind",
         type=list[str] | None,
         convert=to_tuple,
         help="Kind of task, to select criteria from the bank. Default: guessed and reported.",
-        rich_help_panel="Critic",
     )
-    consolidate: bool = option(
+    consolidate: bool = merging(
         True,
         "--consolidate/--no-consolidate",
         help="Ask the critic which names are equivalent; otherwise merge by embedding alone.",
-        rich_help_panel="Merging",
     )
-    min_seeds: int = option(
-        1,
-        help="Keep criteria proposed by at least this many seeds.",
-        min=1,
-        rich_help_panel="Merging",
-    )
+    min_seeds: int = merging(1, help="Keep criteria proposed by at least this many seeds.", min=1)
     output: str | Path | None = option(
         None, "-o", "--output", type=Path | None, help="Default: criteria/TASK.json."
     )

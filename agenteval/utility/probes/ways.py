@@ -20,8 +20,8 @@ from agenteval.stats.interval import mean_interval
 from agenteval.stats.paired import sign_flip_test
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.utility.probes.result import MeasuredProbe, ProbeFinding, ProbeOptions
+from agenteval.utility.verify.evidence import Floats, row_means
 
-Floats = NDArray[np.float64]
 _CELLS = 1 << 22  # random signs held at once
 
 
@@ -78,7 +78,9 @@ def compare_ways(name: str, pairs: WayPairs, options: ProbeOptions) -> ProbeFind
     if not pairs.cases:
         return ProbeFinding(name, absent="no run was judged both ways")
     rng = np.random.default_rng(options.seed)
-    per_run = _mean(_mean(pairs.other - pairs.plain))  # over repeats, then criteria, then runs
+    per_run = row_means(
+        row_means(pairs.other - pairs.plain)
+    )  # over repeats, then criteria, then runs
     change = np.bincount(pairs.case, weights=per_run) / np.bincount(pairs.case)
     test = sign_flip_test(change, draws=options.draws, rng=rng)
     difference = MeasuredProbe(
@@ -92,16 +94,6 @@ def compare_ways(name: str, pairs: WayPairs, options: ProbeOptions) -> ProbeFind
     )
     lost, detail = lost_agreement(pairs, options, rng)
     return ProbeFinding(name, (difference, lost), detail=detail)
-
-
-def _mean(values: Floats) -> Floats:
-    """Return the mean over the second axis, NaN left out; NaN where all are."""
-    present = ~np.isnan(values)
-    count = present.sum(axis=1)
-    total = np.where(present, values, 0.0).sum(axis=1)
-    mean: Floats = np.full(count.shape, np.nan)
-    np.divide(total, count, out=mean, where=count > 0)
-    return mean
 
 
 def lost_agreement(

@@ -135,6 +135,15 @@ def gather(
     return [item for item in evidence if len(item.table)]
 
 
+def row_means(values: Floats) -> Floats:
+    """Return the mean over the second axis, NaN left out; NaN where all are."""
+    present = ~np.isnan(values)
+    count = present.sum(axis=1)
+    mean: Floats = np.full(count.shape, np.nan)
+    np.divide(np.where(present, values, 0.0).sum(axis=1), count, out=mean, where=count > 0)
+    return mean
+
+
 @dataclass(frozen=True)
 class RunMeans:
     """Ratings of every run on all criteria: `means` (runs, criteria) over repeats, NaN for none.
@@ -161,12 +170,7 @@ class RunMeans:
 
     def overall(self, columns: Sequence[int] | None = None) -> Floats:
         """Return the mean of each run over its criteria (all, or these columns), NaN for none."""
-        means = self.means if columns is None else self.means[:, list(columns)]
-        present = ~np.isnan(means)
-        count, total = present.sum(axis=1), np.where(present, means, 0).sum(axis=1)
-        mean = np.full(len(total), np.nan)
-        np.divide(total, count, out=mean, where=count > 0)
-        return mean
+        return row_means(self.means if columns is None else self.means[:, list(columns)])
 
     def sides(
         self, columns: Sequence[int] | None = None, *, system: int | None = None
