@@ -62,8 +62,8 @@ AnyJudge = Model | JudgeFunction | object  # the object is a scorer of another f
 class JudgingStopped(Exception):
     """The judging stopped early; what was judged is stored. `ended` says how."""
 
-    def __init__(self, ended: ExperimentResult, left: str = "calls not made") -> None:
-        super().__init__(why_stopped(ended, left))
+    def __init__(self, ended: ExperimentResult, remaining: str = "calls not made") -> None:
+        super().__init__(why_stopped(ended, remaining))
         self.ended = ended
 
 

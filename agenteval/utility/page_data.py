@@ -209,24 +209,24 @@ class _JudgedRuns:
     copies: Sequence[JudgedText]
 
     @classmethod
-    def of(cls, store: Store, source_key: str, wanted: ReportScope) -> _JudgedRuns:
-        """Return what is wanted of a source. Raises InputError when nothing fits, and when the
-        runs are of several tasks of which none is chosen."""
+    def of(cls, store: Store, source_key: str, scope: ReportScope) -> _JudgedRuns:
+        """Return the runs of a source that are in the scope. Raises InputError when there are none,
+        and when they are of several tasks of which none is chosen."""
 
         def fits(text: JudgedText) -> bool:
-            return wanted.runs is None or text.run_key in wanted.runs
+            return scope.runs is None or text.run_key in scope.runs
 
         texts = judged_texts(store, source_key)
         if not any(map(fits, texts)):
             raise InputError("this judge has not judged any of these runs", "RUNS")
         tasks = sorted({t.task for t in texts if fits(t) and t.origin is None})
-        if wanted.task is not None and wanted.task not in tasks:
+        if scope.task is not None and scope.task not in tasks:
             raise InputError(f"this judge has no runs of it; it has {', '.join(tasks)}", "--task")
-        if wanted.task is None and len(tasks) != 1:
+        if scope.task is None and len(tasks) != 1:
             raise InputError(
                 f"this judge rated runs of several tasks: {', '.join(tasks)}", "--task"
             )
-        task = wanted.task or tasks[0]
+        task = scope.task or tasks[0]
         newest = {
             (t.run_id, t.system): t
             for t in texts
@@ -260,7 +260,7 @@ class _JudgedRuns:
 
 @of_one_state
 def from_store(
-    store: Store, source_key: str, source: Source, wanted: ReportScope, options: VerifyOptions
+    store: Store, source_key: str, source: Source, scope: ReportScope, options: VerifyOptions
 ) -> JudgeMaterial:
     """Return everything that a judge has judged of one task.
 
@@ -268,17 +268,17 @@ def from_store(
     where it has them. Raises InputError when nothing fits, or when the judge knows several tasks
     and none is chosen.
     """
-    unfinished = unfinished_of(store, [source_key], wanted.runs)
+    unfinished = unfinished_of(store, [source_key], scope.runs)
     remark = remark_of(store, source_key)
-    judged = _JudgedRuns.of(store, source_key, wanted)
+    judged = _JudgedRuns.of(store, source_key, scope)
     chosen = store.newest_criteria(source_key)
-    if wanted.criteria is not None:
+    if scope.criteria is not None:
         stored = store.criteria_of(source_key)
-        chosen = {c.sha256: c for c in wanted.criteria if c.sha256 in stored}
+        chosen = {c.sha256: c for c in scope.criteria if c.sha256 in stored}
         if not chosen:
             raise InputError(
                 "this judge has not rated any of these criteria with this wording",
-                wanted.criteria_file,
+                scope.criteria_file,
             )
     ratings = judged.ratings(chosen, judged.keys)
     ratings = ratings.where(ratings.criterion.codes != ratings.criterion.code(ITEMS))
@@ -290,7 +290,7 @@ def from_store(
     rubrics = [key for key, c in chosen.items() if c.id == RUBRIC]
     if rubrics:
         of_rubrics = load_ratings(store, source_key, run_keys=judged.keys, criterion_keys=rubrics)
-    written = _written(criteria, wanted.criteria_file)
+    written = _written(criteria, scope.criteria_file)
     verified = _verified(judged, table, chosen, options)
     copies: dict[str, dict[str, str]] = {}
     for copy in judged.copies:

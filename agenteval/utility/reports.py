@@ -76,22 +76,22 @@ class Plots:
 
 @dataclass(frozen=True)
 class VerifyPlots(Plots):
-    """Charts of a verification. Those with `beside` compare it with other reports, by name."""
+    """Charts of a verification. Those with `reports` compare it with others, by name."""
 
     report: VerifyReport
 
-    def evidence(self, **beside: VerifyReport) -> Figure:
+    def evidence(self, **reports: VerifyReport) -> Figure:
         """Draw agreement of repeats and discrimination of success by criterion."""
-        return plots.judge_points(self._judges(beside), self.report.names)
+        return plots.judge_points(self._judges(reports), self.report.names)
 
-    def effects(self, **beside: VerifyReport) -> Figure:
+    def effects(self, **reports: VerifyReport) -> Figure:
         """Draw effects by criterion, perturbation and system. Raises InputError for one system."""
-        return plots.effect_forest(self._judges(beside), self.report.names)
+        return plots.effect_forest(self._judges(reports), self.report.names)
 
-    def _judges(self, beside: Mapping[str, VerifyReport]) -> dict[str, Sequence[Verification]]:
+    def _judges(self, reports: Mapping[str, VerifyReport]) -> dict[str, Sequence[Verification]]:
         return {
             name.replace("_", " "): report.result.criteria
-            for name, report in {"this judge": self.report, **beside}.items()
+            for name, report in {"this judge": self.report, **reports}.items()
         }
 
 

@@ -257,11 +257,10 @@ def _partners(
 ) -> dict[int, str]:
     """Return the index of each redundant criterion with the id of the one that says the same."""
 
-    def rank(i: int) -> tuple[bool, float, str]:
+    def strength(i: int) -> float:
         estimates = {check.name: check.estimate for check in decided[i].checks}
         auc = estimates.get("discrimination")
-        strength = (0.5 if auc is None else auc) + (estimates.get("agreement") or 0.0)
-        return decided[i].verdict != "keep", -strength, decided[i].criterion_id
+        return (0.5 if auc is None else auc) + (estimates.get("agreement") or 0.0)
 
     def shared_cases(i: int, k: int) -> int:
         first, second = evidence[i], evidence[k]
@@ -269,9 +268,12 @@ def _partners(
         return len(np.unique(first.originals.case[first.rated & both]))
 
     candidates = [i for i, v in enumerate(decided) if v.verdict in ("keep", "undecided") and v.runs]
+    candidates.sort(
+        key=lambda i: (decided[i].verdict != "keep", -strength(i), decided[i].criterion_id)
+    )
     retained: list[int] = []
     partners: dict[int, str] = {}
-    for i in sorted(candidates, key=rank):
+    for i in candidates:
         same = [
             (value, decided[k].criterion_id)
             for k in retained

@@ -210,6 +210,13 @@ def test_labels_of_people_replace_success(people: ScoreTable, standing: str, ver
     assert (standings(judge)["people agree"], judge.verdict) == (standing, verdict)
 
 
+def test_the_liking_of_a_system_is_unchecked_unless_people_labelled_runs_of_two() -> None:
+    table = rated(right, systems=2)
+    for people, unchecked in (((), True), ((labels(right, 2),), True), ((labels(right),), False)):
+        judge = verify_table(table, CRITERIA, OPTIONS, labels=people).judge
+        assert (judge.of("Liking of a system") is not None) is unchecked
+
+
 def test_copies_that_equal_their_original() -> None:
     table = rated(right, variants=("original",))
     equal = {variant: [f"r{i}" for i in range(40)] for variant in VARIANTS[1:]}
