@@ -198,14 +198,12 @@ def flow_results(
     chosen = set(roles or stored_roles)
     sessions = [r for r in sessions if r.case.role in chosen]
     turns = [r for r in turns if r.case.role in chosen]
-    versions = {
-        (r.case.role, r.case.task.partition(" [")[0], r.case.version)
-        for r in every
-        if r.case.role in chosen
-    }
-    often = Counter((role, task) for role, task, _ in versions)
+    versions: dict[tuple[str, str], set[str]] = {}
+    for case in (r.case for r in every if r.case.role in chosen):
+        task = case.task.partition(" [")[0]
+        versions.setdefault((case.role, task), set()).add(case.version)
     notes = []
-    if changed := sorted({role for (role, _), n in often.items() if n > 1}):
+    if changed := sorted({role for (role, _), several in versions.items() if len(several) > 1}):
         notes = [
             f"several versions of {', '.join(changed)} are stored; each counts as tasks of its own "
             "(`flow session` and `flow turn` show the present one)"
@@ -281,11 +279,8 @@ def _stored_report(experiment: WorkflowExperiment, store: Store, watch: Watch) -
     with store.snapshot():
         sessions = [r for r in load_sessions(store, **keys) if r.trial < experiment.how.trials]
         turns = [r for r in load_turns(store, **keys) if r.trial < experiment.how.trials]
-    failed: Counter[str] = Counter()
-    for session in sessions:
-        failed.update(set(session.verdict.failures if session.verdict else ()))
-    for turn in turns:
-        failed.update(set(turn.failures))
+    failures = [*(r.verdict.failures for r in sessions if r.verdict), *(r.failures for r in turns)]
+    failed = Counter[str](status for of_trial in failures for status in set(of_trial))
     if failed:
         listed = ", ".join(f"{status} in {n}" for status, n in sorted(failed.items()))
         watch.warn(

@@ -73,9 +73,7 @@ def _executed(path: Path) -> ModuleType:
     sys.modules[name] = module  # dataclasses look their module up there
     try:
         spec.loader.exec_module(module)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # also a script that calls sys.exit
+    except (Exception, SystemExit) as error:
         sys.modules.pop(name, None)
         problem = f"cannot be imported ({type(error).__name__}: {error})"
         raise InputError(problem, str(path)) from error
@@ -89,10 +87,8 @@ def tools_of_backend(folder: Path) -> list[dict[str, Any]]:
     JSON schema."""
     path = folder / BACKEND_FILE
     if not path.is_file():
-        raise InputError(
-            f"a role needs a tools.json, or a {BACKEND_FILE} whose methods are its tools",
-            str(folder),
-        )
+        needed = f"a role needs a tools.json, or a {BACKEND_FILE} whose methods are its tools"
+        raise InputError(needed, str(folder))
     make = load_backend(folder)
     backend = fresh_backend(make)
     if isinstance(make, ModuleBackend):
@@ -140,17 +136,13 @@ def fresh_backend(make_backend: Callable[[], StatefulBackend]) -> StatefulBacken
     problem = "the backend of the role cannot be made"
     try:
         backend = make_backend()
-        problem = "the state of the backend cannot be read"
-        if not hasattr(backend, "state"):
-            reason = "the backend has no `state`: set self.state, a dict, in __init__"
-            raise InputError(reason, where)
-    except (KeyboardInterrupt, InputError):
-        raise
-    except (
-        BaseException
-    ) as error:  # also one that calls sys.exit, and a property may raise anything
-        reason = f"{type(error).__name__}: {error}"
-        raise InputError(f"{problem}: {reason}", where) from error
+        problem = "the state of the backend cannot be read"  # a property may raise anything
+        has_state = hasattr(backend, "state")
+    except (Exception, SystemExit) as error:
+        raise InputError(f"{problem}: {type(error).__name__}: {error}", where) from error
+    if not has_state:
+        problem = "the backend has no `state`: set self.state, a dict, in __init__"
+        raise InputError(problem, where)
     return backend
 
 

@@ -242,7 +242,7 @@ def constant(value: str | float | bool) -> str:
 
 
 Shape = Literal["start", "reply", "call"]  # (Start), >call a tool], and any other shape
-RemarkKind = Literal["doubled", "no_label", "no_start", "no_arrow_head", "subgraph", "skipped"]
+RemarkKind = Literal["doubled", "no_label", "no_start", "no_arrow_head", "subgraph"]
 WORD = re.compile(r"\w+")
 _FIELD = re.compile(r"\.\w")
 
@@ -272,7 +272,7 @@ class Edge(Record):
 
 
 class Remark(Record):
-    """How an ambiguous text was read, or what was skipped."""
+    """How an ambiguous text was read."""
 
     kind: RemarkKind
     message: str

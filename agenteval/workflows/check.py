@@ -43,7 +43,7 @@ from agenteval.workflows.mermaid import charts_in, parse_chart
 from agenteval.workflows.scenario import Profile, RecordedSession, Turn, WorkflowTool, complaint
 
 CHART_FILES = (".mmd", ".mermaid", ".md", ".markdown")
-Severity = Literal["error", "warning", "note"]
+Severity = Literal["error", "warning"]
 _ChartKind = Literal["no_start", "several_starts", "unreachable", "no_exit", "unknown_field"]
 _Other = Literal["bad_value", "unreadable", "no_tool", "unknown_tool", "profile", "annotation"]
 Charts = Mapping[str, Chart | None]  # by scenario; None for one without a chart
@@ -55,8 +55,7 @@ _CAMEL = re.compile(r"[a-z]+(?:[A-Z][a-z0-9]+)+")
 class Defect(Record):
     """One defect. `place` is its node or edge, "" without one, and `line` 0 without a line.
 
-    An error makes sessions meaningless, a warning may be intended, and a note explains how a file
-    was read.
+    An error makes sessions meaningless; a warning may be intended.
     """
 
     kind: Literal[RemarkKind, _ChartKind, _Other, "backend"]
@@ -159,19 +158,14 @@ def flow_check(
         for c in checked
         for d in c.defects
     ]
-    notes = [row for row in defects if row[0].severity == "note"]
-    defects = [row for row in defects if row[0].severity != "note"]
-    tables = [
+    tables = (
         table_of(_CheckedColumns, "checked", f"{len(checked)} checked", rows),
         table_of(_DefectColumns, "defects", "Defects", defects, group="where"),
-    ]
-    if notes:
-        title = "How charts are read"
-        tables.append(table_of(_DefectColumns, "notes", title, notes, group="where", detail=True))
+    )
     cannot = unread or any(d.kind == "unreadable" for d, _ in defects)
     return Report(
         title="",
-        tables=tuple(tables),
+        tables=tables,
         notes=tuple(watch.notes),
         data={"unreadable": unread},
         exit_code=2 if cannot else int(any(c.count("error") for c in checked)),
@@ -252,10 +246,7 @@ def chart_defects(chart: Chart, tools: _Tools) -> tuple[Defect, ...]:
 
     Without `tools` only the shape of the chart is checked.
     """
-    defects = list(_shape(chart))
-    for remark in chart.remarks:
-        severity: Severity = "note" if remark.kind in ("skipped", "subgraph") else "warning"
-        defects.append(Defect(severity=severity, **dict(remark)))
+    defects = [*_shape(chart), *(Defect(severity="warning", **dict(r)) for r in chart.remarks)]
     if tools:
         defects += _call_nodes(chart, tools)
         for edge in chart.edges:

@@ -12,15 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agenteval.cli import arguments as options
-from agenteval.cli.arguments import (
-    LimitOptions,
-    OutputOptions,
-    RequestOptions,
-    flag,
-)
+from agenteval.cli.arguments import LimitOptions, OutputOptions, RequestOptions, flag
 from agenteval.cli.command import CommandApp, finish, grouped
 from agenteval.cli.console import clean, note, notify, out
-from agenteval.cli.options import keywords
+from agenteval.cli.options import keywords, option, with_default
 from agenteval.cli.outputs import refuse_input, write_runs
 from agenteval.cli.progress import following
 from agenteval.errors import InputError
@@ -48,43 +43,17 @@ _Roles = Annotated[
 class FlowLimits(LimitOptions):
     """The bounds of agent, simulators and judges in all."""
 
-    concurrency: Annotated[
-        int,
-        typer.Option(
-            "-j", "--concurrency", help="Number of cases run concurrently.", min=1, max=512
-        ),
-    ] = 4
-    max_calls: Annotated[
-        int | None,
-        typer.Option(
-            help="Stop before exceeding this many requests of agent, simulators and judges "
-            "together, including earlier ones of this experiment. Requests that a python, "
-            "command or mcp agent makes itself are not counted.",
-            min=1,
-        ),
-    ] = None
-    max_cost: Annotated[
-        float | None,
-        typer.Option(
-            help="Stop before agent, simulators and judges together spend more than this, at one "
-            "price.",
-            min=0.0,
-        ),
-    ] = None
-    timeout: Annotated[
-        float,
-        typer.Option(
-            "--timeout",
-            help="Timeout in seconds of an agent turn and of a request by a simulator or judge.",
-            min=0.01,
-        ),
-    ] = 180.0
+    concurrency: int = with_default(LimitOptions, "concurrency", 4)
+    timeout: float = option(
+        180.0,
+        rich_help_panel="Limits",
+        help="Timeout in seconds of an agent turn and of a request by a simulator or judge.",
+        min=0.01,
+    )
 
 
 @app.command("init")
-def init(
-    folder: Annotated[Path, typer.Argument(help="Folder of the new role.")],
-) -> None:
+def init(folder: Annotated[Path, typer.Argument(help="Folder of the new role.")]) -> None:
     """Make a small role that runs: policy, tools, two users."""
     from agenteval.files import write_atomically
 
@@ -164,8 +133,7 @@ def session(
         typer.Option("--show", help="Print the conversation of this many failed sessions.", min=0),
     ] = 0,
     runs: Annotated[
-        Path | None,
-        typer.Option("--runs", help="Write the sessions as runs for quantify."),
+        Path | None, typer.Option("--runs", help="Write the sessions as runs for quantify.")
     ] = None,
 ) -> None:
     """Let an agent serve every user of the roles. If interrupted, run the same command to continue.
@@ -251,7 +219,7 @@ def report(
     results = flow_results(store, roles=role)
     if figure is not None:
         from agenteval.reporting.style import save
-        from agenteval.workflows.plots import format_points
+        from agenteval.workflows.page import format_points
         from agenteval.workflows.tallies import Tallies
 
         save(format_points(Tallies(results.sessions, results.turns)), figure)
@@ -271,8 +239,7 @@ def score(
     limits: LimitOptions,
     output: OutputOptions,
     files: Annotated[
-        list[Path],
-        typer.Argument(help="Rows as a JSON list or JSON Lines; one file per scenario."),
+        list[Path], typer.Argument(help="Rows as a JSON list or JSON Lines; one file per scenario.")
     ],
     workflow: Annotated[
         Path | None,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
+from agenteval.analysis.flagged import Flag, Flags
 from agenteval.analysis.gates import unscored_gate
 from agenteval.analysis.tables import spent
 from agenteval.cli.options import read_options
@@ -24,7 +25,6 @@ from agenteval.reporting.report import Report
 from agenteval.stats import Interval, bootstrap_mean
 from agenteval.workflows import published
 from agenteval.workflows.equality import SPENT, Equality
-from agenteval.workflows.flags import row_flags
 from agenteval.workflows.flowbench_rows import Rows, SessionRow, TurnRow, read_rows
 from agenteval.workflows.judges import (
     EqualityJudge,
@@ -36,6 +36,7 @@ from agenteval.workflows.judges import (
 )
 from agenteval.workflows.options import FlowScoreKeywords, FlowScoreOptions
 from agenteval.workflows.reply_text import read_reply
+from agenteval.workflows.results import text_signs, turn_texts
 from agenteval.workflows.scores import (
     Rates,
     Resampling,
@@ -71,7 +72,7 @@ async def aflow_score(
     rows = read_rows([Path(path) for path in paths], how.level)
     title = f"{len(rows.turns or rows.sessions)} {rows.level} rows"
     watch.note(f"{title} read")
-    flags = row_flags(rows)
+    flags = _row_flags(rows)
     async with AsyncExitStack() as stack:
         judges, client = Judges(), None
         if choice is not None:
@@ -124,6 +125,22 @@ def chat_choice(
         needs = "this needs a chat model: PROVIDER:MODEL, or an endpoint's URL"
         raise InputError(needs, option)
     return choice
+
+
+def _row_flags(rows: Rows) -> Flags:
+    """Return the flags of existing rows.
+
+    Examined is what a judge would read of a prediction, or the generated conversation as a whole:
+    rows need not say who speaks. Failed rows are not examined; no row names its system.
+    """
+    texts: list[tuple[str, Iterable[str]]] = [
+        (f"{turn.gold.session}:{turn.gold.turn}", turn_texts(read_reply(turn.predict)))
+        for turn in rows.turns
+        if not turn.failed
+    ]
+    texts += [(session.id, [session.dialogue]) for session in rows.sessions]
+    flags = [Flag(name, None, signs) for name, of in texts if (signs := text_signs(of))]
+    return Flags(tuple(flags), len(texts))
 
 
 class Unscored(NamedTuple):

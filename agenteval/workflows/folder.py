@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -38,7 +37,6 @@ _FILES = {
 }
 _REPLAYED = "users"  # the key of a file that `--agent recorded:NAME` replays
 _LARGEST = 1_000_000  # bytes of one file; people write a few thousand
-_NEAR = 0.3  # a hint in the form of a question may be wide of the mark
 _R = TypeVar("_R")
 
 
@@ -88,8 +86,7 @@ def read_role(folder: Path) -> Role:
             folders.append(path)
     if single and folders:
         raise InputError(
-            "the role has a procedure here and in this folder; keep only one",
-            str(folders[0]),
+            "the role has a procedure here and in this folder; keep only one", str(folders[0])
         )
     if not (single or folders):
         needed = f"a role needs a folder with a {SCENARIO_FILE}, or its policy in policy.md"
@@ -118,9 +115,8 @@ def _visible(folder: Path) -> list[Path]:
 
 def _joined(parts: dict[str, Any], about: Mapping[str, JsonValue], path: Path) -> dict[str, Any]:
     """Return the values from other files together with those in the file at `path`."""
-    doubled = next((key for key in about if key in parts), None)
-    if doubled is not None:
-        raise InputError(f"{doubled} is not allowed here: it follows from the folder", str(path))
+    for key in about.keys() & parts.keys():
+        raise InputError(f"{key} is not allowed here: it follows from the folder", str(path))
     return {**parts, **about}
 
 
@@ -151,7 +147,7 @@ def _scenario(folder: Path, role: Path, role_id: str) -> Scenario:
 def read_tools(path: Path) -> tuple[WorkflowTool, ...]:
     """Return the tools of a tools.json, in our form, in that of function calling or in FlowBench's
     (see `scenario.standard_schema`). Raises InputError naming file and key."""
-    data = _tools_in(path)
+    data = decode(read_text(path), str(path))
     if isinstance(data, list):
         data = [_with_schemas(tool) for tool in data]
     tools = _valid(tuple[WorkflowTool, ...], data, path)
@@ -163,17 +159,10 @@ def read_tools(path: Path) -> tuple[WorkflowTool, ...]:
     return tools
 
 
-def _tools_in(path: Path) -> Any:
-    data = decode(read_text(path), str(path))
-    if isinstance(data, list):
-        functions = [item.get("function") if isinstance(item, dict) else None for item in data]
-        data = [f if isinstance(f, dict) else d for f, d in zip(functions, data, strict=True)]
-    return data
-
-
 def _with_schemas(tool: Any) -> Any:
     if not isinstance(tool, dict):
         return tool
+    tool = tool["function"] if isinstance(tool.get("function"), dict) else tool
     written = {key: tool[key] for key in ("parameters", "returns") if tool.get(key)}
     return {**tool, **{key: standard_schema(schema) for key, schema in written.items()}}
 
@@ -291,44 +280,17 @@ def _valid(kind: type[_R], data: Any, path: Path, parts: Collection[str] = ()) -
     try:
         return adapter.validate_python(data)
     except ValidationError as error:
-        raise InputError(_problem(error, adapter, data, parts), str(path)) from error
-
-
-def _problem(
-    error: ValidationError, adapter: TypeAdapter[Any], data: Any, parts: Collection[str]
-) -> str:
-    """Return one line on the first object that is wrong: its unknown keys with likely and allowed
-    ones, and all that are missing; or what is wrong with the first value."""
-    errors = error.errors()
-    first = errors[0]
-    place = first["loc"][:-1]
-    here = [e for e in errors if e["loc"][:-1] == place]
-    missing = [str(e["loc"][-1]) for e in here if e["type"] == "missing"]
-    unknown = [str(e["loc"][-1]) for e in here if e["type"] == "extra_forbidden"]
-    if first["type"] not in ("missing", "extra_forbidden"):
-        place = first["loc"]
-        problem = first["msg"].removeprefix("Value error, ").replace("valid tuple", "valid list")
-        problem = problem[:1].lower() + problem[1:]
-    elif unknown:
-        keys = _keys(adapter.json_schema(), place)
-        allowed = [key for key in keys if place or key not in parts]
-        for part in place:
-            data = data[part]
-        likely: list[str] = []
-        for key in unknown:
-            free = [name for name in allowed if name not in data and name not in likely]
-            likely += difflib.get_close_matches(key, free, 1, _NEAR)
-        place = (*place, *unknown) if len(unknown) == 1 else place
-        problem = "unknown key" if len(unknown) == 1 else f"unknown keys {', '.join(unknown)}"
-        problem += f"; did you mean {', '.join(likely)}? " if likely else "; "
-        problem += f"allowed: {', '.join(allowed)}"
-        if lacking := [name for name in missing if name not in likely]:
-            problem += f"; missing: {', '.join(lacking)}"
-    elif len(missing) == 1:
-        place, problem = first["loc"], "field required"
-    else:
-        problem = f"fields required: {', '.join(missing)}"
-    return f"{'.'.join(map(str, place))}: {problem}" if place else problem
+        # A misspelt key says more than the key that is then missing.
+        first = min(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
+        place, problem = first["loc"], first["msg"].removeprefix("Value error, ")
+        problem = problem[:1].lower() + problem[1:].replace("valid tuple", "valid list")
+        if first["type"] == "extra_forbidden":
+            keys = _keys(adapter.json_schema(), place[:-1])
+            allowed = [key for key in keys if len(place) > 1 or key not in parts]
+            hint = did_you_mean(str(place[-1]), allowed)
+            problem = f"unknown key; {hint and hint + ' '}allowed: {', '.join(allowed)}"
+        line = f"{'.'.join(map(str, place))}: {problem}" if place else problem
+        raise InputError(line, str(path)) from error
 
 
 def _keys(schema: dict[str, Any], place: Sequence[int | str]) -> tuple[str, ...]:

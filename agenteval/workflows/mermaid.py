@@ -60,9 +60,9 @@ _SUBGRAPH = re.compile(
 )
 _CLOSED = re.compile(r"end(?=[ \t]*(?:[\n;]|%%|\Z))")
 _APPEARANCE = re.compile(
-    r"(?P<what>style|classDef|class|linkStyle|click|direction)[ \t]+(?![-=<>&~@(\[{])"
+    r"(?:style|classDef|class|linkStyle|click|direction)[ \t]+(?![-=<>&~@(\[{])"
     + _REST
-    + r"|(?P<access>accTitle|accDescr)[ \t]*(?::[^\n]*|\{[^}]*\})"
+    + r"|(?:accTitle|accDescr)[ \t]*(?::[^\n]*|\{[^}]*\})"
 )
 # What joins two nodes: a line that a label parts, or a line with its ends and perhaps |a label|.
 # An x or o behind `--` ends the line when it stands apart, or when no label can follow.
@@ -117,9 +117,6 @@ _TAG = re.compile(
     re.I,
 )
 _EMPHASIS = re.compile(r"(\*{1,3})(?=[^\s*])([^*]+)(?<=\S)\1")
-_HEADLESS = (
-    "edges without an arrow head are read from left to right, with o or x at both ends both ways"
-)
 _FORMS = (
     "A--label-->B, A-->|label|B, A-->B, A & B-->C, with nodes A(start), A[reply], A{question}, "
     "A>call]"
@@ -178,7 +175,7 @@ class _Parser:
         self._open: list[_Group] = []
         self._edge_ids: set[str] = set()
         self._remarks: list[Remark] = []
-        self._skipped: dict[str, list[int]] = {}  # what was skipped → its lines
+        self._headless: list[int] = []  # lines of edges without an arrow head
 
     def chart(self) -> Chart:
         self._head()
@@ -198,13 +195,9 @@ class _Parser:
             self._fail(f"the chart has no nodes; write {_FORMS}")
         self._finish_nodes()
         begins = self._finish_starts()
-        for what, lines in self._skipped.items():
-            listed = _listed(lines)
-            if what == _HEADLESS:
-                self._remark("no_arrow_head", f"{what}: lines {listed}", lines[0])
-            else:
-                message = f"`{what}` says nothing on the procedure and was skipped: lines {listed}"
-                self._remark("skipped", message, lines[0])
+        if self._headless:
+            reading = "are read from left to right, with o or x at both ends both ways"
+            self._remark("no_arrow_head", f"edges without an arrow head {reading}", self._headless)
         return Chart(
             nodes=tuple(self._nodes.values()),
             edges=tuple(self._edges),
@@ -215,8 +208,7 @@ class _Parser:
 
     def _head(self) -> None:
         """Read what comes before the first statement."""
-        if self._take(_FRONT_MATTER):
-            self._skip("front matter", 0)
+        self._take(_FRONT_MATTER)
         self._take(_IGNORED)
         if self._take(_STRAY):
             self._take(_IGNORED)
@@ -243,13 +235,12 @@ class _Parser:
         start = self._at
         if group := self._take(_SUBGRAPH):
             self._open.append(_Group(start, group["id"], {}))
-            self._skip("subgraph", start)
         elif self._take(_CLOSED):
             if not self._open:
                 self._fail("`end` closes no subgraph", start)
             self._close_group()
-        elif style := self._take(_APPEARANCE):
-            self._skip(style["what"] or style["access"], start)
+        else:
+            self._take(_APPEARANCE)
         return self._at > start
 
     def _statement(self) -> None:
@@ -297,8 +288,7 @@ class _Parser:
                 self._declare(id, str(data["label"]), opener, start, opened)
             elif opener == "(":
                 self._round.add(id)
-        if self._take(_CLASS):
-            self._skip(":::class", start)
+        self._take(_CLASS)
         return id
 
     def _declare(self, id: str, written: str, opener: str, start: int, opened: int) -> None:
@@ -316,7 +306,7 @@ class _Parser:
                 f"{id} has one text or shape in line {first.line} and another in line "
                 f"{node.line}: the later one stands, as in Mermaid"
             )
-            self._remark("doubled", message, node.line)
+            self._remark("doubled", message, [node.line])
             self._nodes[id] = node
         (self._round.add if is_round else self._round.discard)(id)
 
@@ -390,10 +380,8 @@ class _Parser:
         if link["edge"]:
             self._edge_ids.add(link["edge"])
         self._take(_SPACE)
-        if line[0] == "~":
-            self._skip("~~~", start)
-        elif line[-1] != ">":
-            self._skip(_HEADLESS, start)
+        if line[0] != "~" and line[-1] != ">":
+            self._headless.append(self._line(start))
         return _Link(link[name] if name else "", at, bool(link["tail"]), line[0] != "~")
 
     def _connect(self, sources: list[str], targets: list[str], link: _Link) -> None:
@@ -423,7 +411,6 @@ class _Parser:
         groups = self._groups.keys() & self._mentioned.keys()
         if not groups:
             return
-        lines = sorted({e.line for e in self._edges if groups & {e.source, e.target}})
         left_out: set[int] = set()
         for id, nodes in self._groups.items():
             left_out |= self._resolve(id, nodes)
@@ -431,13 +418,9 @@ class _Parser:
             self._mentioned.pop(id)
             self._nodes.pop(id, None)
         self._round -= groups
-        message = (
-            "arrows to a subgraph lead to the nodes where it begins, arrows from one leave the "
-            f"nodes where it ends: lines {_listed(lines)}"
-        )
         if left_out:
-            message += f"; left out, as no such node was found: lines {_listed(sorted(left_out))}"
-        self._remark("subgraph", message, lines[0] if lines else 0)
+            problem = "arrows to or from a subgraph without such a node are left out"
+            self._remark("subgraph", problem, sorted(left_out))
 
     def _resolve(self, id: str, nodes: list[str]) -> set[int]:
         """Replace the edges to and from a subgraph, and return the lines of those left out.
@@ -478,7 +461,7 @@ class _Parser:
         if unlabelled:
             names = ", ".join(unlabelled[:10]) + (", …" if len(unlabelled) > 10 else "")
             message = f"without a label, so that the id stands for it: {names}"
-            self._remark("no_label", message, self._nodes[unlabelled[0]].line)
+            self._remark("no_label", message, [self._nodes[unlabelled[0]].line])
 
     def _finish_starts(self) -> str | None:
         """Mark the starts: round nodes that no edge enters. Without any, the first of the nodes
@@ -501,14 +484,13 @@ class _Parser:
             f"no node has the shape (Start): {first} is taken for it, since it is the first "
             "that leads to the most nodes"
         )
-        self._remark("no_start", message, self._nodes[first].line)
+        self._remark("no_start", message, [self._nodes[first].line])
         return first
 
-    def _remark(self, kind: RemarkKind, message: str, line: int) -> None:
-        self._remarks.append(Remark(kind=kind, message=message, line=line))
-
-    def _skip(self, what: str, at: int) -> None:
-        self._skipped.setdefault(what, []).append(self._line(at))
+    def _remark(self, kind: RemarkKind, message: str, lines: list[int]) -> None:
+        if len(lines) > 1:
+            message += f": lines {', '.join(map(str, lines))}"
+        self._remarks.append(Remark(kind=kind, message=message, line=lines[0]))
 
     def _parameters(self) -> dict[str, str]:
         """Read name → description, to the end of the text."""
@@ -534,10 +516,6 @@ class _Parser:
         at = self._at if at is None else at
         column = at - self._text.rfind("\n", 0, at)
         raise InputError(problem, f"{self._where}, line {self._line(at)}, column {column}")
-
-
-def _listed(lines: list[int]) -> str:
-    return ", ".join(map(str, lines[:20])) + (", …" if len(lines) > 20 else "")
 
 
 def _closing(text: str, opened: int, closer: str) -> int:

@@ -54,10 +54,7 @@ class TurnOptions(RunOptions, EndpointOptions, ExecutorOptions):
     )
     temperature: float | None = with_default(EndpointOptions, "temperature", 0.0)
     max_tokens: int | None = option(
-        None,
-        help="Tokens of one reply of the agent's model.",
-        min=1,
-        rich_help_panel="Model",
+        None, help="Tokens of one reply of the agent's model.", min=1, rich_help_panel="Model"
     )
     formats: Sequence[str] = option(
         (),
@@ -68,11 +65,7 @@ class TurnOptions(RunOptions, EndpointOptions, ExecutorOptions):
         "given often. Default: the first of flowchart, text and code that there is.",
         show_default=False,
     )
-    kind: str = option(
-        "all",
-        help="all, single or cross.",
-        rich_help_panel="Runs",
-    )
+    kind: str = option("all", help="all, single or cross.", rich_help_panel="Runs")
     scenarios: Sequence[str] | None = option(
         None,
         "--scenario",
@@ -81,29 +74,16 @@ class TurnOptions(RunOptions, EndpointOptions, ExecutorOptions):
         rich_help_panel="Runs",
     )
     profiles: Sequence[str] | None = option(
-        None,
-        "--profile",
-        type=list[str] | None,
-        help="Only these users.",
-        rich_help_panel="Runs",
+        None, "--profile", type=list[str] | None, help="Only these users.", rich_help_panel="Runs"
     )
-    limit: int | None = option(
-        None,
-        help="Only the first cases.",
-        min=1,
-        rich_help_panel="Runs",
-    )
+    limit: int | None = option(None, help="Only the first cases.", min=1, rich_help_panel="Runs")
     judge: Model = option(
         None,
         type=str | None,
         help="PROVIDER:MODEL that decides what no rule can. Without it, that stays undecided.",
         show_default=False,
     )
-    judge_url: str | None = option(
-        None,
-        help="The judge's endpoint.",
-        rich_help_panel="Model",
-    )
+    judge_url: str | None = option(None, help="The judge's endpoint.", rich_help_panel="Model")
     trials: int = option(1, help="Trials of each case.", min=1)
     gate: float | None = option(
         None,
@@ -164,11 +144,7 @@ class SessionOptions(TurnOptions):
         show_default=False,
         rich_help_panel="Simulation",
     )
-    simulator_url: str | None = option(
-        None,
-        help="Its endpoint.",
-        rich_help_panel="Simulation",
-    )
+    simulator_url: str | None = option(None, help="Its endpoint.", rich_help_panel="Simulation")
     turns: int | None = option(
         None,
         help="Replies of the agent at most.",

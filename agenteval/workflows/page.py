@@ -1,4 +1,6 @@
-"""The page of workflows: who follows the procedure, sessions with their talk, wrong turns."""
+"""The page of workflows: who follows the procedure, sessions with their talk, wrong turns; and its
+chart of rates by domain and format, the comparison of arXiv 2406.14884, with intervals and counts.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +41,7 @@ from agenteval.reporting.page import (
 )
 from agenteval.reporting.text import cut, listed
 from agenteval.text import plural
-from agenteval.workflows import plots
 from agenteval.workflows.equality import filled
-from agenteval.workflows.flags import flow_flags, flow_signs
 from agenteval.workflows.page_sessions import (
     MOST_LISTED,
     MOST_NAME,
@@ -53,13 +53,35 @@ from agenteval.workflows.page_sessions import (
     session_items,
     unique_id,
 )
-from agenteval.workflows.results import SessionResult, TurnJudged, TurnResult
+from agenteval.workflows.results import (
+    SessionResult,
+    TurnJudged,
+    TurnResult,
+    flow_flags,
+    flow_signs,
+)
 from agenteval.workflows.scores import TurnVerdict
-from agenteval.workflows.session import ENDS, Prediction, SessionFailure
+from agenteval.workflows.session import Prediction, SessionFailure
 from agenteval.workflows.tallies import SessionTally, Tallies, TurnTally
 
 if TYPE_CHECKING:
     from agenteval.workflows.reports import WorkflowReport
+
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from agenteval.errors import InputError
+from agenteval.reporting import charts
+from agenteval.reporting.charts import Series
+from agenteval.reporting.style import LOOKS, plain
+from agenteval.stats import Interval
+from agenteval.workflows.scenario import EVERY_FORMAT
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 _MOST_TURNS = 100
 _WRONG = {
@@ -68,7 +90,6 @@ _WRONG = {
     "spurious": "call instead of a reply",
     "unreadable": "unreadable",
 }
-_NOTABLE = 0.1  # of the sessions or calls of a system: more than that is said at the top
 _WHO = {"agent": "agent", "user": "simulated user", "tools": "simulated tools"}
 _LEAD = (
     "Deviations are computed from the chart and the gold calls. Success is decided by an "
@@ -139,7 +160,7 @@ def _session_line(t: SessionTally) -> str:
     without += [f"{t.undecided_sessions:,} undecided"] if t.undecided_sessions else []
     if t.success.mean is None:
         reason = ", ".join(without) or "not judged yet"
-        return "; ".join([f"{t.system}: no session has a verdict ({reason})", *_ends(t)]) + "."
+        return f"{t.system}: no session has a verdict ({reason})."
     one_each = t.success.n == t.success.n_clusters
     users = ", one for each user" if one_each else f" with {plural(t.tasks or 0, 'user')}"
     of = plural(t.success.n, "session")
@@ -150,30 +171,9 @@ def _session_line(t: SessionTally) -> str:
         most = max(t.causes, key=lambda cause: t.causes[cause])
         counted = f"{t.causes[most]:,} of {sum(t.causes.values()):,}"
         parts.append(f"most common cause of failure: {most.replace('_', ' ')} ({counted})")
-    parts += _ends(t)
     if without:
         parts.append(f"{', '.join(without)}, excluded from rates")
     return "; ".join(parts) + "."
-
-
-def _ends(t: SessionTally) -> list[str]:
-    """Return how more than a tenth of the sessions or calls ended badly."""
-    remarks = []
-    sessions, calls = t.ended.total(), t.statuses.total()
-    if t.cut_short > _NOTABLE * sessions:
-        ends = {ENDS[k].head.replace("\n", " "): n for k, n in t.ended.items() if ENDS[k].cut_short}
-        of = plural(sessions, "session")
-        how = f"{t.cut_short:,} of {of} ended without the user's goodbye"
-        remarks.append(f"{how} ({_counted(ends)})")
-    if t.refused > _NOTABLE * calls:
-        kinds = {k.replace("_", " "): n for k, n in sorted(t.statuses.items()) if k != "ok"}
-        of = plural(calls, "call")
-        remarks.append(f"{t.refused:,} of {of} could not be executed ({_counted(kinds)})")
-    return remarks
-
-
-def _counted(counts: dict[str, int]) -> str:
-    return ", ".join(f"{name} {n:,}" for name, n in counts.items())
 
 
 def _turn_line(t: TurnTally) -> str:
@@ -221,7 +221,7 @@ def _plan(tallies: Tallies) -> Plan:
         title = "Formats in sessions" if several else "Success in sessions"
         kind = "format of the procedure" if several else "system"
         caption = f"Share of sessions that succeed, by domain and {kind}."
-        plan.append((title, caption, partial(plots.format_points, tallies, "sessions")))
+        plan.append((title, caption, partial(format_points, tallies, "sessions")))
         by_name = sorted(tallies.sessions_by(), key=lambda t: t.system)
         causes = {t.system: t.causes for t in by_name if t.causes}
         caption = "The first deviation of a failed session from chart and gold calls."
@@ -231,7 +231,7 @@ def _plan(tallies: Tallies) -> Plan:
         several = len({r.format for r in tallies.turns}) > 1
         title = "Formats at single turns" if several else "Correct calls at single turns"
         caption = "Share of due calls with the correct tool and parameters."
-        plan.append((title, caption, partial(plots.format_points, tallies, "turns")))
+        plan.append((title, caption, partial(format_points, tallies, "turns")))
     return plan
 
 
@@ -342,3 +342,110 @@ def _arguments(verdict: TurnVerdict, prediction: Prediction, gold: str) -> Itera
 
 def _value(value: JsonValue) -> str:
     return cut(json.dumps(value, ensure_ascii=False), MOST_NAME)
+
+
+_MOST_PANELS = 4
+_ALL = "all domains"
+_SHARE_OF = {"sessions": "successful sessions", "single turns": "correct due calls"}
+_COUNTED = {"sessions": "sessions with a verdict", "single turns": "decided calls"}
+
+# Agent, format and domain → the rate, and how many it is a share of.
+_Rates = dict[tuple[str, str, str], tuple[Interval, int]]
+
+
+def format_points(tallies: Tallies, level: str = "") -> Figure:
+    """Draw the rate of each format in each domain, one panel per agent, for "sessions", "turns" or
+    both.
+
+    Rates have 95% intervals: the share of successful sessions, or of correct due calls at single
+    turns, as in the tables. The denominator is on the right. Each level has at most four panels:
+    agents run in more formats come first, then those with more trials, then by name; the others
+    are listed. If all agents were run in one format only, a panel has up to seven agents side by
+    side. Raises InputError when there are no rates.
+    """
+    levels = {"sessions": _session_rates(tallies), "single turns": _turn_rates(tallies)}
+    names = {"sessions": ["sessions"], "turns": ["single turns"]}.get(level, list(levels))
+    drawn = {name: levels[name] for name in names if levels[name]}
+    if not drawn:
+        raise InputError("there are no rates to draw")
+    keys = [key for rates in drawn.values() for key in rates]
+    domains = sorted({domain for *_, domain in keys}, key=lambda d: (d != _ALL, d))
+    if len(domains) == 2:
+        domains = domains[:1]
+    panels: dict[str, list[Series]] = {}
+    omitted: list[str] = []
+    for name, rates in drawn.items():
+        agents, formats = _agents(rates), _in_order(format for _, format, _ in rates)
+        side_by_side = len(formats) == 1 and len(agents) > 1
+        most = len(LOOKS) if side_by_side else _MOST_PANELS
+        omitted += agents[most:]
+        if side_by_side:
+            title = f"{name}, procedure told as {formats[0].replace('_', ' ')}"
+            panels[title] = [
+                _series(a, rates, [(a, formats[0], d) for d in domains]) for a in agents[:most]
+            ]
+            continue
+        for a in agents[:most]:
+            panels[f"{a}, {name}"] = [
+                _series(f, rates, [(a, f, d) for d in domains])
+                for f in formats
+                if any((a, f, d) in rates for d in domains)
+            ]
+    notes = [f"whiskers: 95%; at the right: {' or '.join(_COUNTED[k] for k in drawn)}"]
+    if omitted:
+        notes.append(f"not shown: {listed([plain(a) for a in omitted])}")
+    in_series = any(series.name in EVERY_FORMAT for panel in panels.values() for series in panel)
+    several = len({format for _, format, _ in keys}) > 1
+    shown = "Formats" if in_series and several else "Systems"
+    return charts.rows(
+        ["one domain" if domains == [_ALL] else domain for domain in domains],
+        panels,
+        title=shown if len(domains) == 1 else f"{shown} by domain",
+        x="share of " + " or of ".join(_SHARE_OF[k] for k in drawn),
+        notes=notes,
+    )
+
+
+def _in_order(formats: Iterable[str]) -> list[str]:
+    present = set(formats)
+    return [format for format in EVERY_FORMAT if format in present]
+
+
+def _series(name: str, rates: _Rates, keys: Sequence[tuple[str, str, str]]) -> Series:
+    """Return the rates of these keys; a format has the same look in every chart."""
+    points = [rates.get(key) for key in keys]
+    return Series(
+        name,
+        [point[0] if point else None for point in points],
+        name.replace("_", " "),
+        look=LOOKS[list(EVERY_FORMAT).index(name)] if name in EVERY_FORMAT else None,
+        counts=[point[1] if point else 0 for point in points],
+    )
+
+
+def _agents(rates: _Rates) -> list[str]:
+    """Return those in more formats first, then those with more in their rates, then by name."""
+    formats: defaultdict[str, set[str]] = defaultdict(set)
+    total: Counter[str] = Counter()
+    for (agent, format, _), (_, n) in rates.items():
+        formats[agent].add(format)
+        total[agent] += n
+    return sorted(formats, key=lambda agent: (-len(formats[agent]), -total[agent], agent))
+
+
+def _session_rates(tallies: Tallies) -> _Rates:
+    return {
+        (t.agent, t.format, t.group or _ALL): (t.success, t.success.n)
+        for by in ("domain", "")
+        for t in tallies.sessions_by(by)
+        if t.success.mean is not None
+    }
+
+
+def _turn_rates(tallies: Tallies) -> _Rates:
+    return {
+        (t.agent, t.format, t.group or _ALL): (t.recall, t.due_calls)
+        for by in ("domain", "")
+        for t in tallies.turns_by(by)
+        if t.recall.mean is not None
+    }

@@ -29,9 +29,8 @@ from agenteval.reporting.page import (
 from agenteval.reporting.text import cut
 from agenteval.text import plural
 from agenteval.workflows.conformance import Deviation
-from agenteval.workflows.flags import flow_signs
 from agenteval.workflows.judges import GoalsVerdict, GoalVerdict, JudgeFailure
-from agenteval.workflows.results import SessionResult, SessionVerdict, TurnResult
+from agenteval.workflows.results import SessionResult, SessionVerdict, TurnResult, flow_signs
 from agenteval.workflows.session import DECIDED_BY, ENDS, SessionCall, SessionLog
 
 MOST_ITEMS = 80  # messages and calls of one conversation

@@ -10,8 +10,7 @@ from typing import Any
 from agenteval.records import Record, Run
 from agenteval.reporting.report import Report
 from agenteval.text import plural
-from agenteval.workflows.flags import flow_flags, flow_signs
-from agenteval.workflows.results import SessionResult, TurnResult
+from agenteval.workflows.results import SessionResult, TurnResult, flow_flags, flow_signs
 from agenteval.workflows.session import SessionLog
 from agenteval.workflows.tables import result_tables
 

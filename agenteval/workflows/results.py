@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import Field, JsonValue
 
 from agenteval.agents import AgentFailure
+from agenteval.analysis.flagged import Flag, Flags
 from agenteval.errors import StoreError
+from agenteval.readers.injection import texts_signs
 from agenteval.records import FailureStatus, Record, Usage, content_hash
 from agenteval.records.trial import Trial, TrialSystem, distinct
 from agenteval.store import Store, Trials, of_one_state
@@ -237,3 +239,67 @@ def _agent_key(system: TrialSystem) -> str:
         return content_hash([parameters["agent"], parameters["conditions"]])
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(f"the system {system.name!r} is damaged in the store") from error
+
+
+# ---- texts that seem to address the judge --------------------------------------------------------
+#
+# Examined is what judges of workflows read and the agent or its tools wrote: what the agent says,
+# the tools and arguments of its calls, their results; of a turn the reply or the call. What a
+# simulated user says is not the agent's, nor is the recorded conversation before a turn. Logs are
+# examined whether or not a judge was asked: one may be later.
+
+
+def flow_signs(result: SessionResult | TurnResult) -> tuple[str, ...] | None:
+    """Return the names of the signs in what a judge reads of it; None where nothing can be
+    judged."""
+    log = result.log if isinstance(result, SessionResult) else result.prediction
+    if isinstance(log, SessionLog):
+        return text_signs(_of_session(log))
+    return text_signs(turn_texts(log)) if isinstance(log, Prediction) else None
+
+
+def flow_flags(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -> Flags:
+    """Return the flags of all that can be judged, by case and, from the second on, trial."""
+    flags, examined = [], 0
+    results: list[SessionResult | TurnResult] = [*sessions, *turns]
+    for result in results:
+        signs = flow_signs(result)
+        examined += signs is not None
+        if signs:
+            trial = f", trial {result.trial}" if result.trial else ""
+            flags.append(Flag(result.case.id + trial, result.system, signs))
+    return Flags(tuple(flags), examined)
+
+
+def text_signs(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of the signs in texts that a judge reads."""
+    return tuple(sign.name for sign in texts_signs(dict.fromkeys(filter(None, texts))))
+
+
+def _of_session(log: SessionLog) -> Iterator[str]:
+    messages = [m for m in log.messages if m.role in ("assistant", "tool")]
+    yield from (message.content for message in messages)
+    # Of the log as the judge of values gets them, also those in no message.
+    calls = [(call.name, call.arguments) for m in messages for call in m.tool_calls]
+    for tool, arguments in (*calls, *((call.tool, call.arguments) for call in log.calls)):
+        yield from _leaves([tool, arguments])
+
+
+def turn_texts(prediction: Prediction) -> Iterator[str]:
+    """Yield what a judge reads of a predicted turn."""
+    called = prediction.form == "call"
+    return _leaves([prediction.tool, prediction.arguments] if called else prediction.response)
+
+
+def _leaves(value: JsonValue) -> Iterator[str]:
+    """Yield the names and texts in a JSON value, unescaped."""
+    stack = [value]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, dict):
+            yield from part
+            stack.extend(part.values())
+        elif isinstance(part, list):
+            stack.extend(part)

@@ -132,28 +132,23 @@ class ToolSession:
         if recorded is not None:
             return self._result(tool, arguments, recorded, "recorded")
         assert self.model is not None
-        repaired, usage = False, Usage()
+        repaired = False
         try:
             value, usage = await self.model.answer(tool, arguments)
+            self.usage += usage
             repaired = True
         except AgentevalError as error:
-            usage = error.spent or Usage()
+            self.usage += error.spent or Usage()
             if not isinstance(error, ReplyError):
                 raise
             problem = "twice the model's answer was none that it may return"
             raise AgentevalError(f"{name} cannot be answered: {problem}") from error
         finally:
-            self.usage += usage
-            self.mistakes += [
-                SimulatorMistake(
-                    who="tools",
-                    kind="off_schema",
-                    turn=self.turn,
-                    text=text[:_MOST_MISTAKE],
-                    repaired=repaired,
+            for text in self.model.wrong:
+                mistake = SimulatorMistake(
+                    who="tools", kind="off_schema", turn=self.turn, text=text[:_MOST_MISTAKE]
                 )
-                for text in self.model.wrong
-            ]
+                self.mistakes.append(mistake.model_copy(update={"repaired": repaired}))
             self.model.wrong.clear()
         return self._result(tool, arguments, value, "model")
 

@@ -98,9 +98,7 @@ class SessionTally(_Tally):
     """
 
     success: Interval = column(
-        "success\n[95%]",
-        "number",
-        "share of sessions that end in the state the goals require",
+        "success\n[95%]", "number", "share of sessions that end in the state the goals require"
     )
     success_low: float | None = column(
         "success\nlow", "number", "if all sessions without a verdict failed"
@@ -122,9 +120,7 @@ class SessionTally(_Tally):
     with_calls: int = column("sessions\nwith a call", "count")
     fitness: Interval = column("fitness", "number", "1 − cost of the best walk / cost of the worst")
     order: Interval = column(
-        "order F1",
-        "number",
-        "longest common subsequence of tool names with gold, mean",
+        "order F1", "number", "longest common subsequence of tool names with gold, mean"
     )
     precision: Interval = column("tool P\n[95%]", "number", "calls that match gold calls")
     recall: Interval = column("tool R\n[95%]", "number", "matched gold calls")

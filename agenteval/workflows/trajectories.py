@@ -37,7 +37,6 @@ from agenteval.workflows.final_state import as_json, changes_of, held, identical
 from agenteval.workflows.scenario import Action, Goal, Name, Profile, WorkflowTool, complaint
 from agenteval.workflows.session import SessionCall, SessionEnd, SessionFailure, SessionLog
 
-_MOST_TRIALS = 10_000
 _REPLY = "respond"  # of tau-bench: a reply to the user among the actions
 _STOP = "###STOP###"  # what its user writes at the end
 _OUTPUT = "API output: "
@@ -117,15 +116,11 @@ def _simulations(value: _Object, place: str) -> Iterator[tuple[str, Any]]:
 
 def _answering(message: dict[str, Any]) -> dict[str, Any]:
     """Return a message with the id of the call that it answers where tau-bench has it."""
-    if message.get("role") == "tool":
-        return {
-            "role": "tool",
-            "tool_call_id": message.get("id"),
-            "content": message.get("content"),
-        }
-    if message.get("role") == "user":  # its own calls are on its own tools
-        return {"role": "user", "content": message.get("content") or ""}
-    return message
+    role, content = message.get("role"), message.get("content")
+    if role == "tool":
+        return {"role": role, "tool_call_id": message.get("id"), "content": content}
+    # A user's calls are on tools of its own.
+    return {"role": role, "content": content or ""} if role == "user" else message
 
 
 def _trajectory(value: Any, place: str) -> Trajectory:
@@ -143,11 +138,10 @@ def _trajectory(value: Any, place: str) -> Trajectory:
     cut_off = info.get("reward_info", 0) is None and _STOP not in last
     names = [record.get(key) for key in ("task_id", "task", "id")]
     trial, reward = record.get("trial"), record.get("reward")
-    if trial is not None and not (type(trial) is int and 0 <= trial < _MOST_TRIALS):
-        raise InputError(f"trial is a number from 0 to {_MOST_TRIALS - 1:,}, not {trial!r}", place)
-    if reward is not None and not (
-        type(reward) in (int, float) and abs(reward) <= sys.float_info.max
-    ):
+    if trial is not None and not (type(trial) is int and trial >= 0):
+        raise InputError(f"trial is a number from 0, not {trial!r}", place)
+    numeric = isinstance(reward, int | float) and not isinstance(reward, bool)
+    if reward is not None and not (numeric and abs(reward) <= sys.float_info.max):
         raise InputError(f"reward is a number, not {reward!r:.40}", place)
     return Trajectory(
         place=place,
@@ -221,16 +215,11 @@ def case_of(of: OpenRole, trajectory: Trajectory) -> SessionCase:
             return users.get(task) or users[id]
         if not task and len(users) == 1:
             return next(iter(users.values()))
-        problem = (
-            f"the task {task!r} is not a user of the role"
-            if task
-            else "it does not name a task (`task_id`)"
-        )
-        listed = f"; its users are {', '.join(users)}" if users else ""
+        problem = "it does not name a task (`task_id`)"
+        if task:
+            problem = f"the task {task!r} is not a user of the role ({', '.join(users)})"
         failure = f" (there was no session: {trajectory.error[:200]})" if trajectory.error else ""
-        raise InputError(
-            f"{problem}, and it has no `actions` to define the goal{listed}{failure}", place
-        )
+        raise InputError(f"{problem}, and it has no `actions` to define the goal{failure}", place)
     scenarios = tuple(s.id for s in of.role.scenarios)
     tools = {tool.name: tool for tool in of.role.tools_of(scenarios)}
     for action in trajectory.goal.actions:
@@ -269,14 +258,11 @@ def replayed(
 
 def _replay(case: SessionCase, trajectory: Trajectory, begin: JsonValue) -> SessionLog:
     assert case.of.backend is not None
-    place = trajectory.place
     tools = {t.name: t for t in case.of.role.tools_of(case.given)}
     backend = fresh_backend(case.of.backend)
     begin = as_json(backend.state, "the state of the backend", begin)
     messages = [m for m in trajectory.messages if m.role != "system"]
-    calls: list[SessionCall] = []
-    differing: list[int] = []
-    turn = 0
+    calls, differing, turn = list[SessionCall](), list[int](), 0
     for at, message in enumerate(messages):
         if message.role != "assistant":
             continue
@@ -286,8 +272,9 @@ def _replay(case: SessionCase, trajectory: Trajectory, begin: JsonValue) -> Sess
             status: CallStatus = "unknown_tool"  # the agent made it up, and was told so
             result = f"Unknown action {call.name}"
             if call.name in tools or answer != result:
-                _check_tool(call.name, tools, "it calls", place)
-                status, result = _carried_out(backend, tools[call.name], call, answer, place)
+                _check_tool(call.name, tools, "it calls", trajectory.place)
+                tool = tools[call.name]
+                status, result = _carried_out(backend, tool, call, answer, trajectory.place)
             if answer is not None and status == "ok" and not same(held(answer), held(result)):
                 differing.append(len(calls))
             calls.append(

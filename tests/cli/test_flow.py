@@ -66,11 +66,6 @@ def last(done: Result) -> str:
     return line
 
 
-def count(name: str) -> int:
-    path = Path(name)
-    return len(path.read_text()) if path.exists() else 0
-
-
 def rows_of(done: Result) -> list[dict[str, Any]]:
     """The trials in the JSON of a command."""
     rows: list[dict[str, Any]] = done.json["trials"]
@@ -159,20 +154,6 @@ def test_a_dry_run_bounds_what_agent_and_simulators_take(cli: Cli, desk: Path) -
     assert done.json["cost"]["most"] == 1  # how long the agent's prompts grow is not known
 
 
-def test_gold_that_the_backend_refuses_is_found_before_anything_is_run(
-    cli: Cli, desk: Path, tmp_path: Path
-) -> None:
-    profiles = desk / "return_book" / "profiles.yaml"
-    text = profiles.read_text(encoding="utf-8")
-    profiles.write_text(text.replace("{title: Emma}}", "{title: Dune}}"), encoding="utf-8")
-    done = session(cli, "python:desk_agents:served")
-    assert done.code == 2
-    assert "profile ida: gold call return_book" in last(done)
-    assert "Dune is not lent to anybody" in last(done)
-    assert count("served.txt") == 0
-    assert not (tmp_path / "agenteval.db").exists()
-
-
 def goals(body: dict[str, Any], n: int) -> str:
     """A judge that grants every goal it is asked about, and takes no two titles for one."""
     text = json.dumps(body["messages"])
@@ -183,23 +164,6 @@ def goals(body: dict[str, Any], n: int) -> str:
     numbers = range(1, 3 if "2. Borrow Dune." in text else 2)
     rows = [{"number": i, "evidence": "Goodbye!", "reason": "r", "achieved": True} for i in numbers]
     return json.dumps({"goals": rows, "success": True})
-
-
-def test_a_judge_decides_later_and_the_agent_is_not_asked_again(cli: Cli, desk: Path) -> None:
-    (desk / "backend.py").unlink()
-    agent = "python:desk_agents:served"
-    assert session(cli, agent, "--json").code == 3
-    with serve(goals) as server:
-        judge = ("--judge", "m", "--judge-url", server.base_url)
-        done = session(cli, agent, *judge, "--json", "--gate", 1)
-        assert done.code == 0, done.err
-        assert "0 sessions to run, 4 done before, 4 of them to be judged again" in done.err
-        asked = server.count
-        assert rows_of(session(cli, agent, *judge, "--json")) == rows_of(done)
-        assert server.count == asked == 4
-    assert {row["verdict"]["decided_by"] for row in rows_of(done)} == {"judge"}
-    assert count("served.txt") == 4
-    assert [t.usage and t.usage.requests for t in trials()] == [0] * 4
 
 
 def test_calls_to_agent_simulator_and_judge_are_under_one_cap(cli: Cli, desk: Path) -> None:
@@ -270,22 +234,6 @@ def test_turns_are_judged_resumed_and_gated(cli: Cli, desk: Path) -> None:
         ("Dune", "Dune", "equal", "exact"),
         ("R-20", "R-20", "equal", "exact"),
     }
-
-
-def test_files_that_cannot_be_written_are_refused_before_anything_is_printed(
-    cli: Cli, desk: Path, tmp_path: Path
-) -> None:
-    session(cli, "recorded:perfect", "--json")
-    (tmp_path / "a.txt").write_text("here", encoding="utf-8")
-    for options, message in (
-        (["--figure", "a.gif"], "not '.gif'"),
-        (["-o", str(tmp_path)], "cannot write"),
-        (["-o", "a.txt/page.html"], "cannot write"),
-    ):
-        done = cli("flow", "report", *options)
-        assert done.code == 2
-        assert done.out == ""
-        assert message in last(done)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from agenteval.cli.console import out
 from agenteval.workflows import commands as flow_commands
-from tests.workflows.boats import CHART, replaced
+from tests.workflows.boats import replaced
 
 DESK = Path(__file__).parents[1] / "workflows/library_desk"
 Check = Callable[..., Result]
@@ -104,22 +104,6 @@ def test_users_recorded_calls_and_the_state_are_checked(check: Check, desk: Path
         assert part in row["message"]
 
 
-def test_an_unknown_role_is_told_as_every_error_is(check: Check, desk: Path) -> None:
-    done = check("library_desc")
-    assert done.exit_code == 2
-    assert done.stderr.startswith("agenteval: ROLE: no role 'library_desc'")
-    assert "--role" not in done.stderr
-
-
-def test_a_chart_outside_the_subset(check: Check, desk: Path) -> None:
-    change(desk / "lend_book/workflow.mmd", "LB006[Say goodbye]", "LB006{Say goodbye]")
-    done = check("library_desk", "--json")
-    assert done.exit_code == 2
-    where = "library_desk/lend_book/workflow.mmd, line 9, column 29: the label of LB006 is"
-    assert where in table(done, "defects")[0]["message"]
-    assert len(table(done, "checked")) == 4  # the others are checked all the same
-
-
 def test_input_that_cannot_be_read(check: Check, desk: Path) -> None:
     done = check("library_desc", "library_desk", "--json")
     assert done.exit_code == 2
@@ -127,14 +111,3 @@ def test_input_that_cannot_be_read(check: Check, desk: Path) -> None:
     assert "did you mean library_desk" in told["unreadable"][0]
     assert len(table(done, "checked")) == 4
     assert check("library_desk", "--scenario", "lend").exit_code == 2
-
-
-@pytest.mark.parametrize(
-    "tools", ["{", '[{"name": "x"}]', '[{"name": "x", "description": "", "effect": "read"}]']
-)
-def test_tools_that_cannot_be_read(check: Check, tmp_path: Path, tools: str) -> None:
-    (tmp_path / "boats.mmd").write_text(CHART)
-    (tmp_path / "tools.json").write_text(tools)
-    assert check("boats.mmd", "--tools", "tools.json").exit_code == 2
-    assert check("boats.mmd", "--tools", "none.json").exit_code == 2
-    assert check("none.mmd").exit_code == 2

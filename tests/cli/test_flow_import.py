@@ -43,16 +43,6 @@ def test_the_page_shows_the_role_and_what_comes_out(cli: Cli, tmp_path: Path) ->
     assert "not finished" not in json.dumps(measures)
 
 
-def test_agents_are_compared_by_the_names_that_they_were_given(cli: Cli, tmp_path: Path) -> None:
-    where = ("--store", str(tmp_path / "a.db"))
-    for agent in ("clerk", "other"):
-        files = (str(SHED), str(SHED / "trajectories.jsonl"))
-        assert cli("flow", "import", *files, "--agent", agent, "-q", *where).code == 0
-    compared = cli("compare", "clerk", "other", *where)
-    assert compared.code == 0, compared.err
-    assert "there is no system 'nobody'" in cli("compare", "nobody", "other", *where).err
-
-
 def test_one_that_cannot_be_replayed_is_one_line_and_the_rest_goes_on(
     cli: Cli, tmp_path: Path
 ) -> None:

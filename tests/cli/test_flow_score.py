@@ -15,7 +15,7 @@ from agenteval.cli.console import Verbosity
 from agenteval.errors import AgentevalError
 from agenteval.testing import serve
 from agenteval.workflows import commands as flow
-from tests.cli.conftest import ENVIRONMENT, Cli, Result
+from tests.cli.conftest import ENVIRONMENT, Result
 
 PROMPT = "API: lend\nAPI Desciption: d\nInput parameters: {}\n\nPlease note the time."
 
@@ -147,10 +147,3 @@ def test_one_clear_line(score: Any, arguments: list[str], told: str) -> None:
     assert done.code == 2
     assert told in done.err
     assert "\n" not in done.err.strip()
-
-
-def test_the_removed_option_names_its_replacement(cli: Cli) -> None:
-    refused = cli("flow", "score", "rows.json", "--reference", "--published")
-    assert refused.code == 2
-    assert "--published: removed" in refused.err
-    assert "--reference" in refused.err

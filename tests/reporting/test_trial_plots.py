@@ -14,7 +14,7 @@ from agenteval.planning.page import success_by_actions, success_by_topic
 from agenteval.planning.rates import SuccessRate
 from agenteval.reporting.charts import share_bars
 from agenteval.stats import Interval, proportion_interval
-from agenteval.workflows.plots import format_points
+from agenteval.workflows.page import format_points
 from agenteval.workflows.results import (
     CaseInfo,
     SessionResult,

@@ -15,9 +15,8 @@ from agenteval.app.stored import export_replies
 from agenteval.errors import InputError
 from agenteval.records import Run
 from agenteval.records.run import Span
-from agenteval.store import Store
 from agenteval.testing import serve
-from agenteval.workflows.api import flow_results, read_roles
+from agenteval.workflows.api import flow_results
 from agenteval.workflows.folder import read_role
 from agenteval.workflows.procedure import Call
 
@@ -38,20 +37,6 @@ def store(tmp_path: Path) -> Path:
     return tmp_path / "s.db"
 
 
-def test_sessions_of_a_recorded_agent(store: Path) -> None:
-    report = agenteval.flow_sessions(
-        DESK, agent="recorded:perfect", user="scripted", store=store, gate=1
-    )
-    assert report.title == "recorded:perfect: 4 sessions"
-    assert [s.verdict.success for s in report.sessions if s.verdict] == [True] * 4
-    assert (report.turns, report.failures, report.exit_code) == ((), (), 0)
-    assert [gate.outcome for gate in report.gates] == ["met", "met"]
-    (row,) = report["sessions"].rows
-    assert (row["agent"], row["format"], row["sessions"]) == ("recorded:perfect", "flowchart", 4)
-    assert report.tables[0].key == "sessions"
-    assert [table.key for table in report.tables if not table.detail] == ["sessions"]
-
-
 def test_a_function_is_an_agent_and_its_fault_is_a_failure(store: Path) -> None:
     report = agenteval.flow_sessions(
         DESK, agent=breaks, user="scripted", store=store, limit=1, max_unscored=1
@@ -63,27 +48,6 @@ def test_a_function_is_an_agent_and_its_fault_is_a_failure(store: Path) -> None:
     assert report.exit_code == 3
     assert "out of order" in str(report["lost"].rows[0]["example"])
     assert "every session failed" in report.unfinished[0]
-
-
-def test_what_is_said_and_counted_meanwhile(store: Path) -> None:
-    lines: list[str] = []
-    counts: list[tuple[int, int]] = []
-    with Store(store) as kept:
-        for _ in range(2):
-            report = agenteval.flow_sessions(
-                read_roles(DESK, backend=True),
-                agent=goodbye,
-                user="scripted",
-                store=kept,
-                formats=("text",),
-                kind="single",
-                notify=lines.append,
-                progress=lambda p: counts.append((p.done, p.total)),
-            )
-    assert len(report.sessions) == 3
-    name = f"python:{__name__}:goodbye · text"
-    assert lines == [f"{name}: 3 sessions to run", f"{name}: 0 sessions to run, 3 done before"]
-    assert counts == [(0, 3), (1, 3), (2, 3), (3, 3), (0, 0)]
 
 
 @pytest.mark.slow

@@ -30,10 +30,6 @@ def edited(folder: Path, file: str, old: str, new: str) -> OpenRole:
     return open_role(folder)
 
 
-def ids(cases: Any) -> list[str]:
-    return [case.info.id for case in cases]
-
-
 def keys(of: OpenRole) -> dict[str, str]:
     return {case.profile.id: case.key for case in session_cases([of])}
 
@@ -102,24 +98,6 @@ def test_names_and_recorded_results(folder: Path) -> None:
     assert keys(words) == keys(without)
     result = edited(folder, "lend_book/sessions/hana.yaml", "shelf: S9}", "shelf: S4}")
     assert keys(result) != keys(without)
-
-
-def test_the_key_of_a_turn_follows_what_came_before_it(folder: Path) -> None:
-    def turns(of: OpenRole) -> list[str]:
-        return [case.key for case in turn_cases([of])]
-
-    before = turns(open_role(folder))
-    assert len(set(before)) == 6
-    changed = turns(edited(folder, "lend_book/sessions/hana.yaml", "It's R-20.", "R-20!"))
-    assert [a == b for a, b in zip(before, changed, strict=True)] == [True] * 3 + [False] * 3
-
-
-def test_sessions_that_begin_alike_are_not_one(folder: Path) -> None:
-    first = folder / "lend_book" / "sessions" / "hana.yaml"
-    text = first.read_text(encoding="utf-8")
-    (first.parent / "hana_again.yaml").write_text(text.replace("id: hana_dune", "id: again"))
-    cases = turn_cases([open_role(folder)])
-    assert len(cases) == len({case.key for case in cases}) == 12
 
 
 def test_a_recording_across_scenarios_is_told_all_procedures_of_the_role() -> None:

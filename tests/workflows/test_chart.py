@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -31,12 +30,6 @@ from agenteval.workflows.chart import (
 from agenteval.workflows.mermaid import parse_chart
 from tests.workflows.boats import CHART
 
-PAPER = Path(
-    os.environ.get(
-        "AGENTEVAL_REFERENCE_WORKFLOW_LISTINGS",
-        Path(__file__).parents[3] / "shared/reference/workflows/paper_listings_en.txt",
-    )
-)
 FOREIGN = Path(__file__).parent / "foreign_charts"
 EXPECTED = read_yaml(FOREIGN / "expected.yaml")
 HEAD = "flowchart TD\n"
@@ -51,22 +44,6 @@ def refused(text: str) -> str:
     with pytest.raises(InputError) as error:
         parse_chart(text, "my.mmd")
     return str(error.value)
-
-
-@pytest.mark.skipif(not PAPER.is_file(), reason="the paper's listings are not here")
-def test_the_flight_booking_chart_of_the_paper() -> None:
-    text = PAPER.read_text(encoding="utf-8").partition("=== Listing 6")[2]
-    found = parse_chart(text[text.index("flowchart TD") : text.index("=== Listing 7")])
-    assert sorted(n.id for n in found.nodes) == [f"SK00{i}" for i in range(7)]
-    assert len(found.edges) == 10
-    assert found.starts[0].id == "SK000"
-    pairs = {(e.source[-1], e.target[-1]) for e in found.edges}
-    assert {("2", "3"), ("3", "2"), ("2", "4"), ("4", "2")} <= pairs
-    called = calls_by_node([found], ["reserveFlight", "checkAvailability"])
-    assert {id: calls for id, calls in called.items() if calls} == {
-        "SK001": ("checkAvailability",),
-        "SK002": ("reserveFlight",),
-    }
 
 
 def test_a_chart_of_the_same_form() -> None:
@@ -143,8 +120,8 @@ def test_arrows_to_and_from_subgraphs(body: str, expected: str, left_out: str) -
     assert " ".join(sorted(e.source + e.target for e in found.edges)) == expected
     assert {n.id for n in found.nodes} >= set(expected) - {" "}
     assert not {"g", "h", "o"} & {n.id for n in found.nodes}
-    (message,) = [r.message for r in found.remarks if r.kind == "subgraph"]
-    assert message.partition("found: lines ")[2] == left_out
+    lines = [str(r.line) for r in found.remarks if r.kind == "subgraph"]
+    assert lines == ([left_out] if left_out else [])
 
 
 @pytest.mark.parametrize(
@@ -216,11 +193,6 @@ def test_of_two_texts_of_a_node_the_later_one_counts() -> None:
     assert same.remarks == ()
 
 
-@pytest.mark.parametrize("first", ["：\n", "The chart：\n", "%% mine\n\n", "\ufeff", "：", "  \n "])
-def test_what_may_precede_the_first_line(first: str) -> None:
-    assert parse_chart(first + "flowchart LR\nA(s)").nodes
-
-
 def test_parameters() -> None:
     lines = '"a": "such as "red"",\n\n"b": "S to XL"\n"c": "as \\"they\\" say"\n'
     found = chart(f"A(s)-->B[b]\n\n{AUXILIARY}{lines}")
@@ -279,32 +251,16 @@ N = 100_000
     "hostile",
     [
         "A" + "[" * N,
-        "A[x" + "[]" * (N // 2),
         "A--" * (N // 3),
         "A(s)" + "-->A" * 9000,
-        "A & " * (N // 4) + "B",
         "A(s)--" + "(a." * (N // 3) + ")-->A",
-        "A(s)--" + "a." * (N // 2) + " (a = b)-->A",
-        "A(s)--((a = " + "(" * N + ")-->A",
         "A(s)--(a = a" + " or a = a" * (N // 20) + ")-->A",
-        'A["]\n' * (N // 5),
         'A["' + " " * N + "x",
-        "A(s)--x" + "\n  " * (N // 3) + "-->A",
-        "A[" + "#a" * (N // 2) + "]",
-        f"A(s)\n{AUXILIARY.strip()}" + '"a": "' * 20_000,
-        "%%" * N,
         "%%{" * (N // 3),
-        "%%{\n" * (N // 4) + "}%%",
-        "subgraph a\n" * (N // 11),
         "A" + "(" * (N // 2) + ")" * (N // 2),
         "A--xA" * (N // 5),
-        "A" + "==xA" * 9000,
-        "A@{" + '"' * N,
-        "A[`" + "*" * N + "`]",
         "A[" + "<b " * (N // 3) + "]",
         "A\n" + "```mermaid\n~~~mermaid\n" * (N // 22),
-        "```mermaid\n" + "\n" * N + "graph",
-        "\n" * N,
     ],
     ids=lambda text: text[:14],
 )
@@ -450,14 +406,6 @@ def test_when_a_comparison_holds(
     for values, expected in ((holding, True), (failing, False), (unknown, None)):
         for value in values:
             assert holds(condition, [("t", {"f": value})]) is expected
-
-
-def test_the_latest_value_counts_and_the_tool_if_it_is_named() -> None:
-    returned = [("a", {"x": 1}), ("b", {"x": 2}), ("a", {"y": 3})]
-    assert holds(read_condition("x = 2"), returned) is True
-    assert holds(read_condition("a.x = 1"), returned) is True
-    assert holds(read_condition("b.y = 3"), returned) is None
-    assert holds(read_condition("x = 2"), [*returned, ("b", {"x": 5})]) is False
 
 
 RANK = {True: 2, None: 1, False: 0}

@@ -8,16 +8,14 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from agenteval.errors import BudgetExceeded, Transient, Unauthorized
+from agenteval.errors import BudgetExceeded, Transient
 from agenteval.models.asking import ParsedReply
 from agenteval.models.client import Client, RetryPolicy
-from agenteval.models.wire import Reply, Request
+from agenteval.models.wire import Reply
 from agenteval.records import Usage
 from agenteval.testing.scripted import ScriptedTransport
-from agenteval.workflows.equality import SPENT, Equality, Judgement, equal_by_rule, filled, tokens
+from agenteval.workflows.equality import SPENT, Equality, Judgement, equal_by_rule
 from agenteval.workflows.judges import EqualityJudge, ValueQuestion
 
 SCHEMAS: dict[str, Any] = {
@@ -123,20 +121,6 @@ async def test_enumerations_need_no_judge(
     assert len(transport.requests) == (1 if expected[0] == "unjudged" else 0)
 
 
-def test_empty_values_say_nothing() -> None:
-    given = {"a": "", "b": [], "c": {}, "d": None, "e": 0, "f": False, "g": " "}
-    assert filled(given) == {"e": 0, "f": False, "g": " "}
-    assert filled("raw text") == {}
-    assert filled(None) == {}
-
-
-@given(st.text(max_size=20))
-def test_case_and_blanks_never_change_the_tokens(text: str) -> None:
-    assert tokens(f"  {text.swapcase()}\t") == tokens(text.swapcase())
-    assert tokens(text.lower()) == tokens(text.lower().title().lower())
-    assert tokens(" . ".join(["x", text])) == ("x", *tokens(text))
-
-
 # -- judges --------------------------------------------------------------------------------------
 
 
@@ -225,28 +209,3 @@ async def test_a_failing_judge_decides_nothing(answer: Any, status: str) -> None
     asked, _ = judge(lambda request: answer)
     found = await Equality(judge=asked).compare("t", "p", "a", "b")
     assert (found.verdict, found.by, found.status) == ("unjudged", "judge", status)
-
-
-async def test_a_refused_key_stops_everything() -> None:
-    asked, _ = judge(lambda request: Unauthorized("no"))
-    with pytest.raises(Unauthorized):
-        await Equality(judge=asked).compare("t", "p", "a", "b")
-
-
-@pytest.mark.parametrize(
-    ("words", "verdict"),
-    [({}, "equal"), ({"b"}, "different"), ({"c?"}, "unjudged"), ({"b", "c?"}, "different")],
-)
-async def test_a_list_is_as_its_parts(words: set[str], verdict: str) -> None:
-    """Of the pairs (b, bb) and (c, cc), those named are different, or not answered."""
-
-    def answer(request: Request) -> str:
-        text = str(request.messages[1]["content"])
-        name = "b" if "\nbb\n" in text else "c"
-        return "?" if f"{name}?" in words else saying(name not in words)
-
-    asked, _ = judge(answer)
-    equality = Equality(judge=asked)
-    found = await equality.compare("t", "p", ["a", "b", "c"], ["A", "bb", "cc"])
-    assert (found.verdict, found.by) == (verdict, "judge")
-    assert {one.parameter for one in equality.log} == {"p", "p[1]", "p[2]"}

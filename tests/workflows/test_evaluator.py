@@ -14,9 +14,8 @@ from sqlalchemy import text
 
 from agenteval.agents import AgentFailure, System
 from agenteval.engine import Experiment, ExperimentResult
-from agenteval.errors import BudgetExceeded, Transient, Unauthorized
+from agenteval.errors import BudgetExceeded, Transient
 from agenteval.models.client import Client, RetryPolicy
-from agenteval.models.limits import Budget
 from agenteval.models.wire import Reply, Request
 from agenteval.records import Message, Usage
 from agenteval.store import Store, Trials
@@ -24,19 +23,11 @@ from agenteval.store.connect import writing
 from agenteval.testing.scripted import ScriptedTransport
 from agenteval.workflows.cases import open_role, session_cases, turn_cases
 from agenteval.workflows.evaluator import Attempt, WorkflowEvaluator, spent
-from agenteval.workflows.experiment import Simulators
-from agenteval.workflows.judges import GoalsVerdict, JudgeFailure
 from agenteval.workflows.results import Level, SessionVerdict, load_sessions, load_turns
-from agenteval.workflows.run_session import SessionSettings
 from agenteval.workflows.scenario import Format
-from agenteval.workflows.session import (
-    Prediction,
-    SessionCall,
-    SessionLog,
-)
+from agenteval.workflows.session import Prediction, SessionCall, SessionLog
 from agenteval.workflows.variants import AgentVariant, Case
 from agenteval.workflows.verdicts import Judges, Verdicts
-from tests.workflows.desk import RECORDED
 
 DESK = Path(__file__).parent / "library_desk"
 OF = open_role(DESK)
@@ -232,38 +223,6 @@ def test_another_judge_judges_the_stored_logs_without_the_agent(store: Store) ->
     assert spent(store, "session", [variant().sha256]) == after
 
 
-def test_a_judge_whose_budget_ends_is_asked_next_time(store: Store) -> None:
-    judges, asked = judge(goals(), budget=Budget(max_calls=2))
-    act = Acts()
-    ended = run(store, act, cases=BARE, judges=judges)
-    assert "2 calls" in str(ended.stopped)
-    assert len(act.asked) == 3  # the third is kept, and not judged
-    assert len(asked) == 2
-    assert [v.judge and v.judge.usage.requests for v in verdicts_of(store)].count(1) == 2
-    (broken,) = [v for v in verdicts_of(store) if isinstance(v.judge, JudgeFailure)]
-    assert (broken.success, broken.failures) == (None, ("error:budget",))
-    judges, asked = judge(goals())
-    ended = run(store, act, cases=BARE, judges=judges)
-    assert ended.progress.outcomes == {"success": 2}
-    assert len(act.asked) == 4
-    assert len(asked) == 2
-    assert all(isinstance(v.judge, GoalsVerdict) for v in verdicts_of(store))
-
-
-def test_a_refused_key_of_the_judge_costs_no_session(store: Store) -> None:
-    judges, _ = judge(lambda _: Unauthorized("the key is refused"))
-    act = Acts()
-    with pytest.raises(Unauthorized):
-        run(store, act, judges=judges)
-    assert len(act.asked) == 1
-    (kept,) = load_sessions(store)
-    assert kept.verdict is None
-    assert isinstance(kept.log, SessionLog)
-    judges, _ = judge(goals())
-    run(store, act, judges=judges)
-    assert len(act.asked) == 4
-
-
 def test_a_judge_that_is_down_leaves_the_state_its_word_and_is_asked_again(store: Store) -> None:
     down, asked = judge(lambda _: Transient("no judge there"))
     act = Acts()
@@ -324,30 +283,3 @@ def test_one_agent_under_two_conditions_is_two_each_with_its_formats(store: Stor
     assert [turns for turns, _ in sorted(names)] == ["15", "3"]
     assert len({agent for _, agent in names}) == 2
     assert len({r.system for r in found}) == 4
-
-
-def held(case: Any, variant: AgentVariant, number: int) -> Any:
-    """A session with the scripted user and the role's backend."""
-    simulators = Simulators("scripted", "backend", False, [OF], SessionSettings())
-    return simulators.session(case, variant, number, client=None)
-
-
-def test_repeats_differ_by_their_number_and_are_the_same_again(
-    store: Store, tmp_path: Path
-) -> None:
-    def asides(opened: Store) -> dict[int, int]:
-        """After how many messages of the user its remark comes, by trial; 0: not at all."""
-        found = {}
-        for r in load_sessions(opened):
-            assert isinstance(r.log, SessionLog)
-            texts = [m.content for m in r.log.messages if m.role == "user"]
-            found[r.trial] = next((i for i, t in enumerate(texts) if "heated" in t), 0)
-        return found
-
-    who = replace(variant(), recorded=RECORDED["perfect"].at)
-    otto = [c for c in CASES if c.profile.id == "otto"]
-    run(store, held, who=who, trials=4, cases=otto)
-    assert len(set(asides(store).values())) > 1
-    with Store(tmp_path / "again.db") as other:
-        run(other, held, who=who, trials=4, cases=otto)
-        assert asides(other) == asides(store)

@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agenteval.errors import InputError
 from agenteval.records import Message, ToolCall
 from agenteval.workflows.backend import load_backend
-from agenteval.workflows.final_state import Gold, GoldGoal, StateVerdict, gold_state, judged, same
+from agenteval.workflows.final_state import StateVerdict, gold_state, judged
 from agenteval.workflows.folder import read_role
 from agenteval.workflows.scenario import Action, Goal, Profile, Role, Scenario, WorkflowTool
 from agenteval.workflows.session import SessionCall, SessionLog
@@ -120,21 +118,6 @@ def test_sessions(
     assert difference is None or difference == "".join(found.differences)
 
 
-def test_a_result_that_was_not_obtained() -> None:
-    assert [a.tool for a in judge(HANA, lend("Dune", "R-20")).unobtained] == ["find_book"]
-
-
-def test_a_call_that_changes_nothing_must_be_made_all_the_same() -> None:
-    declined = wanting(
-        Goal(
-            text="Borrow with a fee to pay.",
-            actions=(Action(tool="lend_book", arguments={"title": "Dune", "reader_id": "R-31"}),),
-        )
-    )
-    assert not judge(declined).success
-    assert judge(declined, lend("Dune", "R-31")).success
-
-
 def test_a_user_for_whom_no_call_is_right() -> None:
     """Nothing may be changed, and the words must stand in a reply: not in a message with a call,
     and "4" is not 14 nor 4.5."""
@@ -214,35 +197,6 @@ def test_a_state_that_is_no_json() -> None:
         gold_state(ROLE, HANA, Odd)
 
 
-def test_differences_are_bounded_and_escaped() -> None:
-    state = {"a/b~": [1, 2], "long": "x" * 500, "n": []}
-    gold = Gold(profile="p", state=state, goals=(GoldGoal(),))
-    log = SessionLog(ended="user", state={"a/b~": [1], "n": list(range(60))})
-    found = judged(gold, log)
-    assert found is not None
-    assert len(found.differences) == 50
-    assert found.omitted == 12  # one in the list, the long text, 60 more entries
-    assert found.differences[0] == "/a~1b~0/1: absent, gold 2"
-    assert max(map(len, found.differences)) == len("/long: absent, gold ") + 200
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.sampled_from(["", "x", "y", "1"]),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3)
-    ),
-    max_leaves=8,
-)
-
-
-@given(left=JSON, right=JSON)
-def test_equality_is_that_of_the_text(left: Any, right: Any) -> None:
-    assert same(left, left)
-    assert same(left, right) == (
-        json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
-    )
-
-
 class Counter:
     """A number that is set, and rooms that are free or full on a day."""
 
@@ -309,21 +263,6 @@ def test_goals_that_undo_each_other_are_not_achieved_by_doing_nothing() -> None:
     )
     assert undone is not None
     assert (undone.success, undone.progress) == (True, 0)
-
-
-def test_one_answer_does_not_serve_two_questions() -> None:
-    def look(day: str) -> Goal:
-        return Goal(text="See.", actions=(Action(tool="look", arguments={"day": day}),))
-
-    goals = (look("Monday"), look("Tuesday"))  # full, both of them
-    monday, tuesday = (("look", {"day": day}) for day in ("Monday", "Tuesday"))
-    assert judge_count(goals, monday, tuesday).success
-    assert judge_count(goals, tuesday).goals == (False, True)
-    assert judge_count(goals, tuesday, tuesday).goals == (False, True)
-    # The same question asked twice by gold needs one answer; spelling is the backend's matter.
-    assert judge_count((look("Monday"), look("Monday")), monday).success
-    assert judge_count(goals, ("look", {"day": "monday"}), ("look", {"day": "TUESDAY"})).success
-    assert not judge_count((look("Sunday"),), monday).success
 
 
 def test_one_question_with_two_answers_needs_both() -> None:

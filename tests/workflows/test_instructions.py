@@ -52,13 +52,3 @@ def test_tools_by_name_only(role: Role) -> None:
     assert [find.name, lend.name, back.name] == ["find_book", "lend_book", "return_book"]
     assert lend.description == ""
     assert lend.parameters == {"type": "object", "properties": {"title": {}, "reader_id": {}}}
-
-
-def test_what_the_owner_writes_is_not_interpreted(role: Role) -> None:
-    odd = "Say {{ 1 + 1 }} {% if x %} {now} {# no #} \\n – ✓"
-    scenario = role.scenarios[0].model_copy(
-        update={"text": odd, "code": odd, "flowchart": odd, "background": odd}
-    )
-    strange = role.model_copy(update={"background": odd, "now": odd, "scenarios": (scenario,)})
-    told = instructions(strange, ["lend_book"], "all")
-    assert told.count(odd) == 6

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agenteval.errors import ReplyError, TooLong, Transient
+from agenteval.errors import TooLong, Transient
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply
 from agenteval.records import Message
@@ -22,12 +22,10 @@ from agenteval.workflows.judges import (
     SessionText,
     dialogue_text,
     read_goals,
-    read_score,
 )
 
 DIALOGUE = "user: Dune, please.\nassistant calls lend_book: {}\nassistant: It is yours."
 SESSION = SessionText(DIALOGUE, "Lend books.", ("borrow Dune", "ask about parking"))
-FREE = SessionText(DIALOGUE, "Lend books.", wanted="Dune, and parking")
 
 
 def row(number: int, achieved: Any = True, evidence: str = "It is yours.") -> dict[str, Any]:
@@ -79,15 +77,6 @@ async def test_goals_go_by_their_number_and_quotations_are_looked_up() -> None:
     text = str(transport.requests[0].messages[1]["content"])
     assert "1. borrow Dune\n2. ask about parking" in text
     assert DIALOGUE in text
-
-
-async def test_goals_that_the_judge_lists_itself() -> None:
-    rows = [{**row(1), "goal": "Dune"}, {**row(2, False), "goal": "parking"}]
-    verdict, transport = await judged(said(rows, False), FREE)
-    assert isinstance(verdict, GoalsVerdict)
-    assert [g.goal for g in verdict.goals] == ["Dune", "parking"]
-    assert verdict.progress == 0.5
-    assert "First list the user's goals" in str(transport.requests[0].messages[0]["content"])
 
 
 @pytest.mark.parametrize(
@@ -199,10 +188,3 @@ async def test_a_reply_cannot_speak_to_the_judge() -> None:
     nonce = text.rpartition("<<END reply ")[2].partition(">>")[0]
     assert len(nonce) == 24
     assert nonce in str(transport.requests[0].messages[0]["content"])
-
-
-@pytest.mark.parametrize("score", ['"1_0"', "1_0", "1e400", "NaN", "true", '"8/10"', "[8]"])
-def test_what_is_no_number_is_no_score(score: str) -> None:
-    text = f'{{"correctness": "a", "helpfulness": "b", "humanness": "c", "score": {score}}}'
-    with pytest.raises(ReplyError):
-        read_score(text)

@@ -35,12 +35,7 @@ def message(role, text="", *calls, of=None):
 def called(tool, arguments, result, turn, status="ok"):
     answered = "backend" if status == "ok" else "refused"
     return SessionCall(
-        tool=tool,
-        arguments=arguments,
-        result=result,
-        turn=turn,
-        status=status,
-        answered=answered,
+        tool=tool, arguments=arguments, result=result, turn=turn, status=status, answered=answered
     )
 
 
@@ -200,21 +195,6 @@ def test_nothing_at_all_and_nothing_decided_are_pages_too() -> None:
     assert "There are no messages." in silent
 
 
-def test_ends_without_a_goodbye_are_said_at_the_top_above_a_tenth() -> None:
-    def ended(how, task, status):
-        log = SessionLog(ended=how, turns=1, calls=(called("t", {}, "", 0, status),))
-        return session(True, task, log=log)
-
-    nine = [ended("user", f"r/s/{i}", "ok") for i in range(9)]
-    ten = words_of([*nine, ended("turns", "r/s/x", "malformed")])
-    assert "without the user's goodbye" not in ten  # one of ten is not more than a tenth
-    bad = [ended("turns", "r/s/x", "malformed"), ended("agent", "r/s/y", "unknown_tool")]
-    assert (
-        "2 of 11 sessions ended without the user's goodbye (limit of turns 1, agent silent "
-        "1); 2 of 11 calls could not be executed (malformed 1, unknown tool 1)."
-    ) in words_of([*nine, *bad])
-
-
 def test_the_conversation_has_every_call_with_its_answer_and_deviations_at_their_calls() -> None:
     assert_in_order(
         words_of([session(verdict_=FULL)]),
@@ -352,11 +332,7 @@ def test_hostile_words_stay_words() -> None:
     gone = SessionFailure(status="error:infrastructure", message=HOSTILE)
     failure = AgentFailure(status="error:infrastructure", message=HOSTILE)
     calls = Prediction(
-        form="call",
-        tool=HOSTILE,
-        arguments={HOSTILE: HOSTILE},
-        thought=HOSTILE,
-        further=(HOSTILE,),
+        form="call", tool=HOSTILE, arguments={HOSTILE: HOSTILE}, thought=HOSTILE, further=(HOSTILE,)
     )
     names = (HOSTILE, HOSTILE, "text", {})
     page = workflows_page(

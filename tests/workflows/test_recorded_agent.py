@@ -79,21 +79,6 @@ def test_a_recording_that_ends_too_early_is_a_failure(desk: Path, tmp_path: Path
     assert "recorded:short has no session with 3 of 4 users" in "\n".join(lines)
 
 
-def test_annotated_sessions_may_be_in_the_same_folder(tmp_path: Path) -> None:
-    """A role of one procedure has both kinds in its `sessions`."""
-    role = Path(shutil.copytree(FOLDER / "lend_book", tmp_path / "lend_book"))
-    (role / "scenario.yaml").unlink()
-    shutil.copy(FOLDER / "sessions" / "perfect.yaml", role / "sessions")
-    with pytest.raises(InputError, match="no profile 'ida'"):
-        sessions(role, "recorded:perfect", tmp_path / "s.db")
-    text = (role / "sessions" / "perfect.yaml").read_text()
-    (role / "sessions" / "perfect.yaml").write_text(text.partition("  ida:")[0])
-    (session,) = read_role(role).scenarios[0].sessions
-    assert session.id == "hana_dune"
-    with pytest.raises(InputError, match="no recorded session 'hana' to replay; it has perfect;"):
-        sessions(role, "recorded:hana", tmp_path / "s.db")
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

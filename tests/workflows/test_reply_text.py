@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.agents import AgentFailure, AgentLimits, Dialogue, System
+from agenteval.agents import AgentFailure, AgentLimits, System
 from agenteval.agents.autogen import autogen
 from agenteval.agents.callable import CallableAgent
 from agenteval.agents.endpoint import Endpoint, connect
@@ -20,14 +18,8 @@ from agenteval.agents.openai_chat import openai_chat
 from agenteval.agents.react import react
 from agenteval.errors import Transient
 from agenteval.testing import serve
-from agenteval.workflows.cases import instructions, open_role, turn_cases
-from agenteval.workflows.reply_text import (
-    predict_next,
-    read_actions,
-    read_object,
-    read_reply,
-    thought_items,
-)
+from agenteval.workflows.cases import open_role, turn_cases
+from agenteval.workflows.reply_text import predict_next, read_object, read_reply, thought_items
 from agenteval.workflows.session import Prediction
 from agenteval.workflows.variants import template_agent
 from tests.agents.conftest import call, calls, instant
@@ -96,16 +88,6 @@ def test_what_is_no_strict_object_stays_raw(given: str, read: Any) -> None:
     assert called(f"Thought: t\nAction: book\nAction Input: {given}") == ("book", read)
 
 
-def test_actions_without_an_input() -> None:
-    assert called("Thought: t\nAction: book") == ("book", None)
-    for text in (
-        "Thought: t\nAction: None\nAction Input: {}\nResponse: Hi",
-        "Thought: t\nResponse: Hi\nAction: book",
-    ):
-        found = read_reply(text)
-        assert (found.form, found.response) == ("reply", "Hi")
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -145,18 +127,6 @@ def test_neither_form_is_unreadable(text: str) -> None:
 )
 def test_items_of_a_thought(thought: str, expected: tuple[str | None, str | None]) -> None:
     assert thought_items(thought) == expected
-
-
-def test_actions_of_a_whole_dialogue() -> None:
-    text = (
-        'assistant:\nThought: t\nAction: a\nAction Input: {"x": {"y": 1}}\n\nfunction: {"ok": true}'
-        "\n\nassistant:\nThought: t\nResponse: done\n\nassistant:\nAction: b\nAction Input: oops"
-    )
-    assert [(c.tool, c.arguments) for c in read_actions(text)] == [
-        ("a", {"x": {"y": 1}}),
-        ("b", "oops"),
-    ]
-    assert read_actions("no labels at all") == ()
 
 
 VALUES = st.recursive(
@@ -218,32 +188,8 @@ def test_any_text_is_read_without_an_error(text: str) -> None:
     assert json.loads(found.model_dump_json())["form"] == found.form
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "Action: a\n",
-        "Action Input: {",
-        '{"a":',
-        "intent='",
-        "current_node=",
-        "\n" + " " * 9,
-        "```",
-        'Action: a Action Input: {"a": "',
-        "**",
-        "'a",
-    ],
-)
-def test_long_texts_take_no_square_of_time(piece: str) -> None:
-    # some 10 ms; a quadratic pass over that many characters takes minutes
-    began = time.process_time()
-    for head in ("", "Thought: ", "Action: a\nAction Input: "):
-        read_reply(head + piece * (60_000 // len(piece)))
-    assert time.process_time() - began < 30
-
-
 DESK = open_role(Path(__file__).parent / "library_desk", backend=False)
 ROLE, CASES = DESK.role, {case.gold.turn: case for case in turn_cases([DESK])}
-(SESSION,) = ROLE.scenario("lend_book").sessions
 MODELS = {"openai": openai_chat, "autogen": autogen, "react": react, "template": template_agent}
 FIRST_CALL = 3  # the turn of find_book
 
@@ -287,17 +233,6 @@ async def test_a_call(model: str) -> None:
     assert found.raw.startswith(STEP)
     assert found.usage.requests == len(bodies) == 1  # it is not asked again
     assert found.model == "test-model"
-
-
-@pytest.mark.parametrize("model", ["openai", "autogen"])
-async def test_calls_made_at_once(model: str) -> None:
-    reply = calls(
-        call("find_book", '{"title": "Dune"}', "a"),
-        call("lend_book", "{}", "b"),
-        call("fly", "{}", "c"),
-    )
-    found, _ = await ask(model, reply)
-    assert (found.tool, found.further) == ("find_book", ("lend_book", "fly"))
 
 
 @pytest.mark.parametrize(
@@ -352,52 +287,6 @@ async def test_what_is_neither(model: str, text: str) -> None:
     assert (found.form, found.tool, found.response) == ("unreadable", "", "")
     assert found.raw == text
     assert len(bodies) == 1
-
-
-async def test_what_it_is_shown() -> None:
-    shown: list[Any] = []
-
-    def reply(dialogue: Dialogue, tools: Any) -> str:
-        shown.append((dialogue, list(tools)))
-        return "Yes?"
-
-    await predict(4, system_of(reply), "text")
-    ((dialogue, tools),) = shown
-    assert dialogue.instructions == instructions(ROLE, ("lend_book",), "text")
-    assert [(m.role, m.content) for m in dialogue.messages] == [
-        ("user", "Hi, I would like to borrow a book."),
-        ("assistant", "Gladly. Which title are you looking for?"),
-        ("user", "Dune, please."),
-        ("assistant", ""),
-        ("tool", '{"is_in": true, "shelf": "S4"}'),
-    ]
-    (asked,) = dialogue.messages[3].tool_calls
-    assert (asked.name, asked.arguments) == ("find_book", {"title": "Dune"})
-    assert asked.id == dialogue.messages[4].tool_call_id
-    assert tools == ["find_book", "lend_book"]
-
-
-async def test_a_function_that_calls_a_tool() -> None:
-    async def reply(messages: Any, tools: Any) -> str:
-        turn = tools.turn()
-        await asyncio.gather(turn.call_async("find_book"), turn.call_async("lend_book"))
-        return "never said"
-
-    found = await predict(FIRST_CALL, system_of(reply), "no_tools")
-    assert isinstance(found, Prediction)
-    assert (found.form, found.tool, found.arguments) == ("call", "find_book", {})
-    assert found.further == ("lend_book",)
-
-
-async def test_out_of_time_is_silence() -> None:
-    async def reply(messages: Any, tools: Any) -> str:
-        await asyncio.Event().wait()
-        return ""
-
-    found = await predict(1, system_of(reply), "text", 0.1)
-    assert isinstance(found, Prediction)
-    assert (found.form, found.raw) == ("unreadable", "")
-    assert found.seconds >= 0.1
 
 
 async def test_an_endpoint_that_fails_is_no_prediction() -> None:

@@ -5,52 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
-from agenteval.agents.autogen import autogen
-from agenteval.agents.endpoint import Endpoint
-from agenteval.agents.openai_chat import openai_chat
-from agenteval.agents.react import react
-from agenteval.errors import (
-    BudgetExceeded,
-    InputError,
-    ModelUnavailable,
-    Unauthorized,
-)
-from agenteval.models.wire import Reply
+from agenteval.errors import BudgetExceeded, InputError, ModelUnavailable, Unauthorized
 from agenteval.records import ToolCall, Usage
-from agenteval.workflows.cases import OpenRole, session_cases
 from agenteval.workflows.run_session import SessionSettings, run_session
-from agenteval.workflows.session import (
-    DECIDED_BY,
-    ENDS,
-    DecidedBy,
-    SessionEnd,
-    SessionFailure,
-    SessionLog,
-)
+from agenteval.workflows.session import SessionFailure, SessionLog
 from agenteval.workflows.simulated_tools import ToolSimulator
-from agenteval.workflows.simulated_user import (
-    ScriptedUser,
-    UserContext,
-    UserSimulator,
-    UserTurn,
-)
+from agenteval.workflows.simulated_user import ScriptedUser, UserContext, UserSimulator, UserTurn
 from agenteval.workflows.user_model import UserOnModel
-from tests.workflows.desk import (
-    BACKEND,
-    FOLDER,
-    PROFILES,
-    RECORDED,
-    ROLE,
-    Turn,
-    client,
-    replies,
-    spoken,
-    system,
-)
+from tests.workflows.desk import BACKEND, PROFILES, ROLE, Turn, client, replies, spoken, system
 
 HANA, JAN = PROFILES["hana"], PROFILES["jan"]
 DUNE = {"title": "Dune"}
@@ -142,29 +108,6 @@ async def test_over_the_call_limit() -> None:
     assert (within.ended, len(within.calls)) == ("turns", 5)
 
 
-async def test_over_the_call_limit_of_a_turn() -> None:
-    found = await log(calling(4), SessionSettings(calls_per_turn=3))
-    assert (found.ended, len(found.calls), found.turns) == ("turn_calls", 3, 0)
-    assert (await log(calling(3), SessionSettings(calls_per_turn=3, turns=2))).ended == "turns"
-
-
-async def test_an_agent_that_takes_too_long_or_says_nothing() -> None:
-    async def wait(*_: Any) -> str:
-        await asyncio.sleep(30)
-        return ""
-
-    assert (await log(wait, SessionSettings(seconds=0.05))).ended == "time"
-    assert (await log(lambda *_: "")).ended == "agent"
-
-
-@pytest.mark.parametrize(
-    "bad", [{"turns": 0}, {"calls": 0}, {"calls_per_turn": 0}, {"seconds": 0}, {"messages": 0}]
-)
-def test_limits_below_one(bad: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="at least 1"):
-        SessionSettings(**bad)
-
-
 async def test_a_crash_of_the_agent_is_a_failure_with_the_log_so_far() -> None:
     def turn(_: Any, tools: Any) -> str:
         tools.call("find_book", DUNE)
@@ -234,11 +177,7 @@ async def test_mistakes_of_simulators_are_kept_in_their_order() -> None:
     found = await log(
         turn, user=UserOnModel(user_model), tools=ToolSimulator("model", client=tool_model)
     )
-    assert [(m.who, m.turn) for m in found.mistakes] == [
-        ("tools", 0),
-        ("user", 1),
-        ("tools", 1),
-    ]
+    assert [(m.who, m.turn) for m in found.mistakes] == [("tools", 0), ("user", 1), ("tools", 1)]
     assert found.simulator_usage.requests == 4 + 4
     assert {c.answered for c in found.calls} == {"model"}
 
@@ -275,77 +214,6 @@ async def test_cancelling_a_session_ends_the_agent(capfd: pytest.CaptureFixture[
         await work
     assert ended.is_set()
     assert "Traceback" not in capfd.readouterr().err
-
-
-async def test_many_sessions_at_once_are_the_same_as_one_after_the_other() -> None:
-    cases = session_cases([OpenRole(ROLE, FOLDER, BACKEND, None)])
-
-    async def one(number: int) -> str:
-        profile = cases[number % 4].profile
-        agent = RECORDED["perfect" if number // 4 % 2 else "skips_step"].at(cases[number % 4])
-        assert agent is not None
-        found = await run_session(
-            ROLE,
-            profile,
-            agent,
-            ScriptedUser(),
-            ToolSimulator(backend=BACKEND),
-            SessionSettings(seed=number),
-        )
-        assert isinstance(found, SessionLog)
-        return found.model_copy(update={"seconds": 0.0}).model_dump_json()
-
-    together = await asyncio.gather(*(one(n) for n in range(24)))
-    assert together[:8] == [await one(n) for n in range(8)]
-    assert len(set(together)) > 8
-
-
-@pytest.mark.parametrize("adapter", [autogen, openai_chat, react])
-@pytest.mark.parametrize("waiting", [False, True])
-async def test_agents_on_models_and_tools_of_either_kind(adapter: Any, waiting: bool) -> None:
-    """Agent and tools on one scripted model: the agent asks, calls twice at once, and is done."""
-
-    def answer(request: Any) -> Reply:
-        if request.role == "tool":
-            return Reply('{"is_in": true, "shelf": "S4"}')
-        said = [m for m in request.messages if m["role"] in ("user", "assistant")]
-        if len(said) == 1:
-            text = "Which `title`?"
-            return Reply(f"Final Answer: {text}" if adapter is react else text)
-        if request.messages[-1]["role"] == "user" and "title: Dune" in said[-1]["content"]:
-            if adapter is react:
-                return Reply('Thought: look\nAction: find_book\nAction Input: {"title": "Dune"}')
-            asked = [
-                {
-                    "id": f"c{i}",
-                    "type": "function",
-                    "function": {"name": "find_book", "arguments": '{"title": "Dune"}'},
-                }
-                for i in range(2)
-            ]
-            return Reply("", tool_calls=tuple(asked), finish="tool_calls")
-        if adapter is react:
-            return Reply("Thought: done\nFinal Answer: It is in. Goodbye.")
-        return Reply("It is in. Goodbye.")
-
-    model, _ = client(answer)
-    tools = ToolSimulator("model", client=model) if waiting else ToolSimulator(backend=BACKEND)
-    found = await run_session(
-        ROLE,
-        HANA,
-        adapter(Endpoint("scripted", base_url="http://127.0.0.1:9"), model),
-        ScriptedUser(),
-        tools,
-        SessionSettings(),
-    )
-    assert isinstance(found, SessionLog), found
-    assert found.ended == "user", found.messages
-    said = [text for role, text in spoken(found.messages) if role == "assistant"]
-    assert said == ["Which `title`?", "It is in. Goodbye."]  # each once, as the user heard it
-    assert {c.tool for c in found.calls} == {"find_book"}
-    assert {c.answered for c in found.calls} == {"model" if waiting else "backend"}
-    assert len({c.step for c in found.calls}) == 1
-    assert found.usage.requests >= 3
 
 
 class Left(BaseException):
@@ -396,17 +264,3 @@ async def test_in_the_published_loop_the_user_speaks_again_after_five_calls() ->
         ("assistant", "It is in. Goodbye."),
     ]
     assert [(c.turn, c.step) for c in found.calls] == [(0, n) for n in range(6)]
-
-
-async def test_the_published_loop_ends_with_the_turn_of_the_tenth_call() -> None:
-    found = await log(calling(4), SessionSettings.flowbench())
-    assert (found.ended, len(found.calls), found.turns) == ("calls", 12, 3)
-    loops = await log(calling(9), SessionSettings.flowbench())
-    assert (loops.ended, len(loops.calls), loops.turns) == ("calls", 10, 0)
-    assert (await log(lambda *_: "", SessionSettings.flowbench())).ended == "agent"
-
-
-def test_every_end_has_its_words_and_a_column_of_its_own() -> None:
-    assert ENDS.keys() == set(get_args(SessionEnd))
-    assert len({end.column for end in ENDS.values()}) == len(ENDS)
-    assert DECIDED_BY.keys() == {*get_args(DecidedBy), None}

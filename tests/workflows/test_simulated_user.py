@@ -5,31 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from agenteval.records import Message
-from agenteval.workflows.simulated_user import (
-    DONE,
-    ScriptedUser,
-    UserContext,
-    UserTurn,
-    asked_for,
-    offered,
-    plain,
-    tell,
-)
+from agenteval.workflows.simulated_user import DONE, ScriptedUser, UserContext, UserTurn, tell
 from tests.workflows.desk import PROFILES, heard
 
 
 def say(context: UserContext) -> UserTurn:
     return asyncio.run(ScriptedUser().speak(context))
-
-
-def test_it_tells_the_facts_it_is_asked_for() -> None:
-    said = say(heard("hana", "Hi", "Please tell me: `title`, [reader_id]."))
-    assert said.text == "title: Dune\nreader_id: R-20"
-    assert not said.done
 
 
 def test_facts_in_lists_are_told_by_how_often_they_are_asked_for() -> None:
@@ -55,11 +37,6 @@ def test_a_goodbye_is_the_end_but_not_a_question_with_it() -> None:
     assert (said.text, said.done) == (DONE, True)
     asked = say(heard("hana", "Hi", "Your `title`, or goodbye?"))
     assert not asked.done
-
-
-def test_a_question_in_plain_words_is_understood_by_the_name_of_the_fact() -> None:
-    said = say(heard("hana", "Hi", "Which title are you looking for?"))
-    assert said.text == "title: Dune"
 
 
 def talk(profile: str, *replies: str) -> list[tuple[str, bool]]:
@@ -132,12 +109,6 @@ def test_questions_in_plain_words(
     assert talk(profile, *replies) == answers
 
 
-def test_after_two_replies_that_it_does_not_follow_it_leaves() -> None:
-    first = say(heard("hana", "Hi", "The weather is fine."))
-    assert first.text == "Sorry, I do not follow. Borrow Dune."
-    assert say(heard("hana", "Hi", "The weather is fine.", first.text, "Very fine.")).done
-
-
 def test_asides_come_now_and_then_and_only_once() -> None:
     aside = "Is the reading room heated?"
     texts = [say(heard("otto", "Hi", "Your `title`?", seed=s)).text for s in range(60)]
@@ -147,25 +118,6 @@ def test_asides_come_now_and_then_and_only_once() -> None:
     for seed in range(30):
         later = heard("otto", "Hi", "Your `title`?", with_it, "Your `title`?", seed=seed)
         assert aside not in say(later).text
-
-
-def test_it_asks_once_whether_anybody_is_there() -> None:
-    waiting = say(heard("hana", "Hi", "Please tell me: `title`.", "title: Dune"))
-    assert (waiting.text.split("\n")[0], waiting.done) == ("Are you still there?", False)
-    again = heard("hana", "Hi", "Which `title`?", "title: Dune", seed=3)
-    again = type(again)(
-        again.profile, again.now, (*again.messages, Message(role="user", content=waiting.text))
-    )
-    assert say(again).done
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.lists(st.text(max_size=20), min_size=1, max_size=4))
-def test_a_label_on_a_line_of_its_own_is_an_option_and_asks_for_nothing(labels: list[str]) -> None:
-    shown = [plain(label) for label in labels if plain(label)]
-    text = "\n".join(["Which?", *(f"- {label}" for label in shown)])
-    assert offered(text) == tuple(shown)
-    assert asked_for(text) == ()
 
 
 def test_facts_are_one_line_each_with_json_for_what_is_no_plain_text() -> None:

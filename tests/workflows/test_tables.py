@@ -197,23 +197,6 @@ def test_formats_are_paired_by_task_and_corrected_by_holm() -> None:
     assert next((r["agent"], r["first"], r["tasks"]) for r in listed) == ("a", "text", 5)
 
 
-def test_formats_of_other_agents_and_undecided_calls_are_not_paired() -> None:
-    apart = [session("t", agent="a"), session("t", agent="b", format="code")]
-    assert format_pairs([*apart, session("u", format="none")]) == []
-    (pair,) = format_pairs(
-        [
-            turn("s:1", called("right", "s")),
-            turn("s:3", called(None, "s")),
-            turn("s:5", called("undecided", "s")),
-            turn("s:7", called("wrong", "s", gold_call=False)),
-            turn("u:1", called("wrong", "u")),
-            turn("s:1", called("wrong", "s"), "code"),
-            turn("s:3", called("wrong", "s"), "code"),
-        ]
-    )
-    assert (pair.tasks, pair.left_out, pair.difference.mean) == (1, 1, 0.5)
-
-
 def test_what_has_no_verdict_is_counted_and_named() -> None:
     mistake = SimulatorMistake(who="user", kind="off_goal", turn=0)
     judge = JudgeFailure(status="unscored:parse", message="no JSON")

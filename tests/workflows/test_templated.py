@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,12 @@ import pytest
 
 from agenteval.agents import AgentFailure, AgentLog, Dialogue, Toolbox, drive
 from agenteval.agents.endpoint import Endpoint, connect
-from agenteval.agents.spec import AgentSettings
-from agenteval.errors import InputError
-from agenteval.models.limits import Budget
 from agenteval.records import Message, ToolCall
 from agenteval.testing import Fault, serve
 from agenteval.workflows.cases import instructions, tools_given
 from agenteval.workflows.folder import read_role
 from agenteval.workflows.scenario import Format
-from agenteval.workflows.variants import AgentUnderTest, template_agent
+from agenteval.workflows.variants import template_agent
 from tests.agents.conftest import instant, script
 
 ROLE = read_role(Path(__file__).parent / "library_desk")
@@ -120,48 +116,12 @@ async def test_history_is_told_in_the_templates() -> None:
     ]
 
 
-async def test_its_own_turns_are_told_as_it_wrote_them() -> None:
-    log, _ = await turn(script(FIND, ASK))
-    said = Message(role="assistant", content=log.output)  # beside its whole text, as sessions keep
-    history = (*HISTORY, *log.messages, said, Message(role="user", content="Emma."))
-    _, bodies = await turn(script(ASK), history)
-    assert [m["content"] for m in bodies[0]["messages"][6:]] == [
-        FIND,
-        'find_book returned: {"is_in": true}',
-        ASK,
-        "Emma.",
-    ]
-
-
 async def test_refusal_and_failures() -> None:
     log, _ = await turn(lambda body, n: Fault("refusal", body="No."))
     assert (log.output, log.events) == ("No.", ())
     failure, _ = await turn(lambda body, n: Fault("status", 400, code="context_length_exceeded"))
     assert isinstance(failure, AgentFailure)
     assert failure.status == "unscored:too_long"
-
-
-async def test_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("AGENTEVAL_API_KEY", "sk-canary-31cc")
-    with serve(script(ASK)) as server:
-        settings = AgentSettings(model="m", base_url=server.base_url)
-        agent = AgentUnderTest("template", ("flowchart",), settings)
-        async with agent.opened(Budget()) as found:
-            dialogue = Dialogue(instructions="Serve.", messages=HISTORY)
-            log = await drive(found.make(), dialogue, Toolbox((), answer_later))
-    assert isinstance(log, AgentLog)
-    assert log.output == "Which title?"
-    assert found.name == "template:m"
-    assert "canary" not in json.dumps(found.parameters)
-
-    def name(agent: str) -> str:
-        return AgentUnderTest(agent, ("text",), settings).variants({})[0].name
-
-    assert name("openai") == "openai-chat:m · text"
-    assert name(f"command:{sys.executable} a.py").startswith("command:")
-    with pytest.raises(InputError, match=r"did you mean template.*autogen, template, python"):
-        name("templat")
 
 
 @pytest.mark.parametrize(

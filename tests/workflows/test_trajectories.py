@@ -120,24 +120,6 @@ def test_a_call_that_was_refused_changes_nothing(
     assert bool(log.changes) == changed
 
 
-def test_a_call_that_the_backend_refuses_half_way_leaves_the_state(tmp_path: Path) -> None:
-    role = tmp_path / "bikes"
-    role.mkdir()
-    (role / "policy.md").write_text("Repair bicycles.", encoding="utf-8")
-    (role / "backend.py").write_text(
-        "state = {'tubes': 3}\n\n"
-        'def book(order: str) -> dict:\n    """Book a repair."""\n    state[\'tubes\'] -= 1\n'
-        "    if order != 'B1':\n        raise ValueError('no such order')\n    return {}\n",
-        encoding="utf-8",
-    )
-    calls = [call("book", {"order": name}, name) for name in ("B9", "B1")]
-    (one,) = read(tmp_path, record(HELLO, *calls))[0]
-    log = replayed(case_of(open_role(role), one), one)
-    assert isinstance(log, SessionLog)
-    assert [c.status for c in log.calls] == ["bad_arguments", "ok"]
-    assert restored({"tubes": 3}, log.changes) == {"tubes": 2}
-
-
 def test_results_of_tau2_bench(tmp_path: Path) -> None:
     actions = [{"action_id": "1", "name": "find_member", "arguments": {"member": "M1"}}]
     task = {"id": "7", "evaluation_criteria": {"actions": actions, "communicate_info": ["no"]}}
@@ -217,33 +199,11 @@ def test_calls_that_are_written_as_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("info", "last", "ended"),
-    [
-        ({}, HELLO, "user"),
-        ({"reward_info": None}, HELLO, "turns"),
-        ({"reward_info": None}, BYE, "user"),
-        ({"reward_info": {}}, HELLO, "user"),
-    ],
-)
-def test_a_session_that_was_cut_off(tmp_path: Path, info: Any, last: Any, ended: str) -> None:
-    (one,) = read(tmp_path, record(FIND, last, info={"task": {"actions": []}, **info}))[0]
-    assert one.ended == ended
-
-
-def test_a_recording_of_an_error_is_no_session(tmp_path: Path) -> None:
-    more = {"info": {"error": "Timeout", "task": {"actions": []}}, "reward": 0.0}
-    (one,) = read(tmp_path, record(**more))[0]
-    failure = replayed(case_of(ROLE, one), one)
-    assert isinstance(failure, SessionFailure)
-    assert (failure.status, failure.message) == ("unscored:missing", "Timeout")
-
-
-@pytest.mark.parametrize(
     ("value", "told"),
     [
         (3, "a trajectory must be an object"),
         ({"task_id": 1}, "needs a list of messages in `traj` or `messages`"),
-        (record(HELLO, trial=-1), "trial is a number from 0 to 9,999, not -1"),
+        (record(HELLO, trial=-1), "trial is a number from 0, not -1"),
         (record(HELLO, reward="good"), "reward is a number, not 'good'"),
         (record(HELLO, reward=10**400), "reward is a number, not 1000"),
         (record(HELLO, reward=True), "reward is a number, not True"),

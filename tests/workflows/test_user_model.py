@@ -7,28 +7,10 @@ import json
 import pytest
 
 from agenteval.records import Usage
-from agenteval.workflows.simulated_user import DONE
-from agenteval.workflows.user_model import (
-    Mistake,
-    UserOnModel,
-    UserStuck,
-    check,
-    invented,
-)
+from agenteval.workflows.user_model import Mistake, UserOnModel, UserStuck, check, invented
 from tests.workflows.desk import PROFILES, client, heard, replies
 
 ASKED = ("Hi, a book please.", "What is your reader's number?")
-
-
-async def test_the_marker_ends_it_and_is_not_said() -> None:
-    model, _ = client(replies("Thanks, bye! [Done]", "[DONE].", "[DONE]"))
-    user = UserOnModel(model)
-    served = heard("hana", "Dune, please.", "Here you are.")
-    said = await user.speak(served)
-    assert (said.text, said.done) == ("Thanks, bye!", True)
-    for _ in range(2):
-        said = await user.speak(served)
-        assert (said.text, said.done, said.mistakes) == (DONE, True, ())
 
 
 async def test_who_insists_on_leaving_early_is_let_go_and_it_is_told() -> None:
@@ -95,19 +77,6 @@ def test_mistakes_are_found(text: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "It's R-20.",
-        "r-20, and the book is called Dune",
-        "I need it for 2 days, until 8pm or the 3rd.",
-        "My action: none, I just wait. And the assistant was kind.",
-    ],
-)
-def test_what_it_may_say(text: str) -> None:
-    check(text, heard("hana", *ASKED))
-
-
-@pytest.mark.parametrize(
     ("conversation", "early"),
     [
         (ASKED, True),
@@ -129,15 +98,6 @@ def test_leaving_early(conversation: tuple[str, ...], early: bool) -> None:
     with pytest.raises(Mistake) as found:
         check("Bye! [DONE]", known)
     assert found.value.kind == "leaves_early"
-
-
-def test_a_date_may_be_written_in_another_way() -> None:
-    hana = PROFILES["hana"]
-    profile = hana.model_copy(update={"facts": {"day": "2031-03-14", "card": "4242"}})
-    assert invented("14/3/2031, card 4242", heard(profile, *ASKED)) == ()
-    assert invented("on 15/3/2032", heard(profile, *ASKED)) == ("15/3/2032",)
-    assert invented("card 4243", heard(profile, *ASKED)) == ("4243",)
-    assert invented("part of it: 424", heard(profile, *ASKED)) == ("424",)
 
 
 FACTS = {

@@ -20,27 +20,12 @@ from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply, Request
 from agenteval.records import Message, Usage
 from agenteval.testing.scripted import ScriptedTransport
-from agenteval.workflows.cases import (
-    SessionCase,
-    open_role,
-    session_cases,
-    turn_cases,
-)
+from agenteval.workflows.cases import SessionCase, open_role, session_cases, turn_cases
 from agenteval.workflows.judges import JudgeFailure
 from agenteval.workflows.results import SessionResult
-from agenteval.workflows.session import (
-    Prediction,
-    SessionCall,
-    SessionLog,
-    SimulatorMistake,
-)
+from agenteval.workflows.session import Prediction, SessionCall, SessionLog, SimulatorMistake
 from agenteval.workflows.tallies import session_tally
-from agenteval.workflows.verdicts import (
-    Judges,
-    Verdicts,
-    longest_common,
-    order_f1,
-)
+from agenteval.workflows.verdicts import Judges, Verdicts, longest_common, order_f1
 
 OF = open_role(Path(__file__).parent / "library_desk")
 CASES = {c.profile.id: c for c in session_cases([OF])}
@@ -116,29 +101,6 @@ def test_gold_calls_succeed_by_the_state(name: str) -> None:
     assert found.right == found.gold == found.generated == len(CASES[name].profile.actions)
     assert (found.conforms, found.deviations, found.cause) == (True, (), None)
     assert (found.failures, found.usage) == ((), Usage())
-
-
-def test_what_is_left_out_fails_and_has_its_cause() -> None:
-    found = say(CASES["hana"], log(gold(CASES["hana"])[:1]))
-    assert (found.success, found.decided_by, found.cause) == (False, "state", "missing_step")
-    assert found.differences == ('/books/Dune/holder: null, gold "R-20"',)
-    assert (found.right, found.gold, found.generated) == (1, 2, 1)
-    assert found.sequence == pytest.approx(2 / 3)  # 2 · 1 / (1 + 2)
-    assert found.state_goals == (False,)
-
-
-def test_a_limit_is_a_failure_whatever_was_done() -> None:
-    found = say(CASES["hana"], log(gold(CASES["hana"]), "turns"))
-    assert (found.success, found.decided_by) == (False, "limit")
-    assert (found.state_success, found.progress) == (True, 1.0)
-    assert found.cause == "other"  # it did everything, and did not come to an end
-    for end, decided_by in (("time", "time"), ("agent", "agent")):
-        stopped = say(CASES["hana"], log(gold(CASES["hana"]), end))
-        assert (stopped.success, stopped.decided_by) == (False, decided_by)
-    half = say(CASES["jan"], log(gold(CASES["jan"])[:1]))
-    assert (half.success, half.progress, half.state_goals) == (False, 0.5, (True, False))
-    silent = say(CASES["hana"], log([]))
-    assert (silent.conforms, silent.fitness, silent.cause) == (None, None, "missing_step")
 
 
 def spoiled(calls: Calls, who: Any, *, repaired: bool = False) -> SessionLog:
@@ -222,16 +184,6 @@ def test_a_judge_that_fails_is_told_with_its_status(error: Any, status: str) -> 
 WORDY: Calls = [("find_book", {"title": "The novel Dune"})]
 
 
-def test_values_in_other_words_are_undecided_until_a_judge_says() -> None:
-    alone = say(CASES["hana"], log(WORDY))
-    assert (alone.right, alone.unjudged) == (0, 1)
-    assert alone.failures == ()
-    said, asked = judges(answers(goal=goals(False), values=EQUAL))
-    found = say(CASES["hana"], log(WORDY), said)
-    assert (found.right, found.unjudged) == (1, 0)
-    assert found.usage.requests == len(asked) == 2
-
-
 def test_a_judge_of_values_that_fails_leaves_them_open_and_is_told() -> None:
     said, _ = judges(answers(goal=goals(False), values=Transient("down")))
     verdicts = Verdicts(said)
@@ -284,21 +236,6 @@ def test_a_reply_is_graded_with_all_that_was_seen_before_it() -> None:
         "get its title and call find_book",
     ):
         assert part in text, part
-
-
-def test_only_replies_that_were_due_are_graded_and_failures_are_reported() -> None:
-    grader, asked = judges(answers(grade=GRADE))
-    call = Prediction(form="call", tool="find_book", arguments={"title": "Dune"})
-    assert predicted(4, call, grader).grade is None
-    assert predicted(3, Prediction(form="reply", response="x"), grader).grade is None
-    assert predicted(4, Prediction(form="unreadable"), grader).grade is None
-    assert asked == []
-    down, _ = judges(answers(grade=Transient("down"), values=Transient("down")))
-    graded = predicted(4, Prediction(form="reply", response="x"), down)
-    assert (graded.outcome, graded.failures) == ("replied", ("error:infrastructure",))
-    wordy = Prediction(form="call", tool="find_book", arguments={"title": "The novel Dune"})
-    found = predicted(3, wordy, down)
-    assert (found.outcome, found.failures) == ("undecided", ("error:infrastructure",))
 
 
 def test_every_judge_and_demand_has_its_own_key() -> None:

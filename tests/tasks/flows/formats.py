@@ -20,11 +20,7 @@ def check_charts(flow: Flow) -> list[str]:
     for scenario in flow.role.scenarios:
         chart = flow.charts[scenario.id]
         told = [
-            *(
-                f"line {d.line}: {d.message}"
-                for d in chart_defects(chart, scenario.tools)
-                if d.severity != "note"
-            ),
+            *(f"line {d.line}: {d.message}" for d in chart_defects(chart, scenario.tools)),
             *_shape(chart),
         ]
         if not TOOLS[0] <= len(scenario.tools) <= TOOLS[1]:
