@@ -174,8 +174,8 @@ class SpanReader:
         events = self._read_exchange()
         tools = self._tools()
         if kind is None:  # by what only one kind has
-            named = self._name_of(*_MODEL, *PROMPT, *COMPLETION, *_PROVIDER)
-            talks = self.sent or self.answered or named
+            has_model = self._name_of(*_MODEL, *PROMPT, *COMPLETION, *_PROVIDER)
+            talks = self.sent or self.answered or has_model
             is_agent = self._name_of("agent_name") and self._name_of("final_result")
             by_name = _NAMED.get(self.raw.name.partition(" ")[0])
             kind = by_name or ("agent" if is_agent else "llm" if talks else "chain")

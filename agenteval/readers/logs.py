@@ -196,18 +196,18 @@ def _assertions(result: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def scored_rows(
-    items: Iterable[Item], wanted: Mapping[str, str], stem: str
+    items: Iterable[Item], criteria: Mapping[str, str], stem: str
 ) -> Iterator[LoggedSample] | None:
     """Return the rows of a table with a column for each scorer as samples; None without any.
 
-    Columns are those of `wanted` (by name in snake case, the criterion); else NAME/value and
+    Columns are those of `criteria` (by name in snake case, the criterion); else NAME/value and
     NAME/score, as mlflow writes them; else those that hold numbers or truth values and are not a
     field of a run, as ragas writes them. The id of a row is its own, else that of the run which
     `read_runs` would make of it.
     """
     rows = list(items)
     names = dict.fromkeys(key for item in rows for key in item.value)
-    columns = {key: wanted[snake(key)] for key in names if snake(key) in wanted}
+    columns = {key: criteria[snake(key)] for key in names if snake(key) in criteria}
     columns |= {key: hit[1] for key in names if (hit := _SCORER.fullmatch(key))}
     if not columns:
         columns = {key: key for key in names if _is_metric(key, rows)}

@@ -114,7 +114,7 @@ class _RunReader:
                     start = list(islice(logged, 1))
                 except InputError as error:  # an empty log, another version, a broken archive
                     return self._reason(error)
-                return self._records(chain(start, logged), file, self.columns.named)
+                return self._records(chain(start, logged), file, self.columns.by_user)
             if looks_like_traces(file.path):
                 runs = traces.trace_runs(file, self.task, self.notes, sure=False)
                 if isinstance(runs, list):

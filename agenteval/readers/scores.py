@@ -142,8 +142,8 @@ def score_rows(
         items = chain([first], items)
         fields = set(_columns(tuple(first.value)).fields.values())
         if "criterion" not in fields:
-            known = (by_id or {}).values()
-            id_of_name = {snake(name): c.id for c in known for name in (c.name, c.id)}
+            all_criteria = (by_id or {}).values()
+            id_of_name = {snake(name): c.id for c in all_criteria for name in (c.name, c.id)}
             samples = scored_rows(items, id_of_name, file.stem)
         missing = " and ".join(sorted({"run", "criterion"} - fields))
         if missing and samples is None:
@@ -275,8 +275,8 @@ def _read(row: Mapping[str, Any], by_id: Mapping[str, Criterion], where: str) ->
     if run is None or criterion is None:
         raise InputError("run and criterion are needed in every row", where)
     if by_id and criterion not in by_id:
-        known = ", ".join(sorted(by_id))
-        raise InputError(f"criterion {criterion!r} is not among the criteria: {known}", where)
+        listed = ", ".join(sorted(by_id))
+        raise InputError(f"criterion {criterion!r} is not among the criteria: {listed}", where)
     status = _text(row, "status", where) or "scored"
     label = _label(_text(row, "label", where), by_id.get(criterion))
     value, contradiction = _value(row, label, by_id.get(criterion), where), ""

@@ -334,32 +334,32 @@ class Walker:
                 context.notes.add(f"{kind} that is no span was passed over", context.place)
 
     def _span(
-        self, item: dict[str, Any], names: dict[str, Any], around: _Around, context: Context
+        self, item: dict[str, Any], names: dict[str, Any], enclosing: _Around, context: Context
     ) -> RawSpan:
         span = _raw_span(item, names)
         if span.id is None:
             self.unnamed += 1
             span.id = f"unnamed-{self.unnamed}"
             context.notes.add("a span without id got a number as its name", context.place)
-        span.trace = span.trace or around.trace
-        span.parent = around.parent or span.parent
-        span.resource = span.resource or around.resource
-        if around.scope:
-            span.attributes.setdefault("scope_name", around.scope)
+        span.trace = span.trace or enclosing.trace
+        span.parent = enclosing.parent or span.parent
+        span.resource = span.resource or enclosing.resource
+        if enclosing.scope:
+            span.attributes.setdefault("scope_name", enclosing.scope)
         return span
 
 
-def _inside(names: dict[str, Any], around: _Around) -> list[tuple[Any, _Around]]:
+def _inside(names: dict[str, Any], enclosing: _Around) -> list[tuple[Any, _Around]]:
     if _is_span(names) and not any(isinstance(names.get(key), list) for key in _GROUPS):
         return []
     scope = _pick(names, ("scope", "instrumentationlibrary"))
     scope = scope.get("name") if isinstance(scope, dict) else None
-    scope = scope if isinstance(scope, str) and scope else around.scope
-    trace = id_of(names.get("traceid")) or around.trace
-    resource = _resource(names) or around.resource
+    scope = scope if isinstance(scope, str) and scope else enclosing.scope
+    trace = id_of(names.get("traceid")) or enclosing.trace
+    resource = _resource(names) or enclosing.resource
     group = _Around(trace, None, resource, scope)
     parts = [(names[key], group) for key in _LISTS if isinstance(names.get(key), list)]
     parts += [(names[key], group) for key in ("trace", "data") if isinstance(names.get(key), dict)]
     if isinstance(names.get("spans"), list):
-        parts.append((names["spans"], _Around(trace, around.parent, resource, scope, True)))
+        parts.append((names["spans"], _Around(trace, enclosing.parent, resource, scope, True)))
     return parts

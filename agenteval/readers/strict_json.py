@@ -82,10 +82,10 @@ def decode(
             raise InputError(f"{digits} is no JSON number", f"{name}:{first}")
         return NotFinite(digits)
 
-    whole = _whole_characters(text, place, notes)
+    clean = _whole_characters(text, place, notes)
     decoder = json.JSONDecoder(object_pairs_hook=_object, parse_constant=number, parse_float=number)
     try:
-        value = decoder.decode(whole)
+        value = decoder.decode(clean)
     except json.JSONDecodeError as error:
         column = error.colno if line is None else error.pos + 1  # a line end is not a new line
         at = f"{name}:{line or error.lineno}:{column}"
@@ -116,7 +116,7 @@ def _whole_characters(text: str, place: str, notes: Notes | None) -> str:
     if not _SURROGATE_ESCAPE.search(text):
         return text
 
-    def whole(match: re.Match[str]) -> str:
+    def without_half(match: re.Match[str]) -> str:
         if match[1] is None:
             return match[0]
         if notes is None:
@@ -124,7 +124,7 @@ def _whole_characters(text: str, place: str, notes: Notes | None) -> str:
         notes.add("lone surrogates (half characters) were replaced by U+FFFD", place)
         return "\\ufffd"
 
-    return _ESCAPE.sub(whole, text)
+    return _ESCAPE.sub(without_half, text)
 
 
 def decode_line(text: str, place: str) -> Any:

@@ -229,9 +229,9 @@ def mapped(record: Any, mapping: Mapping[str, str]) -> Any:
 
 @dataclass(frozen=True)
 class ColumnMap:
-    """Columns by field: those that the user `named`, and those of the task for the other fields."""
+    """Columns by field: those that the user named, and those of the task for the other fields."""
 
-    named: Mapping[str, str]
+    by_user: Mapping[str, str]
     of_task: Mapping[str, str]
 
     def of(self, record: Any, place: str, notes: Notes) -> dict[str, str]:
@@ -240,7 +240,7 @@ class ColumnMap:
         Raises InputError for a missing column, except that the file may lack columns of the task
         for fields other than input, output and messages: that is noted.
         """
-        mapping = {**self.of_task, **self.named}
+        mapping = {**self.of_task, **self.by_user}
         if not isinstance(record, dict):
             return mapping
         for name, column in mapping.items():
@@ -248,16 +248,16 @@ class ColumnMap:
                 continue
             listed = ", ".join([*record][:20])
             problem = f"there is no column {column!r} for {name}; there are {listed}"
-            if name in self.named or name in ("input", "output", "messages"):
+            if name in self.by_user or name in ("input", "output", "messages"):
                 raise InputError(problem, place)
             notes.add(problem, place)
         return mapping
 
 
 def guess_mapping(
-    records: Sequence[Mapping[str, Any]], given: Mapping[str, str] | None = None
+    records: Sequence[Mapping[str, Any]], stated: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Return columns by field: those `given`, and others as far as names and contents are clear.
+    """Return columns by field: those `stated`, and others as far as names and contents are clear.
 
     A name that tools use counts most, then words in the name, then the values: texts for input and
     output (of two such columns without a clear name the first is the input), verdicts for success,
@@ -266,7 +266,7 @@ def guess_mapping(
     """
     columns = list(dict.fromkeys(key for record in records for key in record))
     values = {key: [r[key] for r in records if r.get(key) not in (None, "")] for key in columns}
-    guess = dict(given or {})
+    guess = dict(stated or {})
     for name in ("success", "id", "system", "reference", "output", "input"):
         is_text, ranked = name in ("input", "output"), []
         for at, key in enumerate(columns):
@@ -276,9 +276,9 @@ def guess_mapping(
                 ranked.append((score, _average(values[key]) >= _LONG, -at, key))
         if not ranked or name in guess:
             continue
-        best, *others = sorted(ranked, reverse=True)
-        if is_text and others and best[:2] == others[0][:2]:
-            columns_meant = f"{best[3]} or {others[0][3]}"
+        best, *next_best = sorted(ranked, reverse=True)
+        if is_text and next_best and best[:2] == next_best[0][:2]:
+            columns_meant = f"{best[3]} or {next_best[0][3]}"
             raise InputError(f"{columns_meant}: which is the {name}? Say --map {name}=COLUMN")
         guess[name] = best[3]
     texts = [key for key in columns if key not in guess.values() and _average(values[key]) >= _LONG]

@@ -49,8 +49,8 @@ def _spoken_in(event: SpanEvent, names: frozenset[str]) -> Any:
     """Return what an event says under one of the names, or as a whole where it is called so."""
     held = event.attributes
     by_key = (v for k, v in held.items() if snake(k.rpartition(".")[2]) in names and v)
-    named = snake(event.name.rpartition(".")[2]) in names and len(held) == 1
-    return next(by_key, next(iter(held.values())) if named else None)
+    is_named = snake(event.name.rpartition(".")[2]) in names and len(held) == 1
+    return next(by_key, next(iter(held.values())) if is_named else None)
 
 
 _SPOKEN = {

@@ -67,13 +67,14 @@ def _interval(value: Mapping[str, Any]) -> dict[str, Any]:
     return {"mean": value["mean"], **ends, "n": value["n"], "units": value["n_clusters"]}
 
 
-def pick(value: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {name: plain(value[name]) for name in names}
+def pick(value: Mapping[str, Any], names: str) -> dict[str, Any]:
+    """The named figures (in words, "a b")."""
+    return {name: plain(value[name]) for name in names.split()}
 
 
-def by(rows: Iterable[Mapping[str, Any]], keys: str, *names: str) -> dict[str, Any]:
-    """The named figures of each row, under the values of its `keys` (in words, "a b")."""
-    return {"/".join(str(row[k]) for k in keys.split()): pick(row, *names) for row in rows}
+def by(rows: Iterable[Mapping[str, Any]], keys: str, names: str) -> dict[str, Any]:
+    """The named figures of each row, under the values of its `keys`."""
+    return {"/".join(str(row[k]) for k in keys.split()): pick(row, names) for row in rows}
 
 
 # -- every command ---------------------------------------------------------------------------------
@@ -139,7 +140,7 @@ def scores(done: Done) -> Figures:
         "unfinished": sum(
             one.get("left", 0) for one in told.get("unfinished", ()) if isinstance(one, dict)
         ),
-        **pick(told, "runs", "ratings", "failures"),
+        **pick(told, "runs ratings failures"),
         "flagged": sorted(str(one.get("run", one)) for one in told["flagged"]),
     }
 
@@ -193,7 +194,7 @@ def pairs(done: Done) -> Figures:
     keys = {"preferences": "system against", "ranking": "system", "position": "criterion"}
     keys |= {"evidence": "evidence", "verdicts": "criterion"}
     found = {
-        name: by(tables[name], key, *sorted(set(tables[name][0]) - set(key.split())))
+        name: by(tables[name], key, " ".join(sorted(set(tables[name][0]) - set(key.split()))))
         for name, key in keys.items()
         if name in tables
     }
@@ -225,13 +226,13 @@ def evaluation(done: Done) -> Figures:
 
 def sources(done: Done) -> Figures:
     rows = done.json["tables"]["sources"]["rows"]
-    return {"judges": [pick(one, "evaluator", "seed", "way", "requests") for one in rows]}
+    return {"judges": [pick(one, "evaluator seed way requests") for one in rows]}
 
 
 def one_run(done: Done) -> Figures:
     rows = done.json["tables"]["results"]["rows"]
     return {
-        f"{row['criterion_id']}/original/{row['repeat']}": pick(row, "status", "value")
+        f"{row['criterion_id']}/original/{row['repeat']}": pick(row, "status value")
         | {"label": row["level"]}
         for row in rows
     }
@@ -252,7 +253,7 @@ def exported(done: Done) -> Figures:
             row["value"] = None if row["value"] is None else float(row["value"])
     else:
         rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-    names = ("system", "status", "label", "value")
+    names = "system status label value"
     means: dict[str, list[float]] = {}
     for row in rows:
         if row["value"] is not None:
@@ -262,26 +263,14 @@ def exported(done: Done) -> Figures:
         "status": Counter(row["status"] for row in rows),
         "labels": Counter(f"{row['criterion_id']}: {row['label']}" for row in rows),
         "means": {name: {"mean": np.mean(v), "n": len(v)} for name, v in means.items()},
-        "some": dict(sorted(by(rows, "run_id variant criterion_id repeat", *names).items())[:20]),
+        "some": dict(sorted(by(rows, "run_id variant criterion_id repeat", names).items())[:20]),
     }
 
 
 # -- trust -----------------------------------------------------------------------------------------
 
-_CHECK = ("outcome", "estimate", "low", "high", "n")
-_EFFECT = (
-    *_CHECK,
-    "expected",
-    "p",
-    "p_adjusted",
-    "pairs",
-    "fell",
-    "rose",
-    "tied",
-    "missing",
-    "unchanged",
-    "shorter",
-)
+_CHECK = "outcome estimate low high n"
+_EFFECT = f"{_CHECK} expected p p_adjusted pairs fell rose tied missing unchanged shorter"
 
 
 def verification(done: Done) -> Figures:
@@ -290,10 +279,10 @@ def verification(done: Done) -> Figures:
     rows = {}
     for one in told["criteria"]:
         rows[one["criterion_id"]] = {
-            **pick(one, "verdict", "runs", "cases", "repeats", "coverage", "mean", "low", "high"),
+            **pick(one, "verdict runs cases repeats coverage mean low high"),
             "partner": one["partner"],
             "checks": {c["name"]: _check(c) for c in one["checks"]},
-            "effects": by(one["effects"], "variant", *_EFFECT),
+            "effects": by(one["effects"], "variant", _EFFECT),
         }
     probes = {p["name"]: _probe(p) for p in told.get("probes", ())}
     standing = {e["name"]: e["standing"] for e in told["judge"]["evidence"]}
@@ -310,7 +299,7 @@ def _check(check: Mapping[str, Any]) -> dict[str, Any]:
     """The agreement of repeats has a bootstrap interval."""
     drawn = "~" if check["name"] == "agreement" else ""
     return {
-        **pick(check, "outcome", "estimate", "n"),
+        **pick(check, "outcome estimate n"),
         f"low{drawn}": check["low"],
         f"high{drawn}": check["high"],
     }
@@ -319,7 +308,7 @@ def _check(check: Mapping[str, Any]) -> dict[str, Any]:
 def _probe(probe: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "outcome": probe["outcome"],
-        "checks": {c["name"]: pick(c, "outcome", "estimate", "n") for c in probe["checks"]},
+        "checks": {c["name"]: pick(c, "outcome estimate n") for c in probe["checks"]},
     }
 
 
@@ -358,7 +347,7 @@ def agreement(done: Done) -> Figures:
             **{name: _estimate(more[name], drawn=True) for name in ("kappa", "weighted")},
             "alpha": _estimate(row["alpha"], drawn=True),
             "spearman": _estimate(more["spearman"], drawn=True),
-            **pick(more, "judge_mean", "label_mean", "tied"),
+            **pick(more, "judge_mean label_mean tied"),
             "bias": _estimate(more["bias"]),
             "confusion": [[r[str(j + 1)] for j in range(len(levels))] for t in crossed for r in t],
             "levels": levels,
@@ -374,7 +363,7 @@ def agreement(done: Done) -> Figures:
         }
     for row in tables.get("audit", ()):
         against = row["against"].split(", ") if row["against"] else []
-        audit[row["judge"]]["suspects"][row["run"]] = pick(row, "success", "outlying") | {
+        audit[row["judge"]]["suspects"][row["run"]] = pick(row, "success outlying") | {
             "against": against
         }
     return {"pairs": pairs, "audit": audit}
@@ -391,19 +380,10 @@ def comparison(done: Done) -> Figures:
             for one in tables["sides"]
             if one["criterion"] == row["criterion"]
         )
-        names = (
-            "lost",
-            "inapplicable",
-            "wins",
-            "ties",
-            "losses",
-            "correlation",
-            "detectable",
-            "cases_to_decide",
-        )
+        names = "lost inapplicable wins ties losses correlation detectable cases_to_decide"
         rows[row["criterion"]] = {
-            **pick(row, "n", "verdict"),
-            **pick(test, *names),
+            **pick(row, "n verdict"),
+            **pick(test, names),
             "first": first,
             "second": second,
             "difference": _estimate(row["difference"]),
@@ -420,7 +400,7 @@ def comparison(done: Done) -> Figures:
             }
             for gate in told["gates"]
         },
-        **pick(told, "pair_by", "unmatched", "exit_code"),
+        **pick(told, "pair_by unmatched exit_code"),
         "common": len(told["common"]),
         "only": [len(told["only_first"]), len(told["only_second"])],
     }
@@ -475,7 +455,7 @@ def trials(done: Done) -> Figures:
             "outcome": row["outcome"],
             "sequence": [call["tool"] for call in verdict.get("sequence", ())],
             "violated": [one["constraint"] for one in verdict.get("violated", ())],
-            **pick(verdict, *(k for k in ("lost", "repeated", "attempts") if verdict)),
+            **pick(verdict, "lost repeated attempts" if verdict else ""),
         }
     return rows
 
@@ -491,7 +471,7 @@ def dissections(done: Done) -> Figures:
     rows = {}
     for row in done.json["dissections"]:
         stages = {s["name"]: [t["outcome"] for t in s["tries"]] for s in row["stages"]}
-        rows[row["case"]] = {"stages": stages, **pick(row, "label", "labels", "unknown", "runs")}
+        rows[row["case"]] = {"stages": stages, **pick(row, "label labels unknown runs")}
     return rows
 
 
@@ -507,7 +487,7 @@ def plan_tables(done: Done) -> Figures:
         f"{row['system']}/{row.get('group', 'all')}": {
             "rate": _counted_interval(row["success"], row["cases"]),
             "passes": row["right"],
-            **pick(row, "failures", "guess"),
+            **pick(row, "failures guess"),
         }
         for row in (*tables["systems"], *tables["by-actions"])
     }
@@ -535,7 +515,7 @@ def plan_tables(done: Done) -> Figures:
 
 def _counted_interval(cell: Mapping[str, Any], units: int | None) -> dict[str, Any]:
     """A cell of a table in the form of `_interval`."""
-    return {"mean": cell["value"], **pick(cell, "low", "high", "n"), "units": units}
+    return {"mean": cell["value"], **pick(cell, "low high n"), "units": units}
 
 
 # -- traces ----------------------------------------------------------------------------------------
@@ -545,8 +525,7 @@ def trace(done: Done) -> Figures:
     told = done.json
     return {
         "spans": {
-            s["id"]: pick(s, "parent_id", "kind", "name", "status", "tokens")
-            for s in told["trace"]["spans"]
+            s["id"]: pick(s, "parent_id kind name status tokens") for s in told["trace"]["spans"]
         },
         "findings": {one["finder"]: _marks(one["findings"]) for one in told["findings"]},
     }
@@ -562,7 +541,7 @@ def found(done: Done) -> Figures:
         row["trace"]: {
             "marks": _marks(row["findings"]),
             "rejected": len(row["rejected"]),
-            **pick(row, "status", "grades"),
+            **pick(row, "status grades"),
         }
         for row in done.json["findings"]
     }
@@ -575,31 +554,21 @@ def trace_scores(done: Done) -> Figures:
     whole = told["scores"]
     official = told["official"]
     return {
-        "levels": by(whole["levels"], "level", "micro", "macro", "counts"),
-        "categories": by(whole["categories"], "category", "pairs", "traces"),
+        "levels": by(whole["levels"], "level", "micro macro counts"),
+        "categories": by(whole["categories"], "category", "pairs traces"),
         "coverage": plain(whole["coverage"]),
         "beside": {
             one["name"]: by(one["scores"]["levels"], "level", "counts") for one in told["beside"]
         },
         "official": None
         if official is None
-        else pick(official, "weighted_f1", "location", "joint", "pearson", "traces", "skipped"),
+        else pick(official, "weighted_f1 location joint pearson traces skipped"),
     }
 
 
 def trace_stats(done: Done) -> Figures:
-    names = (
-        "spans",
-        "kinds",
-        "depth",
-        "roots",
-        "errors",
-        "exceptions",
-        "reported",
-        "kept",
-        "dropped",
-    )
-    return by(done.json["traces"], "trace", *names)
+    names = "spans kinds depth roots errors exceptions reported kept dropped"
+    return by(done.json["traces"], "trace", names)
 
 
 def trace_report(done: Done) -> Figures:
@@ -619,7 +588,7 @@ def charts(done: Done) -> Figures:
     told = done.json
     rows = told["tables"]["checked"]["rows"]
     return {
-        "checked": by(rows, "role scenario", "nodes", "edges", "errors", "warnings"),
+        "checked": by(rows, "role scenario", "nodes edges errors warnings"),
         "unreadable": len(told["unreadable"]),
     }
 
@@ -639,36 +608,17 @@ def _workflow_verdict(verdict: Mapping[str, Any] | None) -> Any:
     if "call" in verdict:
         return pick(
             verdict,
-            "form",
-            "gold_call",
-            "call",
-            "name_right",
-            "gold_parameters",
-            "given_parameters",
-            "further",
-            "node_right",
+            "form gold_call call name_right gold_parameters given_parameters further node_right",
         )
     judge = verdict["judge"]
     return {
         **pick(
             verdict,
-            "success",
-            "decided_by",
-            "progress",
-            "state_success",
-            "state_goals",
-            "right",
-            "gold",
-            "generated",
-            "unjudged",
-            "sequence",
-            "conforms",
-            "fitness",
-            "cause",
-            "nodes",
+            "success decided_by progress state_success state_goals right gold generated "
+            "unjudged sequence conforms fitness cause nodes",
         ),
         "differences": len(verdict["differences"]),
-        "deviations": [pick(d, "cause", "at", "tool", "node") for d in verdict["deviations"]],
+        "deviations": [pick(d, "cause at tool node") for d in verdict["deviations"]],
         "judge": judge and {k: judge.get(k) for k in ("achieved", "total", "said", "status")},
     }
 
@@ -697,12 +647,12 @@ def workflow_tables(done: Done) -> Figures:
         if tally.causes:
             counts = plain(tally.causes)
             causes[tally.system] = {"failed": sum(counts.values()), "counts": counts}
-    figures = ("turns", "sessions", "tool", "parameters", "unreadable", "failures")
+    figures = "turns sessions tool parameters unreadable failures"
     single = {
-        f"{tally.system}/all": pick(asdict(tally.table), *figures) for tally in known.turns_by()
+        f"{tally.system}/all": pick(asdict(tally.table), figures) for tally in known.turns_by()
     }
     formats = [
-        pick(asdict(one), "agent", "first", "second", "tasks", "left_out", "difference")
+        pick(asdict(one), "agent first second tasks left_out difference")
         for one in tallies.format_pairs(sessions)
     ]
     return {
@@ -718,10 +668,10 @@ def workflow_scores(done: Done) -> Figures:
     """Tables of `flow score`, in either way of counting."""
     told = done.json
     if "table" not in told:
-        return pick(told, "level", "mode", "figures")
+        return pick(told, "level mode figures")
     drop = {"node", "response", "usage"}
     return {
-        **pick(told, "level", "mode"),
+        **pick(told, "level mode"),
         "table": {k: plain(v) for k, v in told["table"].items() if k not in drop},
     }
 

@@ -286,8 +286,8 @@ def session_runs(
                     continue
                 number += 1
                 name = defaults.id if line is None and number == 1 else f"{defaults.id}:{number}"
-                named = RunDefaults(name, defaults.task, system)
-                runs.append(to_run(session, form.name, named))
+                run_defaults = RunDefaults(name, defaults.task, system)
+                runs.append(to_run(session, form.name, run_defaults))
         except InputError as error:
             raise InputError(str(error), place) from None
         except (AttributeError, LookupError, TypeError, ValueError) as error:
@@ -325,8 +325,8 @@ def _documents(form: SessionFormat, items: Iterable[Item]) -> Iterator[tuple[Any
 def _refuse_other(form: SessionFormat, value: Any, place: str) -> None:
     if form.matches(value) or (form.lines and not isinstance(value, dict)):
         return
-    others = (other for other in FORMATS[:-1] if other is not form and other.matches(value))
-    if (other := next(others, None)) is not None:
+    matching = (other for other in FORMATS[:-1] if other is not form and other.matches(value))
+    if (other := next(matching, None)) is not None:
         problem = f"this is of {other.name}, but the file begins as {form.name}; split the file"
         raise InputError(problem, place)
     if not form.lines and form is not FORMATS[-1]:

@@ -130,8 +130,8 @@ def tool_call(name: Any, arguments: Any, id: Any = None) -> ToolCall:
 def total_of(counts: Any, names: Sequence[str]) -> int | None:
     """Return the sum of the counts that a mapping states; None where it states none of them."""
     stated = [token_count(first_of(counts, name)) for name in names]
-    known = [count for count in stated if count is not None]
-    return sum(known) if known else None
+    numbers = [count for count in stated if count is not None]
+    return sum(numbers) if numbers else None
 
 
 def usage_of(prompt: Any, completion: Any, cost: Any = None, requests: Any = 1) -> Usage | None:
