@@ -40,12 +40,7 @@ from agenteval.readers import make_view, read_runs
 from agenteval.records import Run
 from agenteval.stats import Bootstrap, Interval, bootstrap_interval, proportion_interval
 from agenteval.utility.bank import load_bank
-from agenteval.utility.embedded import (
-    MIN_SENTENCES,
-    CriterionKind,
-    load_kinds,
-    read_prose,
-)
+from agenteval.utility.embedded import MIN_SENTENCES, CriterionKind, load_kinds, read_prose
 from agenteval.utility.evaluator import Item
 from agenteval.utility.perturbed_runs import make_copies
 from benchmarks.folders import ROOT

@@ -58,13 +58,7 @@ def test_forms(text: str, clean: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "spelling",
-    [
-        PAIR,
-        quote(PAIR, safe=""),
-        quote(PAIR),
-        base64.b64encode(PAIR.encode()).decode(),
-    ],
+    "spelling", [PAIR, quote(PAIR, safe=""), quote(PAIR), base64.b64encode(PAIR.encode()).decode()]
 )
 def test_known_values_in_every_spelling(spelling: str) -> None:
     assert without_known(f"it said {spelling}.") == f"it said {spelling}."

@@ -53,10 +53,7 @@ def _spoken_in(event: SpanEvent, names: frozenset[str]) -> Any:
     return next(by_key, next(iter(held.values())) if is_named else None)
 
 
-_SPOKEN = {
-    "data.input": frozenset({*INPUT, "request"}),
-    "data.output": frozenset(OUTPUT),
-}
+_SPOKEN = {"data.input": frozenset({*INPUT, "request"}), "data.output": frozenset(OUTPUT)}
 
 
 def _json(single: _Attributes, name: str) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 from agenteval.testing import DEFAULT
 from agenteval.testing.engine import Default
 from benchmarks.folders import ROOT
-from tests.support.long_trace import LongTrace, write
+from tests.support.long_trace import LongTrace
 
 TRACES = tuple(f"{seed + 1:032x}" for seed in range(6))  # ids, by the seed that makes them
 TOKENS = 6000  # of the file of one trace
@@ -89,8 +89,18 @@ def commands(
 
 
 def make_traces(folder: Path, count: int) -> None:
-    """The traces that are searched, one file each."""
+    """The traces that are searched, one file of spans each."""
     folder.mkdir()
     for seed, name in enumerate(TRACES[:count]):
-        with (folder / f"{name}.json").open("w", encoding="utf-8") as file:
-            write(LongTrace(TOKENS, seed), file)
+        rows = []
+        for span in LongTrace(TOKENS, seed).spans():
+            said = "\n".join(m.content for m in span.reply)
+            attributes = {
+                "openinference.span.kind": span.kind.upper(),
+                "input.value": span.input or "\n".join(m.content for m in span.messages),
+                "output.value": span.output or said,
+            }
+            row = {"trace_id": name, "span_id": span.id, "parent_id": span.parent_id}
+            row |= {"name": span.name, "start_time": span.start, "attributes": attributes}
+            rows.append(json.dumps(row) + "\n")
+        (folder / f"{name}.jsonl").write_text("".join(rows), encoding="utf-8")

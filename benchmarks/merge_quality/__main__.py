@@ -46,14 +46,7 @@ from agenteval.utility.bank import load_bank
 from agenteval.utility.consolidate import Consolidator, read_ideas
 from agenteval.utility.merge import CriterionClusters, fold_name
 from benchmarks.folders import ROOT
-from benchmarks.merge_quality.sets import (
-    CAPABLE,
-    RecordedSet,
-    draws,
-    load_ideas,
-    load_sets,
-    modes,
-)
+from benchmarks.merge_quality.sets import CAPABLE, RecordedSet, draws, load_ideas, load_sets, modes
 from benchmarks.outcome import Row, finish
 
 if TYPE_CHECKING:

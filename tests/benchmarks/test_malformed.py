@@ -7,13 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from agenteval.records import Criterion
-from benchmarks.malformed.__main__ import (
-    corpus,
-    read,
-    read_corpus,
-    read_generated,
-    read_others,
-)
+from benchmarks.malformed.__main__ import corpus, read, read_corpus, read_generated, read_others
 from tests.thorough import often
 
 pytestmark = pytest.mark.slow

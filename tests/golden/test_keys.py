@@ -110,9 +110,7 @@ def keys() -> dict[str, dict[str, str]]:
         "system": {
             "bare": System("alpha", lambda: None, {}).sha256,
             "parameters": System(
-                "alpha",
-                lambda: None,
-                {"model": "m", "temperature": 0.5, "prompt": None},
+                "alpha", lambda: None, {"model": "m", "temperature": 0.5, "prompt": None}
             ).sha256,
         },
         "variant": {

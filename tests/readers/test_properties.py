@@ -28,9 +28,7 @@ scalar = (
     | st.floats(allow_nan=False, allow_infinity=False)
 )
 plain = st.recursive(
-    scalar,
-    lambda x: st.lists(x, max_size=3) | st.dictionaries(text, x, max_size=3),
-    max_leaves=8,
+    scalar, lambda x: st.lists(x, max_size=3) | st.dictionaries(text, x, max_size=3), max_leaves=8
 )
 
 

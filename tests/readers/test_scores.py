@@ -50,12 +50,7 @@ def both(folder: Path, row: dict[str, Any]) -> list[Path]:
 
 
 @pytest.mark.parametrize(
-    ("column", "meant"),
-    [
-        ("Sucess", "success"),
-        ("repetition", "repeat"),
-        ("labell", "label"),
-    ],
+    ("column", "meant"), [("Sucess", "success"), ("repetition", "repeat"), ("labell", "label")]
 )
 def test_a_column_that_looks_like_a_known_one_is_told_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, column: str, meant: str

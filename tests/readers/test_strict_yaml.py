@@ -109,8 +109,7 @@ def test_what_pyyaml_writes_is_read_as_it_was(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["[" * 100_000, "a:\n  " + "- " * 100_000, '{"a":' * 100_000, "? " * 100_000, "[" * 65],
+    "text", ["[" * 100_000, "a:\n  " + "- " * 100_000, '{"a":' * 100_000, "? " * 100_000, "[" * 65]
 )
 def test_depth(text: str) -> None:
     assert "nested deeper than 64 levels" in refused(text)

@@ -16,10 +16,7 @@ SHOP = {
 
 
 def test_names_that_tools_use_need_no_telling_contents() -> None:
-    assert guess_mapping([{"input": "x", "output": "y"}]) == {
-        "input": "input",
-        "output": "output",
-    }
+    assert guess_mapping([{"input": "x", "output": "y"}]) == {"input": "input", "output": "output"}
 
 
 def test_a_mapping_in_words() -> None:

@@ -137,11 +137,7 @@ REFUSED: dict[str, tuple[Callable[[Body], Any], int, Any]] = {
     ),
     "form_501": (form, 501, {"error": "json_schema is not implemented for this backend"}),
     "form_500": (form, 500, {"error": {"message": "guided_json is not supported by this engine"}}),
-    "groq_always": (
-        form,
-        400,
-        in_openai_form("Failed to generate JSON.", "json_validate_failed"),
-    ),
+    "groq_always": (form, 400, in_openai_form("Failed to generate JSON.", "json_validate_failed")),
     "openrouter_404": (form, 404, {"error": _ROUTED}),
     "system_role": (
         lambda b: any(m["role"] == "system" for m in b["messages"]),

@@ -1,22 +1,17 @@
 """Traces of any size, as agents with a growing history leave them; seeded, with planted facts.
 
-    python -m tests.support.long_trace trace.json --tokens 5000000 --seed 1
-
 A manager answers questions one after the other; in steps it thinks, calls tools (search, pages,
 code, logs) and now and then hands a part to a searcher with a history of its own. Every model call
-is sent its whole history again, so most of the text is repeated, as in real traces; the file holds
-it twice, as `input.value` and as `llm.input_messages`, as real files do. All words are invented.
+is sent its whole history again, so most of the text is repeated, as in real traces. All words are
+invented.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -250,116 +245,3 @@ class LongTrace:
         )
         self._used += 900 + len(span.input) + len(span.output)
         return span
-
-
-def write(trace: LongTrace, file: IO[str]) -> int:
-    """Write the trace as nested OpenInference JSON, span by span; returns the number of spans."""
-    file.write(json.dumps({"trace_id": f"{trace.seed + 1:032x}"})[:-1] + ', "spans": [')
-    open_: list[str] = []
-    count = 0
-    for span in trace.spans():
-        down = span.parent_id is not None and bool(open_) and open_[-1] == span.parent_id
-        while not down and open_ and open_[-1] != span.parent_id:
-            file.write("]}")
-            open_.pop()
-        file.write(", " if count and not down else "")
-        text = json.dumps(_flat(span, trace.seed), ensure_ascii=False)
-        file.write(text[:-1] + ', "child_spans": [')
-        open_.append(span.id)
-        count += 1
-    file.write("]}" * len(open_) + "]}")
-    return count
-
-
-def _flat(span: Span, seed: int) -> dict[str, Any]:
-    """A span's own fields in the form of section 4 of the format: flat attributes, all texts."""
-    start, end = span.start or 0.0, span.end or 0.0
-    return {
-        "timestamp": datetime.fromtimestamp(start, UTC).isoformat(),
-        "trace_id": f"{seed + 1:032x}",
-        "span_id": span.id,
-        "parent_span_id": span.parent_id,
-        "trace_state": "",
-        "span_name": span.name,
-        "span_kind": "Internal",
-        "service_name": "archive",
-        "resource_attributes": {"service.name": "archive"},
-        "scope_name": "long_trace",
-        "scope_version": "1",
-        "span_attributes": _attributes(span),
-        "duration": f"PT{end - start:.6f}S",
-        "status_code": {"ok": "Ok", "error": "Error", "unset": "Unset"}[span.status],
-        "status_message": span.status_message,
-        "events": [
-            {
-                "Timestamp": datetime.fromtimestamp(event.at or start, UTC).isoformat(),
-                "Name": event.name,
-                "Attributes": event.attributes,
-            }
-            for event in span.events
-        ],
-        "links": [],
-        "logs": [],
-    }
-
-
-def _attributes(span: Span) -> dict[str, str]:
-    kinds = {"llm": "LLM", "tool": "TOOL", "agent": "AGENT", "chain": "CHAIN"}
-    found = {} if span.name == "main" else {"openinference.span.kind": kinds[span.kind]}
-    if span.tool:
-        found["tool.name"] = span.tool
-    if span.kind == "llm":
-        found |= _model_attributes(span)
-    else:
-        found |= {"input.value": span.input, "output.value": span.output}
-    return {key: value for key, value in found.items() if value}
-
-
-def _model_attributes(span: Span) -> dict[str, str]:
-    rows = [{"role": m.role, "content": m.content} for m in span.messages]
-    found = {
-        "input.value": json.dumps({"messages": rows}, ensure_ascii=False),
-        "input.mime_type": "application/json",
-        "llm.model_name": span.model or "",
-        "llm.invocation_parameters": json.dumps({"max_tokens": span.limit}),
-    }
-    for n, message in enumerate(span.messages):
-        found |= _message_attributes(f"llm.input_messages.{n}.message", message)
-    for n, message in enumerate(span.reply):
-        found |= _message_attributes(f"llm.output_messages.{n}.message", message)
-    for n, tool in enumerate(span.tools):
-        schema = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-        text = json.dumps({"type": "function", "function": schema})
-        found[f"llm.tools.{n}.tool.json_schema"] = text
-    if span.usage:
-        counts = {"prompt": span.usage.prompt_tokens, "completion": span.usage.completion_tokens}
-        found |= {f"llm.token_count.{k}": str(v) for k, v in counts.items() if v is not None}
-    return found
-
-
-def _message_attributes(prefix: str, message: Message) -> dict[str, str]:
-    found = {f"{prefix}.role": message.role, f"{prefix}.content": message.content}
-    if message.tool_call_id:
-        found[f"{prefix}.tool_call_id"] = message.tool_call_id
-    for n, call in enumerate(message.tool_calls):
-        under = f"{prefix}.tool_calls.{n}.tool_call"
-        found[f"{under}.id"] = call.id or ""
-        found[f"{under}.function.name"] = call.name
-        found[f"{under}.function.arguments"] = json.dumps(call.arguments)
-    return found
-
-
-def main() -> None:
-    """Write one trace to a file."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("path", type=Path)
-    parser.add_argument("--tokens", type=int, default=5_000_000)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    with options.path.open("w", encoding="utf-8") as file:
-        count = write(LongTrace(options.tokens, options.seed), file)
-    print(f"{count} spans, {options.path.stat().st_size:,} bytes")
-
-
-if __name__ == "__main__":
-    main()

@@ -146,10 +146,7 @@ def open_prompt(package: str, name: str, *, markers: bool) -> Prompt:
 
     source = template_text(package, name)
     environment = jinja2.Environment(
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=False,
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
     )
     plain: dict[str, Callable[[Any], Any]] = {"line": str, "indented": str, "quoted": repr}
     environment.filters |= {"data": data, **plain}

@@ -57,11 +57,7 @@ _LOWER: dict[str, tuple[str, ...]] = {
     "accuracy": ("swap_numbers",),
     "coherence": ("shuffle_sentences",),
 }
-_UNKNOWN: dict[str, tuple[str, ...]] = {
-    "completeness": (),
-    "accuracy": _DROPS,
-    "coherence": _DROPS,
-}
+_UNKNOWN: dict[str, tuple[str, ...]] = {"completeness": (), "accuracy": _DROPS, "coherence": _DROPS}
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,9 +92,7 @@ def truth(text: str, problem: str) -> Truth:
     booked, right, equations = _bookings(plain, task)
     parts = len(set(booked)) + bool(_CLOSING.search(plain))
     return Truth(
-        parts / (len(task.places) + 1),
-        right / equations if equations else 0.0,
-        _in_order(booked),
+        parts / (len(task.places) + 1), right / equations if equations else 0.0, _in_order(booked)
     )
 
 

@@ -11,11 +11,7 @@ import pytest
 from agenteval.errors import InputError
 from agenteval.readers import read_runs
 from agenteval.readers.traces import read_traces
-from tests.readers.tracing.samples import (
-    ROOT,
-    TRACE,
-    read,
-)
+from tests.readers.tracing.samples import ROOT, TRACE, read
 
 
 def test_deep_attributes(tmp_path: Path) -> None:

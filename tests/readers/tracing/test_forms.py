@@ -14,15 +14,7 @@ from agenteval.errors import InputError
 from agenteval.readers import read_runs
 from agenteval.readers.spans import id_of, seconds
 from agenteval.readers.traces import LARGEST, is_trace, read_traces
-from tests.readers.tracing.samples import (
-    FIRST,
-    ROOT,
-    SECOND,
-    TRACE,
-    nested,
-    read,
-    span,
-)
+from tests.readers.tracing.samples import FIRST, ROOT, SECOND, TRACE, nested, read, span
 
 STORY = span(
     ROOT,

@@ -15,14 +15,7 @@ from agenteval.workflows.backend import StatefulBackend, load_backend
 from agenteval.workflows.chart import Chart
 from agenteval.workflows.folder import read_role
 from agenteval.workflows.mermaid import parse_chart
-from agenteval.workflows.scenario import (
-    CROSS,
-    Action,
-    Profile,
-    RecordedSession,
-    Role,
-    WorkflowTool,
-)
+from agenteval.workflows.scenario import CROSS, Action, Profile, RecordedSession, Role, WorkflowTool
 
 FLOWS = Path(__file__).resolve().parents[3] / "tasks" / "flows"
 
@@ -51,9 +44,7 @@ class Flow:
     def charts(self) -> dict[str, Chart]:
         return {s.id: parse_chart(s.flowchart) for s in self.role.scenarios}
 
-    def groups(
-        self,
-    ) -> Iterator[tuple[str, tuple[Profile, ...], tuple[RecordedSession, ...]]]:
+    def groups(self) -> Iterator[tuple[str, tuple[Profile, ...], tuple[RecordedSession, ...]]]:
         for s in self.role.scenarios:
             yield s.id, s.profiles, s.sessions
         if len(self.role.scenarios) > 1:
