@@ -15,12 +15,11 @@ from agenteval.files import replacing
 from agenteval.text import encodable
 
 SUFFIXES = (".jsonl", ".ndjson", ".csv", ".parquet")
-EXPORT_COLUMNS = tuple(  # of `agenteval export`
-    """
-    run_id task system case_key success variant criterion_id repeat status label value
-    probabilities explanation message rung match evidence evaluator model seed tries run_key
-    criterion_key source_key way
-    """.split()
+EXPORT_COLUMNS = (  # of `agenteval export`
+    *("run_id", "task", "system", "case_key", "success", "variant", "criterion_id", "repeat"),
+    *("status", "label", "value", "probabilities", "explanation", "message", "rung", "match"),
+    *("evidence", "evaluator", "model", "seed", "tries", "run_key", "criterion_key", "source_key"),
+    "way",
 )
 
 # A cell that starts so is run as a formula by spreadsheet programs (OWASP, CSV injection); some

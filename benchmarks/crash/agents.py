@@ -100,7 +100,8 @@ def make_traces(folder: Path, count: int) -> None:
                 "input.value": span.input or "\n".join(m.content for m in span.messages),
                 "output.value": span.output or said,
             }
-            row = {"trace_id": name, "span_id": span.id, "parent_id": span.parent_id}
-            row |= {"name": span.name, "start_time": span.start, "attributes": attributes}
+            row: dict[str, Any] = {"trace_id": name, "span_id": span.id, "name": span.name}
+            row |= {"parent_id": span.parent_id, "start_time": span.start}
+            row["attributes"] = attributes
             rows.append(json.dumps(row) + "\n")
         (folder / f"{name}.jsonl").write_text("".join(rows), encoding="utf-8")
