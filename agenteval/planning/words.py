@@ -52,15 +52,13 @@ def _data(name: str) -> Any:
 def words() -> Mapping[Kind, tuple[Phrase, ...]]:
     """Return the phrases of each kind, written and reviewed by the maintainers."""
     lists: dict[Kind, list[dict[str, Any]]] = _data("phrases")["words"]
-    return {
-        kind: tuple(
-            Phrase(
-                e.get("singular") or e["text"], e.get("plural") or e["text"], e.get("time", False)
-            )
-            for e in entries
-        )
-        for kind, entries in lists.items()
-    }
+    return {kind: tuple(map(_phrase, entries)) for kind, entries in lists.items()}
+
+
+def _phrase(entry: dict[str, Any]) -> Phrase:
+    if "text" in entry:
+        return Phrase(entry["text"], entry["text"], entry.get("time", False))
+    return Phrase(entry["singular"], entry["plural"])
 
 
 @functools.cache
