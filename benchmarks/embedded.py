@@ -35,6 +35,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
 
 from agenteval.readers import make_view, read_runs
 from agenteval.records import Run
@@ -69,23 +70,13 @@ class Texts:
 
 def development() -> list[Run]:
     """Return the right solution of every problem as a success, the wrong one as a failure."""
-    problems = [json.loads(line) for line in DEVSET.read_text("utf-8").splitlines()]
-    return [
-        Run(
-            id=f"{problem['id']}-{which}",
-            system=which,
-            input=problem["problem"],
-            output=problem[which],
-            success=which == "good",
-        )
-        for problem in problems
-        for which in ("good", "wrong")
-    ]
-
-
-def task_runs(task: str) -> list[Run]:
-    """Return the runs of a task of `tasks/`."""
-    return list(read_runs(ROOT / "tasks" / task / "runs.jsonl", task=task).runs)
+    runs = []
+    for problem in map(json.loads, DEVSET.read_text("utf-8").splitlines()):
+        for which in ("good", "wrong"):
+            texts = {"input": problem["problem"], "output": problem[which]}
+            id = f"{problem['id']}-{which}"
+            runs.append(Run(id=id, system=which, success=which == "good", **texts))
+    return runs
 
 
 def read_texts(
@@ -101,14 +92,9 @@ def read_texts(
     groups = list(by_case.values())[:cases]
     copied = [group[i % len(group) if rotate else 0] for i, group in enumerate(groups)]
     items = [item for group in groups for item in group]
-    return Texts(
-        {run.id: run for run, _ in items},
-        statistics(items),
-        {
-            copies.variant.partition(":")[0]: statistics(copies.items)
-            for copies in make_copies(copied, operators, share=SHARE, seed=SEED)
-        },
-    )
+    made = make_copies(copied, operators, share=SHARE, seed=SEED)
+    by_operator = {c.variant.partition(":")[0]: statistics(c.items) for c in made}
+    return Texts({run.id: run for run, _ in items}, statistics(items), by_operator)
 
 
 def statistics(items: Sequence[Item]) -> Statistics:
@@ -158,10 +144,8 @@ def objections(kind: CriterionKind, texts: Texts) -> Iterator[str]:
     area = success_area(kind, texts)
     if area is not None and area.high is not None and area.high < CHANCE:
         yield f"failed runs are surely higher (AUC {area.mean:.2f})"
-    everything = [
-        *texts.originals.values(),
-        *(s for c in texts.copies.values() for s in c.values()),
-    ]
+    copies = [s for of_operator in texts.copies.values() for s in of_operator.values()]
+    everything = [*texts.originals.values(), *copies]
     rated = sum(statistic is not None for statistic in everything)
     if rated < COVERED * len(everything):
         yield f"it exists for {rated / len(everything):.0%} of the texts"
@@ -189,29 +173,27 @@ def success_area(kind: CriterionKind, texts: Texts) -> Interval | None:
 
 def area(values: NDArray[np.float64], success: NDArray[np.bool_]) -> float | None:
     """Return P(success above failed), ties half; None without one of them."""
-    good, bad = values[success], values[~success]
-    if not (len(good) and len(bad)):
-        return None
-    return float((good[:, None] > bad).mean() + (good[:, None] == bad).mean() / 2)
+    return None if success.all() or not success.any() else float(roc_auc_score(success, values))
 
 
-def record(kind: CriterionKind, against: Sequence[str]) -> dict[str, object]:
-    """Return the content of embedded_judge.json."""
+def write_constants(kind: CriterionKind, against: Sequence[str]) -> None:
+    """Write embedded_judge.json."""
     reason = f"holds on {', '.join(TASKS)}, on none of which it was calibrated"
-    return {
-        "about": "Written by benchmarks/embedded --write, which states the rule. Constants come"
-        " from the development set; no task was used for them.",
-        "devset_sha256": hashlib.sha256(DEVSET.read_bytes()).hexdigest(),
-        "kinds": {
-            NAME: {
-                "supported": not against,
-                "reason": f"does not hold: {against[0]}" if against else reason,
-                "statistic": STATISTIC,
-                "center": round(kind.center, 6),
-                "scale": round(kind.scale, 6),
-            }
-        },
+    content = {
+        "supported": not against,
+        "reason": f"does not hold: {against[0]}" if against else reason,
+        "statistic": STATISTIC,
+        "center": round(kind.center, 6),
+        "scale": round(kind.scale, 6),
     }
+    about = "Written by benchmarks/embedded --write, which states the rule. Constants come from the"
+    record = {
+        "about": f"{about} development set; no task was used for them.",
+        "devset_sha256": hashlib.sha256(DEVSET.read_bytes()).hexdigest(),
+        "kinds": {NAME: content},
+    }
+    text = json.dumps(record, indent=1, ensure_ascii=False)
+    CONSTANTS.write_text(text + "\n", "utf-8")
 
 
 def main() -> int:
@@ -222,7 +204,8 @@ def main() -> int:
     options = parser.parse_args()
     cases = None if options.write else 2 if options.quick else 12
     operators = MOVING + (CONTROLS if options.write else CONTROLS[:1])
-    sets = {task: read_texts(task_runs(task), operators, cases) for task in TASKS}
+    files = {task: ROOT / "tasks" / task / "runs.jsonl" for task in TASKS}
+    sets = {t: read_texts(read_runs(path).runs, operators, cases) for t, path in files.items()}
     kind = load_kinds()[NAME]
     if options.write:
         kind = fit(read_texts(development(), MOVING, rotate=False))
@@ -241,8 +224,7 @@ def main() -> int:
         share = moved_share(pairs(sets[task], MOVED_BY))
         shares.append(f"{task} {MOVED_BY} {share.mean:.2f} [{share.low:.2f}, {share.high:.2f}]")
     if options.write:
-        text = json.dumps(record(kind, against), indent=1, ensure_ascii=False)
-        CONSTANTS.write_text(text + "\n", "utf-8")
+        write_constants(kind, against)
     measured = f"{len(against)} objections: {against[0]}" if against else "holds"
     row = Row(
         f"embedded judge, {NAME}: {'offered' if kind.supported else 'unsupported'}",
