@@ -28,7 +28,7 @@ def test_the_perfect_judge_passes(tmp_path: Path) -> None:
 
 
 def test_the_place_of_a_label_is_found_by_turning_the_scale_round(tmp_path: Path) -> None:
-    probes = probed(Answers(family.position_only(slot=4), seed=1), tmp_path)
+    probes = probed(Answers(family.position_only(slot=4), seed=1), tmp_path, cases=20)
     assert probes["scale order"].outcome == "fail"
     assert probes["scale order"].checks[0].estimate == -1.0  # best, then worst
 
