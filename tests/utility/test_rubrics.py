@@ -240,7 +240,7 @@ def test_totals_are_compared_by_case() -> None:
     agenteval.quantify(runs, judge=judge, task=TASK)
     report = agenteval.compare("x", "y")
     (row,) = report.tables[0].rows
-    assert row["criterion"] == "rubric"
+    assert row["criterion"] == "Rubric"
     assert (row["difference"].value, row["n"]) == (pytest.approx(-1 / 3), 8)
     assert not any("more than once" in note for note in report.notes)
     items = agenteval.results("y3")["rubric_items"].rows
