@@ -63,24 +63,14 @@ def results_on_copies(store: Store, source_keys: Iterable[str]) -> int:
 
 def _rows(store: Store, source_keys: set[str] | None, *, copies: bool) -> Iterator[dict[str, Any]]:
     r, items, criteria = schema.results.c, schema.items.alias(), schema.items.alias()
-    sources = schema.sources
+    sources, keys = schema.sources, ("variant", "criterion_key", "source_key", "repeat")
     query = (
         select(
             r.item_key.label("run_key"),
-            r.variant,
-            r.criterion_key,
-            r.source_key,
-            r.repeat,
-            r.status,
-            r.label,
-            r.value,
-            r.tries,
-            r.detail,
+            *(r[name] for name in (*keys, "status", "label", "value", "tries", "detail")),
             items.c.id.label("run_id"),
-            items.c.task,
+            *(items.c[name] for name in ("task", "case_key", "success")),
             func.coalesce(items.c.system, sources.c.name).label("system"),
-            items.c.case_key,
-            items.c.success,
             criteria.c.id.label("criterion_id"),
             sources.c.record,
             sources.c.evaluator,
@@ -89,15 +79,8 @@ def _rows(store: Store, source_keys: set[str] | None, *, copies: bool) -> Iterat
         .join(items, items.c.item_key == r.item_key)
         .join(sources, sources.c.source_key == r.source_key)
         .join(criteria, criteria.c.item_key == r.criterion_key)
-        .order_by(
-            r.source_key,
-            items.c.id,
-            r.item_key,
-            r.variant,
-            criteria.c.id,
-            r.criterion_key,
-            r.repeat,
-        )
+        .order_by(r.source_key, items.c.id, r.item_key, r.variant)
+        .order_by(criteria.c.id, r.criterion_key, r.repeat)
     )
     ways: dict[str, str] = {}
     if source_keys is not None:

@@ -126,16 +126,14 @@ def _recognised(db: sqlite3.Connection, path: Path) -> bool:
     if version == SCHEMA_VERSION:
         return True
     if version is None or version < 1:
-        raise StoreRefused(f"{path}: this database is not an agenteval store: its version is none")
-    if version < SCHEMA_VERSION:
-        raise StoreRefused(
-            f"{path}: was made by an older agenteval (format {version}); export it with the "
-            "version that made it (agenteval export), then start a new one"
-        )
-    raise StoreRefused(
-        f"{path}: written by a newer agenteval (store version {version}; this "
-        f"one reads up to {SCHEMA_VERSION}); update agenteval or use another --store"
-    )
+        problem = "this database is not an agenteval store: its version is none"
+    elif version < SCHEMA_VERSION:
+        problem = f"was made by an older agenteval (format {version}); export it with the version "
+        problem += "that made it (agenteval export), then start a new one"
+    else:
+        problem = f"written by a newer agenteval (store version {version}; this one reads up to "
+        problem += f"{SCHEMA_VERSION}); update agenteval or use another --store"
+    raise StoreRefused(f"{path}: {problem}")
 
 
 def before_use(engine: Engine) -> None:

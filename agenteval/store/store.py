@@ -143,12 +143,8 @@ class Store:
         raise StoreError(f"{self.shown}: this store is a database, no file")
 
     def snapshot(self) -> AbstractContextManager[None]:
-        """Read the store in this thread as it is now, whatever is written meanwhile, until the
-        context ends.
-
-        Several reads are then consistent with each other. Do not use it for long work (the database
-        log cannot be truncated meanwhile) or to read rows written inside. Raises StoreError.
-        """
+        """Until the context ends, read the store in this thread as it is now. Not for long work
+        (the database log cannot be truncated meanwhile), nor to read rows written inside."""
         return snapshot(self.engine)
 
     def submit(self, writes: Writes, waiter: Waiter | None = None) -> Future[None]:
@@ -172,11 +168,8 @@ class Store:
     # -- what is judged, on what, by whom -------------------------------------------------------
 
     def with_stored_keys(self, items: Iterable[tuple[Run, View]]) -> list[tuple[Run, View]]:
-        """Return the runs with the keys of this store.
-
-        A store of an earlier version identifies a run by id and text only. If it has such a row for
-        the same task and system, the run keeps that key, so that its results are found.
-        """
+        """Return the runs with the keys of this store: one of an earlier version identifies a run
+        by id and text only, and such a row of the same task and system keeps its key."""
         c, keyed = schema.items.c, []
         query = select(c.item_key, c.task, c.system).where(c.kind == "run")
         for chunk in rows.batched(items):
@@ -206,10 +199,7 @@ class Store:
 
     def relabel(self, criteria: Iterable[Criterion]) -> list[Relabelled]:
         """Update stored ratings to the current order of the criteria's levels, in one transaction.
-
-        Returns one entry for each criterion that is stored with another order. Raises StoreError
-        when it cannot be written.
-        """
+        Returns one entry for each criterion that is stored with another order."""
         self._check_usable()
         criteria = list(criteria)
         with reading(self.engine) as connection:
@@ -229,8 +219,7 @@ class Store:
         self, source_key: str, *, attempts: bool = False
     ) -> Iterator[tuple[tuple[str, str, str, int], CellState]]:
         """Yield the key (item, variant, criterion, repeat) and state of every result of a source,
-        or with `attempts` of every attempt of an agent, whose criterion is "". They are unordered
-        and read in batches."""
+        or with `attempts` of every attempt of an agent (criterion ""), in no order."""
         r, c = schema.results.c, schema.calls.c
         columns: tuple[Any, ...]
         if attempts:
@@ -369,15 +358,14 @@ class Store:
         return [(k, rows.valid(Source, r, f"the source {k[:12]}")) for k, r in self.fetch(query)]
 
     def name_of(self, source_key: str) -> str:
-        """Return the name of a source (the judge's model, the agent or the finder), or "" if
-        unknown."""
+        """Return the name of a source (the judge's model, the agent or the finder), or ""."""
         c = schema.sources.c
         query = select(c.name).where(c.source_key == source_key)
         return next((name for (name,) in self.fetch(query)), "")
 
     def criteria_of(self, source_key: str) -> dict[str, Criterion]:
-        """Return the criteria that a source has results on, by content hash, the most recently used
-        last. For a trial these are the measures of its evaluator."""
+        """Return the criteria (of trials: the measures) that a source has results on, by content
+        hash, the most recently used last."""
         r, c = schema.results.c, schema.items.c
         used = select(r.criterion_key).where(r.source_key == source_key)
         query = (
@@ -396,8 +384,7 @@ class Store:
         return self.items(("run",))
 
     def newest_criteria(self, source_key: str) -> dict[str, Criterion]:
-        """Return the most recently used version of each criterion that a source has results on, by
-        content hash. Old and new versions are never mixed."""
+        """Return the last used version of each criterion that a source has results on, by hash."""
         criteria = self.criteria_of(source_key)
         newest = {criterion.id: key for key, criterion in criteria.items()}
         rubrics = set(self.rubrics_of(source_key, criteria).values())
@@ -456,8 +443,7 @@ class Store:
                 yield key, rows.decode(bodies[key], f"the item {key[:12]}")
 
     def models(self, source_key: str) -> dict[str, int]:
-        """Return how many calls of a source each model answered, by the name that endpoints report.
-        More than one name means that the model behind the source has changed."""
+        """Return how many calls of a source each model answered, by the name that it reported."""
         model = dialect_of(self.engine).json_text(schema.calls.c.record, "model")
         query = (
             select(model, func.count())
@@ -514,18 +500,16 @@ class Store:
     # -- paid replies (the Client's cache) -------------------------------------------------------
 
     def get_reply(self, key: str) -> dict[str, Any] | None:
-        """Return a stored reply by the hash of its request, or None, also for a corrupt entry.
-        Raises StoreError when the database cannot be read."""
+        """Return a stored reply by the hash of its request, or None, also for a corrupt entry."""
         self._check_usable()
         return self._replies.get(key)
 
     def put_reply(self, key: str, reply: dict[str, Any]) -> None:
         """Keep a reply; if that fails, the next `save` raises.
 
-        The usage of a call is stored with its results. The reply is written in the same unit if
-        they follow before the event loop continues, so that a killed process leaves both or neither
-        and nothing paid is uncounted; otherwise it is queued alone. A reply that JSON cannot
-        represent (NaN or infinity) is not kept.
+        It is written in one unit with the results of its call if these follow before the event loop
+        continues: a killed process leaves both or neither, and nothing paid is uncounted. A reply
+        that JSON cannot represent (NaN or infinity) is not kept.
         """
         self._replies.put(key, reply)
 
