@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import ssl
 import subprocess
@@ -55,29 +56,11 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if openssl is None:
         pytest.skip("no openssl to make a certificate with")
     folder = tmp_path_factory.mktemp("tls")
-    subprocess.run(
-        [
-            openssl,
-            "req",
-            "-x509",
-            "-newkey",
-            "rsa:2048",
-            "-nodes",
-            "-days",
-            "2",
-            "-subj",
-            "/CN=localhost",
-            "-addext",
-            "subjectAltName=DNS:localhost",
-            "-keyout",
-            "key.pem",
-            "-out",
-            "cert.pem",
-        ],
-        cwd=folder,
-        check=True,
-        capture_output=True,
+    options = (
+        "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost "
+        "-addext subjectAltName=DNS:localhost -keyout key.pem -out cert.pem"
     )
+    subprocess.run([openssl, *shlex.split(options)], cwd=folder, check=True, capture_output=True)
     return folder / "cert.pem"
 
 

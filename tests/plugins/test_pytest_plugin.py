@@ -98,19 +98,8 @@ def suite(tmp_path: Path, server: Server) -> Suite:
     def run(text: str, *arguments: object, **more: str) -> Ended:
         (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n")
         (tmp_path / "test_agent.py").write_text(text)
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            PLUGIN,
-            "-p",
-            "no:cacheprovider",
-            "-p",
-            "no:asyncio",
-            *map(str, arguments),
-        ]
+        options = f"-m pytest -q -p {PLUGIN} -p no:cacheprovider -p no:asyncio"
+        command = [sys.executable, *options.split(), *map(str, arguments)]
         done = subprocess.run(
             command,
             cwd=tmp_path,
