@@ -11,6 +11,7 @@ import pytest
 from agenteval.analysis.agreement import Agreement, AgreeOptions, agree
 from agenteval.analysis.panel import agreement_among, panel
 from agenteval.analysis.ratings import RunRatings, levels_of, with_runs
+from agenteval.analysis.rubrics import ITEMS, ITEMS_CRITERION
 from agenteval.errors import InputError
 from agenteval.records import Criterion
 from agenteval.stats.scores import ScoreTable, score_table
@@ -318,3 +319,16 @@ def test_a_nominal_criterion_is_counted_and_not_averaged() -> None:
     found = one(table(KIND, label), table(KIND, label), KIND)
     assert (found.n, found.compared) == (30, 30)
     assert found.bias.reason == found.spearman.reason == "nominal: counted, not averaged"
+
+
+def test_labels_of_items_that_the_judge_could_not_tell_are_counted() -> None:
+    judge = [("r#1", 1.0), ("r#2", 0.0), ("s#1", None), ("s#2", None)]
+    status = {None: "not_applicable"}
+    rated = score_table(
+        {"run": run, "criterion": ITEMS, "value": v, "status": status.get(v, "scored")}
+        for run, v in judge
+    )
+    labels = score_table({"run": run, "criterion": ITEMS, "value": 1.0} for run, _ in judge)
+    (found,) = agree(rated, labels, [ITEMS_CRITERION])
+    assert found.n == 2
+    assert "2 labels not compared: the judge could not tell" in found.warnings

@@ -41,17 +41,18 @@ def test_failures_are_counted_beside_the_mean_with_what_they_could_do_to_it() ->
         rating(1, 0.0, label="unclear"),
         rating(2, None, "unscored:parse"),
         rating(3, None, "error:judge", message="ValueError: no (judge.py, line 3: raise)"),
+        rating(4, None, "not_applicable"),
     ]
     tables = {table.key: table for table in score_tables(ratings, [CLEAR])}
     (row,) = tables["scores"].rows
     assert row["mean"].value == 0.5  # type: ignore[union-attr]
-    assert (row["ratings"], row["cases"], row["missing"]) == (2, 2, 2)
+    assert (row["ratings"], row["cases"], row["missing"]) == (2, 2, 3)
     (bounds,) = tables["bounds"].rows
     assert (bounds["worst"], bounds["best"]) == (0.25, 0.75)
     counts = {r["status"]: r["cells"] for r in tables["missing"].rows}
-    assert counts == {"unscored:parse": 1, "error:judge": 1}
+    assert counts == {"unscored:parse": 1, "error:judge": 1, "not_applicable": 1}
     told = " ".join(tables["scores"].notes)
-    assert "2 of 4 rated; not rated: 1 error:judge, 1 unscored:parse" in told
+    assert "2 of 5 rated; not rated: 1 error:judge, 1 not applicable, 1 unscored:parse" in told
     assert "error:judge, the first: ValueError: no (judge.py, line 3: raise)" in told
 
 

@@ -208,7 +208,12 @@ def _ranking(outcomes: Sequence[PairOutcome], systems: Sequence[str]) -> Table:
             ]
             what = "no intervals of strengths" if strengths[0].mean is not None else "no strengths"
             reasons.append(f"{criterion}: {what}: {', '.join(causes) or why}")
-    rows.sort(key=lambda row: (row.criterion, -(row.strength.mean or row.win_rate.mean or 0.0)))
+
+    def rank(row: _RankRow) -> tuple[str, float]:
+        figure = row.win_rate if row.strength.mean is None else row.strength
+        return row.criterion, -(figure.mean or 0.0)
+
+    rows.sort(key=rank)
     return table_of(_RankRow, "ranking", "ranking", rows, notes=reasons, group="criterion")
 
 
