@@ -29,7 +29,7 @@ from agenteval.utility.pairwise.options import PreferOptions
 from agenteval.utility.pairwise.pairs import SEPARATOR, PairedRuns, ResponsePair, pair_outcomes
 from agenteval.utility.pairwise.readers import RecordedPairs, read_pairs
 from agenteval.utility.pairwise.tables import PreferenceReport, figure_table, preference_report
-from agenteval.utility.pairwise.verify import PairVerification
+from agenteval.utility.pairwise.verify import pairs_to_verify, with_verdict
 
 
 async def aprefer(
@@ -75,11 +75,13 @@ async def aprefer(
         judging, paired = pairs_of_systems(sides, runs, criteria, how, watch)
     else:
         judging, paired = pairs_of_file(recorded, criteria, how, watch)
-    examined = None
-    material: list[tuple[str, Sequence[Item]]] = [(ORIGINAL, _shown(paired.pairs))]
+    by_variant: dict[str, Sequence[ResponsePair]] = {ORIGINAL: paired.pairs}
     if verify:
-        examined = PairVerification.of(paired.pairs, perturbations, share, how.seed, watch)
-        material += [(variant, _shown(copies)) for variant, copies in examined.copies]
+        by_variant |= pairs_to_verify(paired.pairs, perturbations, share, how.seed, watch)
+    material = [
+        (variant, [pair.shown(swapped=swapped) for pair in shown for swapped in pair.orders])
+        for variant, shown in by_variant.items()
+    ]
     judging = replace(judging, items=tuple(item for _, items in material for item in items))
     if how.dry_run:
         estimate = await _estimate(judging, material, paired)
@@ -93,8 +95,8 @@ async def aprefer(
         except asyncio.CancelledError:
             raise Stopped(_report(rated, None, store, paired, recorded)) from None
         report = _report(rated, result, store, paired, recorded)
-        if examined is not None and result.stopped is None:
-            report = examined.added(report, store, rated, judging.task.name)
+        if verify and result.stopped is None:
+            report = with_verdict(report, by_variant, rated, store, judging.task.name)
     missing = sum(o.outcome == "missing" for o in report.outcomes)
     gate = unscored_gate(len(report.outcomes), missing, max_unscored, "comparisons have no result")
     return replace(report, notes=(*watch.notes, *report.notes)).gated(gate)
@@ -128,10 +130,6 @@ def preferences(
         verdict = f"verified: the judge is {stored.result.judge.verdict}"
     judge = None if stored is None else stored.result.judge
     return replace(report, judge=judge, notes=(verdict,), unfinished=unfinished)
-
-
-def _shown(pairs: Sequence[ResponsePair]) -> list[Item]:
-    return [pair.shown(swapped=swapped) for pair in pairs for swapped in pair.orders]
 
 
 async def _estimate(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from agenteval.cli.running import Watch
 from agenteval.readers import degenerate
@@ -43,107 +44,75 @@ class _PairwiseVerdictRow:
     verdict: str = column("verdict")
 
 
-@dataclass(frozen=True)
-class PairVerification:
-    """Pairs that examine a judge beside the `pairs` of systems, by variant: each run against
-    itself, and against copies by each perturbation."""
-
-    pairs: tuple[ResponsePair, ...]
-    copies: tuple[tuple[str, tuple[ResponsePair, ...]], ...]
-    options: VerifyOptions
-
-    @classmethod
-    def of(
-        cls,
-        pairs: Sequence[ResponsePair],
-        perturbations: Sequence[str],
-        share: float,
-        seed: int,
-        watch: Watch,
-    ) -> PairVerification:
-        """Return the pairs of every run in `pairs`. Raises InputError for an unknown
-        perturbation."""
-        runs: dict[str, Item] = {
-            item[1].sha256: item
-            for pair in pairs
-            for item in (pair.a, pair.b)
-            if degenerate(item[0]) is None
-        }
-        itself = [ResponsePair(item, item, key) for key, item in runs.items()]
-        perturbed = make_copies(
-            list(runs.values()),
-            perturbations or PERTURBATIONS,
-            share=share,
-            seed=seed,
-            watch=watch,
-        )
-        copies = [(IDENTICAL, tuple(itself))]
-        for variant_copies in perturbed:
-            changed = [
-                ResponsePair(runs[v.origin], (r, v), v.origin)
-                for r, v in variant_copies.items
-                if v.origin
-            ]
-            copies.append((variant_copies.variant, tuple(changed)))
-        return cls(tuple(pairs), tuple(copies), VerifyOptions(seed=seed))
-
-    def added(
-        self, report: PreferenceReport, store: Store, rated: JudgeEvaluator, task: str
-    ) -> PreferenceReport:
-        """Return the report with the verdict on the judge, which is stored."""
-        with store.snapshot():
-            values = {
-                (r.key.run, r.key.variant, r.criterion_id, r.key.repeat): r.value
-                for r in store.results(rated.source_key)
-                if isinstance(r, Score)
-            }
-        outcomes = {
-            variant: _outcomes(pairs, variant, values, rated)
-            for variant, pairs in ((ORIGINAL, self.pairs), *self.copies)
-        }
-        judge = judge_verdict(outcomes, self._labels(), self.options)
-        store.save_verdict(rated.source_key, task, VerifiedSet(judge=judge, criteria=()))
-        why = f"{'; '.join(judge.reasons)} → {judge.next_step}"
-        rows = [{"criterion": JUDGE, "verdict": judge.verdict}]
-        verdict = table_of(_PairwiseVerdictRow, "verdicts", "", rows, notes=[why])
-        tables = (verdict, evidence_table(judge), *report.tables)
-        return replace(report, judge=judge, tables=tables)
-
-    def _labels(self) -> dict[str, tuple[bool | None, bool | None]]:
-        """The success of A and B by the key of the pair."""
-        return {
-            pair.shown(swapped=False)[1].sha256: (pair.a[0].success, pair.b[0].success)
-            for pair in self.pairs
-        }
-
-
-def _outcomes(
+def pairs_to_verify(
     pairs: Sequence[ResponsePair],
-    variant: str,
-    values: dict[tuple[str, str, str, int], float | None],
+    perturbations: Sequence[str],
+    share: float,
+    seed: int,
+    watch: Watch,
+) -> dict[str, list[ResponsePair]]:
+    """Return pairs that examine a judge, by variant: every run in `pairs` against itself, and
+    against copies by each perturbation. Raises InputError for an unknown perturbation."""
+    runs: dict[str, Item] = {
+        item[1].sha256: item
+        for pair in pairs
+        for item in (pair.a, pair.b)
+        if degenerate(item[0]) is None
+    }
+    copies = make_copies(
+        list(runs.values()), perturbations or PERTURBATIONS, share=share, seed=seed, watch=watch
+    )
+    itself = {IDENTICAL: [ResponsePair(item, item, key) for key, item in runs.items()]}
+    return itself | {
+        part.variant: [
+            ResponsePair(runs[v.origin], (r, v), v.origin) for r, v in part.items if v.origin
+        ]
+        for part in copies
+    }
+
+
+def with_verdict(
+    report: PreferenceReport,
+    pairs: Mapping[str, Sequence[ResponsePair]],
     rated: JudgeEvaluator,
-) -> list[PairOutcome]:
-    """Return the comparisons of pairs of one variant; A is the original."""
-    outcomes = []
-    for pair in pairs:
+    store: Store,
+    task: str,
+) -> PreferenceReport:
+    """Return the report with the verdict on the judge from `pairs` by variant, which is stored."""
+    with store.snapshot():
+        values = {
+            (r.key.run, r.key.variant, r.criterion_id, r.key.repeat): r.value
+            for r in store.results(rated.source_key)
+            if isinstance(r, Score)
+        }
+    outcomes: dict[str, list[PairOutcome]] = {}
+    labels: dict[str, tuple[bool | None, bool | None]] = {}
+    for variant, pair in ((variant, pair) for variant, of in pairs.items() for pair in of):
         keys = [pair.shown(swapped=swapped)[1].sha256 for swapped in pair.orders]
-        for criterion in rated.criteria:
-            for repeat in range(rated.repeats):
-                first, *further = (values.get((k, variant, criterion.id, repeat)) for k in keys)
-                second = further[0] if further else None
-                outcome = PairOutcome(
-                    case=case_key(pair.a[0]),
-                    run=keys[0],
-                    a=pair.a[0].system,
-                    b=pair.b[0].system,
-                    criterion=criterion.id,
-                    shown_first=first,
-                    shown_second=None if second is None else 1 - second,
-                    repeat=repeat,
-                    one_order=not further,
-                )
-                outcomes.append(outcome)
-    return outcomes
+        a, b = pair.a[0], pair.b[0]
+        if variant == ORIGINAL:
+            labels[keys[0]] = a.success, b.success
+        for criterion, repeat in product(rated.criteria, range(rated.repeats)):
+            first, *further = (values.get((k, variant, criterion.id, repeat)) for k in keys)
+            second = further[0] if further else None
+            outcome = PairOutcome(
+                case=case_key(a),
+                run=keys[0],
+                a=a.system,
+                b=b.system,
+                criterion=criterion.id,
+                shown_first=first,
+                shown_second=None if second is None else 1 - second,
+                repeat=repeat,
+                one_order=not further,
+            )
+            outcomes.setdefault(variant, []).append(outcome)
+    judge = judge_verdict(outcomes, labels, VerifyOptions())
+    store.save_verdict(rated.source_key, task, VerifiedSet(judge=judge, criteria=()))
+    why = f"{'; '.join(judge.reasons)} → {judge.next_step}"
+    rows = [{"criterion": JUDGE, "verdict": judge.verdict}]
+    verdict = table_of(_PairwiseVerdictRow, "verdicts", "", rows, notes=[why])
+    return replace(report, judge=judge, tables=(verdict, evidence_table(judge), *report.tables))
 
 
 def judge_verdict(
