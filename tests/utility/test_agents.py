@@ -6,6 +6,7 @@ import asyncio
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 from autogen_agentchat.messages import StructuredMessage, TextMessage
 from autogen_agentchat.teams import RoundRobinGroupChat
@@ -21,10 +22,16 @@ from agenteval.utility.agents import (
     CriticAgent,
     ScoresMessage,
     SubCriticAgent,
+    VerdictsMessage,
+    VerifierAgent,
     critic_team,
     quantifier_agent,
 )
 from agenteval.utility.critic import Critic, SubCritic
+from agenteval.utility.quantifier import Quantifier
+from agenteval.utility.verify import VerifyOptions
+from tests.support import world
+from tests.support.judges import Answers, perfect, random
 
 TASK = Task(name="sums", description="Add numbers.")
 LEAF = {"description": "d", "accepted_values": ["poor", "fair", "good"]}
@@ -147,3 +154,34 @@ async def test_a_cancelled_agent_stops() -> None:
     token.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(running, 5)
+
+
+async def test_the_verifier_retains_criteria_and_trusts_only_the_good_judge() -> None:
+    message = StructuredMessage[CriteriaMessage](
+        content=CriteriaMessage(task="sums", seed=0, criteria=list(world.criteria())), source="c"
+    )
+    verdicts = []
+    for judge in (perfect(), random()):
+        client = Client(ScriptedTransport(Answers(judge, seed=1)))
+        agent = VerifierAgent(
+            "verifier",
+            Quantifier(client, world.TASK),
+            world.make_runs(30, np.random.default_rng(5)),
+            options=VerifyOptions(resamples=200, draws=1000),
+        )
+        response = await agent.on_messages([message], CancellationToken())
+        assert isinstance(response.chat_message, StructuredMessage)
+        content = response.chat_message.content
+        assert isinstance(content, VerdictsMessage)
+        verdicts.append(content)
+        assert response.chat_message.models_usage is not None
+        kept_ids = [v.criterion_id for v in content.verdicts if v.verdict == "keep"]
+        assert [c.id for c in content.retained] == kept_ids
+    good, bad = verdicts
+    assert (good.trusted, bad.trusted) == (True, False)
+    assert len(good.verdicts) == len(world.criteria())
+    assert good.retained
+    assert bad.retained == []
+    await agent.on_reset(CancellationToken())
+    with pytest.raises(InputError, match="needs a message with criteria"):
+        await agent.on_messages([text("go")], CancellationToken())

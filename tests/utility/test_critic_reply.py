@@ -36,31 +36,30 @@ def names(reading: CriticReading) -> list[str]:
     return [c.name for c in reading.criteria]
 
 
+BOTH = json.dumps([CLARITY, ACCURACY])
+NAMED = {"Clarity": CLARITY, "Accuracy": ACCURACY}
+
+
 @pytest.mark.parametrize(
     ("text", "rung"),
     [
-        (json.dumps([CLARITY, ACCURACY]), "json"),
-        (json.dumps({"criteria": [CLARITY, ACCURACY]}), "json"),
         (json.dumps({"task": "x", "evaluation_criteria": [CLARITY, ACCURACY]}), "json"),
-        (json.dumps({"Clarity": CLARITY, "Accuracy": ACCURACY}), "json"),
-        (json.dumps({"result": {"Clarity": CLARITY, "Accuracy": ACCURACY}}), "json"),
-        (json.dumps([{"Clarity": CLARITY}, {"Accuracy": ACCURACY}]), "json"),
-        ("```json\n" + json.dumps([CLARITY, ACCURACY], indent=1) + "\n```", "fenced"),
-        ("I propose [two] criteria:\n" + json.dumps([CLARITY, ACCURACY]) + "\nDone.", "buried"),
-        (repr([CLARITY, ACCURACY]), "loose"),
+        (json.dumps({"result": NAMED}), "json"),
+        (json.dumps([{name: entry} for name, entry in NAMED.items()]), "json"),
+        (f"```json\n{BOTH}\n```", "fenced"),
+        (f"I propose [two] criteria:\n{BOTH}\nDone.", "buried"),
         ("```python\ncriteria = " + repr([CLARITY, ACCURACY]) + "\n```", "loose"),
         (json.dumps(CLARITY) + "\n" + json.dumps(ACCURACY), "buried"),
         # an example repeated at the end does not take the place of the list
-        (json.dumps([CLARITY, ACCURACY]) + "\nA level may be " + json.dumps(CLARITY), "buried"),
+        (f"{BOTH}\nA level may be {json.dumps(CLARITY)}", "buried"),
     ],
 )
 def test_shapes_of_replies(text: str, rung: str) -> None:
     reading = read_criteria(text)
     assert names(reading) == ["Clarity", "Accuracy"]
-    assert reading.criteria[0].accepted_values == ("unclear", "fairly clear", "clear")
-    assert reading.criteria[1].accepted_values == ("wrong", "right")
-    assert reading.rung == rung
-    assert reading.problems == []
+    levels = [c.accepted_values for c in reading.criteria]
+    assert levels == [("unclear", "fairly clear", "clear"), ("wrong", "right")]
+    assert (reading.rung, reading.problems) == (rung, [])
 
 
 def test_levels_and_orders() -> None:
@@ -84,15 +83,13 @@ def test_levels_and_orders() -> None:
 
 
 def test_a_criterion_without_levels_beside_others_is_named() -> None:
-    beside: list[Any] = [
+    for value in (
         [CLARITY, {"name": "Depth", "description": "How deep."}],
         {"Clarity": CLARITY, "Depth": "How deep.", "note": "Two criteria."},
-    ]
-    for value in beside:
+    ):
         reading = read_criteria(value)
         assert names(reading) == ["Clarity"]
-        (problem,) = reading.problems
-        assert problem.startswith("Depth: left out")
+        assert [p.startswith("Depth: left out") for p in reading.problems] == [True]
 
 
 def test_a_criterion_that_stands_twice_costs_itself_only() -> None:

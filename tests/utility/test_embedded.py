@@ -21,7 +21,6 @@ from agenteval.readers import make_view, read_runs
 from agenteval.records import Criterion, Failure, Provenance, Run, Score
 from agenteval.utility.bank import load_bank
 from agenteval.utility.embedded import (
-    CriterionKind,
     EmbeddedJudge,
     level_of,
     load_kinds,
@@ -36,7 +35,6 @@ TEXT = "We add the numbers first. That makes 12 in all. Then we halve it. So it 
 CONSTANTS = json.loads(
     files("agenteval.utility").joinpath("data/embedded_judge.json").read_text("utf-8")
 )
-KIND = CriterionKind("k", True, "", "words", center=-3.0, scale=0.5)
 
 
 def criterion(name: str, concept: str | None = None, **more: object) -> Criterion:
@@ -63,11 +61,6 @@ def value(text: str, repeat: int = 0, seed: int = 0) -> float:
     assert isinstance(score, Score)
     assert score.value is not None
     return score.value
-
-
-@given(st.floats(-6, 0))
-def test_value_is_close_to_the_normal_distribution_function(raw: float) -> None:
-    assert KIND.value(raw) == pytest.approx(norm.cdf(raw, -3.0, 0.5), abs=0.01)
 
 
 @given(st.floats(0, 1), st.integers(2, 9))
@@ -102,6 +95,7 @@ def test_a_text_of_equal_sentences_has_a_known_value() -> None:
     center, scale = (CONSTANTS["kinds"]["conciseness"][k] for k in ("center", "scale"))
     text = "Aa bbb cc. " * 40  # 120 words
     expected = 1 / (1 + math.exp(-1.702 * (-math.log(120) - center) / scale))
+    assert expected == pytest.approx(norm.cdf(-math.log(120), center, scale), abs=0.01)
     assert value(text) == pytest.approx(expected, abs=1e-6)
     assert value(text, repeat=3, seed=5) == pytest.approx(expected, abs=1e-6)
 
@@ -122,16 +116,19 @@ def test_draws_are_poisson_and_belong_to_the_wording() -> None:
     assert min(draws) == 1 < max(draws)
 
 
+def of_concept(**more: object) -> Criterion:
+    return criterion("c", "conciseness", **more)
+
+
 @pytest.mark.parametrize(
     ("asked", "text", "why"),
     [
-        (criterion("Empathy"), TEXT, "conciseness"),
         (criterion("Accuracy", "calculation-accuracy"), TEXT, "conciseness"),
         (criterion("Conciseness", "empathy"), TEXT, "conciseness"),  # known to be another
         (criterion("Conciseness of style"), TEXT, "conciseness"),
-        (criterion("c", "conciseness", scale="nominal"), TEXT, "ordered levels"),
-        (criterion("c", "conciseness", order="unclear"), TEXT, "ordered levels"),
-        (criterion("c", "conciseness", scale="numeric", numeric_range=(0, 9)), TEXT, "ordered"),
+        (of_concept(scale="nominal"), TEXT, "ordered levels"),
+        (of_concept(order="unclear"), TEXT, "ordered levels"),
+        (of_concept(scale="numeric", numeric_range=(0, 9)), TEXT, "ordered levels"),
         (SHORT, "Only one.", "1 sentence"),
         (SHORT, "```\na = 1\nb = 2\n```", "0 sentence"),
         (criterion("x", sub_criteria=(SHORT, criterion("Empathy"))), TEXT, "empathy: "),
