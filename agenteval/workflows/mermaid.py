@@ -155,7 +155,7 @@ class _Link:
     drawn: bool
 
 
-class _Group(NamedTuple):
+class _OpenSubgraph(NamedTuple):
     """A subgraph that has not ended: its offset, its id and the nodes mentioned in it."""
 
     at: int
@@ -172,7 +172,7 @@ class _Parser:
         self._edges: list[Edge] = []
         self._mentioned: dict[str, int] = {}  # id → offset of its first mention
         self._groups: dict[str, list[str]] = {}  # nodes of subgraphs by id, inner ones first
-        self._open: list[_Group] = []
+        self._open: list[_OpenSubgraph] = []
         self._edge_ids: set[str] = set()
         self._remarks: list[Remark] = []
         self._headless: list[int] = []  # lines of edges without an arrow head
@@ -234,7 +234,7 @@ class _Parser:
         """Read a statement that says nothing about the steps and their order, if there is one."""
         start = self._at
         if group := self._take(_SUBGRAPH):
-            self._open.append(_Group(start, group["id"], {}))
+            self._open.append(_OpenSubgraph(start, group["id"], {}))
         elif self._take(_CLOSED):
             if not self._open:
                 self._fail("`end` closes no subgraph", start)

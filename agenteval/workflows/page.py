@@ -22,7 +22,6 @@ from agenteval.reporting.page import (
     Foldout,
     Fragment,
     Lines,
-    Lost,
     Page,
     PageSection,
     Plan,
@@ -33,7 +32,6 @@ from agenteval.reporting.page import (
     bounded,
     figures,
     foldouts,
-    lost_section,
     rate_words,
     render,
     round_robin,
@@ -61,7 +59,7 @@ from agenteval.workflows.results import (
     flow_signs,
 )
 from agenteval.workflows.scores import TurnVerdict
-from agenteval.workflows.session import Prediction, SessionFailure
+from agenteval.workflows.session import Prediction
 from agenteval.workflows.tallies import SessionTally, Tallies, TurnTally
 
 if TYPE_CHECKING:
@@ -90,7 +88,6 @@ _WRONG = {
     "spurious": "call instead of a reply",
     "unreadable": "unreadable",
 }
-_WHO = {"agent": "agent", "user": "simulated user", "tools": "simulated tools"}
 _LEAD = (
     "Deviations are computed from the chart and the gold calls. Success is decided by an "
     "exceeded limit, otherwise by the final state, otherwise by a judge."
@@ -106,10 +103,6 @@ _SESSIONS = (
 _TURNS = (
     "Systems alternate. Each entry is one turn of a recorded session, predicted from the "
     "conversation before it."
-)
-_LOST = (
-    "An endpoint, an adapter or a simulator failed, so these trials say nothing about the agent. "
-    "They are counted here and excluded from rates."
 )
 
 
@@ -131,10 +124,6 @@ def workflows_page(report: WorkflowReport, most_sessions: int) -> str:
     wrong = _wrong_turns(turns)
     seen: Counter[str] = Counter()
     wrong_items = [turn_item(r, seen) for r in wrong[:_MOST_TURNS]]
-    lost = {
-        "session{s} without a verdict": list(_lost_sessions(sessions)),
-        "turn{s} without a prediction": list(_lost_turns(turns)),
-    }
     tables = report.tables or [Text("There are no deviations to count.")]
     sections = [
         summary(answer, _tiles(sessions, turns), flow_flags(sessions, turns)),
@@ -149,7 +138,6 @@ def workflows_page(report: WorkflowReport, most_sessions: int) -> str:
             _SESSIONS,
         ),
         foldouts("wrong", "Wrong turns", wrong_items, len(wrong), "wrong turn{s}", _TURNS),
-        lost_section(lost, _LOST),
     ]
     return render(Page("workflow report", "Workflows", _LEAD, sections, report.unfinished))
 
@@ -233,23 +221,6 @@ def _plan(tallies: Tallies) -> Plan:
         caption = "Share of due calls with the correct tool and parameters."
         plan.append((title, caption, partial(format_points, tallies, "turns")))
     return plan
-
-
-def _lost_sessions(sessions: Sequence[SessionResult]) -> Iterator[Lost]:
-    for r in sessions:
-        trial = heading(r.case.id, f"trial {r.trial}")
-        if r.verdict is None and isinstance(r.log, SessionFailure):
-            status = f"{_WHO[r.log.who]}, {r.log.status}"
-            yield Lost(r.system, trial, status, r.log.message)
-        elif r.verdict is None:
-            yield Lost(r.system, trial, "not judged yet", "")
-
-
-def _lost_turns(turns: Sequence[TurnResult]) -> Iterator[Lost]:
-    for r in turns:
-        if isinstance(r.prediction, AgentFailure):
-            trial = heading(r.case.id, f"trial {r.trial}")
-            yield Lost(r.system, trial, r.prediction.status, r.prediction.message)
 
 
 def _outcome(result: TurnResult) -> str:

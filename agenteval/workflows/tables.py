@@ -552,9 +552,9 @@ def _reward_tables(sessions: Sequence[SessionResult]) -> Iterator[Table]:
             if log.reward is None:
                 continue
             row.rewards += 1
-            rewarded = True if abs(log.reward - 1) <= _WHOLE else False if log.reward == 0 else None
+            rewarded = abs(log.reward - 1) <= _WHOLE
             success = r.verdict and r.verdict.success
-            if rewarded is None or success is None:
+            if success is None or not (rewarded or log.reward == 0):
                 row.neither += 1
             elif rewarded is success:
                 row.agree += 1

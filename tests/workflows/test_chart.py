@@ -237,13 +237,6 @@ def test_refused_with_line_and_column(body: str, line: int, column: int, part: s
     assert part in message
 
 
-@pytest.mark.parametrize(
-    "text", ["", "A(s)-->B[b]", "flowcharts TD\nA(s)", "sequenceDiagram\nA->>B: x", "graph XX"]
-)
-def test_a_chart_begins_with_its_direction(text: str) -> None:
-    assert "begins with `flowchart` or `graph` and one of TD, TB, LR, RL, BT" in refused(text)
-
-
 N = 100_000
 
 
@@ -318,17 +311,14 @@ def test_a_reply_calls_what_no_call_node_names() -> None:
     ("text", "field", "op", "value"),
     [
         ("free = 3", "free", "=", 3.0),
-        ("free==3", "free", "=", 3.0),
         ("free >= -1.5", "free", ">=", -1.5),
         ("free ≤ 2", "free", "<=", 2.0),
         ("is_in is true", "is_in", "=", True),
         ("is_in IS NOT False", "is_in", "!=", False),
         ("state != on hold", "state", "!=", "on hold"),
-        ('state = "on hold"', "state", "=", "on hold"),
         ('number = "3"', "number", "=", "3"),
         ('state = "this or that"', "state", "=", "this or that"),
         ("day < 2031-04-09", "day", "<", "2031-04-09"),
-        ("größe = klein", "größe", "=", "klein"),
         ("find_book.free = 3", "find_book.free", "=", 3.0),
     ],
 )
@@ -361,14 +351,10 @@ def test_intents_of_labels(label: str, intent: str) -> None:
     [
         ("free >= ", "`free >=` is no comparison; allowed is `field op value`"),
         ("free >= 1 and ", "`` is no comparison"),
-        ("free = 1 or 2", "`2` is no comparison"),
         ("free = 1 or b", "`b` is no comparison"),
         ("free = 1 x=2", "`free = 1 x=2` is no comparison"),
-        ("3 = 4 and a = 1", "`3 = 4`"),
         ("a.b.c = 1", "`a.b.c = 1`"),
-        ("free = (1)", "`free = (1)`"),
         ("free = 1" + "0" * 400, "too large"),
-        ('free = "1" 2', '`free = "1" 2`'),
         ("a = 1 and free is not", "`free is not`"),
     ],
 )
@@ -389,11 +375,8 @@ def test_what_looks_like_a_condition_and_is_none(inside: str, part: str) -> None
         ("f < 2", [], [], ["few", True, None]),
         ("f < few", [], [], [2]),
         ("f = ready", ["READY"], [], []),
-        ("f = on hold", [" On  hold"], [], []),
         ("f = a", [], [None, ["a"], {"a": 1}], []),
-        ("f != a", [None], [], []),
         ("f < 2031-04-09", ["2031-04-08"], ["2031-10-01"], ["soon"]),
-        ("f >= 2031-04-09", ["2031-04-09T10:00"], [], []),
         ("f < 10:30", ["09:00"], [], ["2031-04-09"]),
         ("f = 1", [], [float("inf"), 10**400], []),
         ("f < 1", [], [], [float("nan")]),

@@ -89,18 +89,14 @@ def test_planted_defects(old: str, new: str, kind: str, line: int, part: str) ->
         ("f = 1", {"type": "boolean"}, False),
         ("f >= 2.5", {"type": "integer"}, True),
         ("f = 2.5", {"type": "integer"}, False),
-        ("f = 2.5", {"type": "number"}, True),
         ("f = many", {"type": "number"}, False),
         ("f = 5", {"type": "string"}, True),
         ("f < 2031-01-01", {"type": "string"}, True),
-        ("f < 10:30", {"type": "string"}, True),
         ("f > 5", {"type": "string"}, False),
         ("f > 5", {"type": ["string", "integer"]}, True),
-        ("f = true", {"type": ["boolean", "null"]}, True),
         ("f = a", {"type": "array"}, False),
         ("f = A", {"enum": ["a", "b"]}, True),
         ("f = c", {"enum": ["a", "b"]}, False),
-        ("f = b", {"const": "a"}, False),
         ("f = anything", {}, True),
     ],
 )
@@ -241,16 +237,13 @@ def stateless(*members: str, before: str = "", bases: str = "") -> str:
         (stateless("state: dict = field(default_factory=dict)", before=DATACLASS), ""),
         (stateless("state = {}"), "warning: two sessions share one state"),
         (stateless("def __init__(self): self.books = {}"), "the backend has no `state`"),
-        (stateless("state: dict"), "the backend has no `state`"),
         (stateless("def state(self): return {}"), "error: the state is not a JSON value"),
         (
             stateless("def __init__(self): self.state = {1, 2}"),
             "error: the state is not a JSON value",
         ),
-        (stateless("def __init__(self, path): self.state = {}"), "missing 1 required positional"),
         (stateless("def __init__(self): raise SystemExit(2)"), "cannot be made: SystemExit: 2"),
         (stateless("state = property(lambda self: 1 / 0)"), "the backend cannot be read: ZeroDiv"),
-        ("import nowhere\n" + backend(FIND, LEND), "cannot be imported (ModuleNotFoundError"),
         ("import sys\nsys.exit(3)", "cannot be imported (SystemExit: 3)"),
         ("class Backend(:", "cannot be imported (SyntaxError"),
     ],
@@ -371,26 +364,6 @@ def test_state_calls_and_cause_agree(
     branches = [edge for edge in found.edges if edge[0] == "M"]
     assert found.unchecked == len(branches) > 1  # no edge has a condition
     assert (found.deviations == ()) is (cause is None)
-
-
-def test_the_session_and_the_check_read_the_chart_alike(barber: Path) -> None:
-    calls = [{"tool": tool, "arguments": arguments} for tool, arguments in GOLD]
-    turn = {"user": "A chair!", "calls": calls, "reply": "Goodbye!"}
-    (barber / "sessions").mkdir()
-    (barber / "sessions" / "by_hand.yaml").write_text(json.dumps({"users": {"anna": [turn]}}))
-    report = agenteval.flow_sessions(
-        barber, agent="recorded:by_hand", user="scripted", store=barber.parent / "s.db"
-    )
-    (session,) = report.sessions
-    assert [c.tool for c in session.log.calls] == ["book_chair", "add_note"]  # type: ignore[union-attr]
-    assert session.verdict
-    assert session.verdict.success
-    note = report["procedure"].notes
-    assert any("could not be checked" in line for line in note)
-    checked = flow_check(barber)
-    assert checked.exit_code == 0, checked["defects"].rows
-    assert [row["kind"] for row in checked["defects"].rows] == ["no_start"]
-    assert [row["unchecked"] for row in checked["checked"].rows] == [3, None]
 
 
 def test_calls_against_charts_in_a_markdown_file(barber: Path) -> None:

@@ -23,7 +23,6 @@ from agenteval.workflows.session import SessionCall, SessionLog, SimulatorMistak
 
 DESK = Path(__file__).parent / "library_desk"
 ROLE = read_role(DESK)
-PAPER = Path(__file__).resolve().parents[3] / "shared/reference/workflows/paper_listings_en.txt"
 
 
 # -- the cost of an alignment, found a second time by relaxing all states ------------------------
@@ -320,20 +319,6 @@ def test_deviations_from_small_charts(text: str, made: str, complete: bool, expe
     assert ", ".join(f"{d.cause} {d.at} {d.tool}" for d in found.deviations) == expected
     if text.startswith("A[seek]"):
         assert found.unchecked == 1  # a branch without a condition
-
-
-@pytest.mark.skipif(not PAPER.is_file(), reason="the paper's listings are not at hand")
-def test_the_flight_chart_of_the_paper() -> None:
-    text = PAPER.read_text(encoding="utf-8").split("=== Listing 6")[1].split("\n", 1)[1]
-    chart = parse_chart(text.split("=== Listing 7")[0].strip(), "listing 6")
-    walk = compiled({"flight": chart}, plain_tools("checkAvailability", "reserveFlight"))
-    check = Call(tool="checkAvailability", returned={"is_air": "true"})
-    reserve = Call(tool="reserveFlight", returned={"is_successful": "true"})
-    assert conform(walk, [check, reserve]).nodes == ("SK000", "SK001", "SK002", "SK003", "SK006")
-    assert conform(walk, [check, check, reserve, reserve]).conforms  # both loops of the chart
-    for complete in (True, False):
-        swapped = conform(walk, [reserve, check], complete=complete)
-        assert [d.cause for d in swapped.deviations] == ["wrong_order"]
 
 
 def test_a_field_that_tools_of_two_scenarios_return() -> None:

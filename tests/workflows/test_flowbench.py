@@ -150,20 +150,16 @@ def test_only_the_agents_messages_hold_its_calls(tmp_path: Path) -> None:
     [
         ("text", "a row must be an object"),
         (call_row(predict=None), "predict is missing"),
-        (call_row(predict=3), "predict is no text"),
         (call_row(gt_thought=None), "gt_thought must be an object"),
-        (call_row(gt_thought={"Action": 3}), "Action is no text"),
         (call_row(gt_thought={"Action": "a", "Action Input": "{oops"}), "must be a JSON object"),
         (call_row(messages="hi"), "messages must be a list"),
         (call_row(id=[1]), "id must be"),
         (session_row(gt_actions_string="", gen_dialog_str=""), None),
         (session_row(gt_actions_string="call lend"), "no line 'Action: <tool>'"),
         (session_row(gt_actions_string="Action: a\nAction Input: oops"), "is not a JSON object"),
-        (session_row(success_gpt="yes"), "success_gpt must be 0 or 1"),
         (session_row(progress_gpt=4), "progress_gpt must be a number"),
         # A session that was lost is not a session without calls.
         (session_row(gen_dialog_str=None), "gen_dialog_str is missing"),
-        (session_row(gt_actions_string=None), "gt_actions_string is missing"),
         (session_row(gen_dialog_list=[{"role": "agent", "content": "x"}]), "role must be one of"),
     ],
 )
@@ -407,26 +403,20 @@ SUM = ("pay", '{"sum": 5}')
 @pytest.mark.parametrize(
     ("gold", "predict", "call", "parameters"),
     [
-        # right, undecided, predicted, gold: of the call, of the parameters
-        (SUM, does("pay", '{"sum": 5}'), (1, 0, 1, 1), (1, 0, 1, 1)),
         (SUM, does("pay", '{"sum": 5.0}'), (0, 0, 1, 1), (0, 0, 1, 1)),
         (("pay", '{"sum": 1}'), does("pay", '{"sum": true}'), (0, 0, 1, 1), (0, 0, 1, 1)),
         (("pay", '{"to": "am"}'), does("pay", '{"to": "Tampa"}'), (1, 0, 1, 1), (1, 0, 1, 1)),
         (("pay", '{"to": "N.Y!"}'), does("pay", '{"to": "N-Y"}'), (1, 0, 1, 1), (1, 0, 1, 1)),
-        (("pay", '{"to": ""}'), does("pay", '{"to": "x"}'), (1, 0, 1, 1), (1, 0, 1, 1)),
         (("pay", '{"to": ""}'), does("pay", '{"to: }'), (0, 0, 1, 1), (0, 0, 0, 1)),
         (("pay", '{"to": [], "sum": 5}'), does("pay", '{"sum": 5}'), (1, 0, 1, 1), (1, 0, 1, 2)),
         (("pay", '{"to": "a"}'), does("pay", '{"to": "b"}'), (0, 1, 1, 1), (0, 1, 1, 1)),
-        (SUM, does("pay.", '{"sum": 5}'), (1, 0, 1, 1), (1, 0, 1, 1)),
         (SUM, "Action: pay", (0, 0, 0, 1), (0, 0, 0, 1)),
         (SUM, "Action: pay\n", (0, 0, 0, 1), (0, 0, 0, 1)),
         (SUM, "Thought: Action: later\nAction: pay\nx", (0, 0, 1, 1), (0, 0, 0, 1)),
-        (SUM, does("pay", "five}"), (0, 0, 1, 1), (0, 0, 0, 1)),
         (("pay", '{"o": {"a": 1}}'), does("pay", '{"o": {"a": 1}\n}'), (1, 0, 1, 1), (1, 0, 1, 1)),
         (("pay", '{"o": {"a": 1}}'), does("pay", '{"o": {\n"a": 1}}'), (0, 0, 1, 1), (0, 0, 0, 1)),
         (("pay", '{"a": 1}'), does("pay", 'x {"a": {"b": 1}}'), (0, 0, 1, 1), (0, 0, 0, 1)),
         (None, "Action Input: {} comes first\nAction: pay\nmore", (0, 0, 1, 0), (0, 0, 0, 0)),
-        (None, "I take no Action: none", (0, 0, 0, 0), (0, 0, 0, 0)),
         (SUM, "an api call error came", (0, 0, 0, 0), (0, 0, 0, 0)),
     ],
 )
@@ -439,17 +429,6 @@ async def test_rules_of_turns(
 ) -> None:
     found = await count_turn(turn_of(tmp_path, gold, predict), CountingJudge("none"))
     assert found == (MatchCounts(*call), MatchCounts(*parameters))
-
-
-async def test_the_judge_is_shown_the_predicted_tool(tmp_path: Path) -> None:
-    judge = CountingJudge("yes")
-    row = turn_of(tmp_path, ("pay", '{"to": "A plumber"}'), does("pay", '{"to": "a smith"}'))
-    assert (await count_turn(row, judge))[0].right == 1
-    api = PAY_PROMPT[PAY_PROMPT.index("API:") : PAY_PROMPT.index("\n\n")]
-    assert judge.asked == [
-        ValueQuestion("pay", "to", api, "A plumber", "a smith"),
-        ValueQuestion("pay", "to", api, "a plumber", "a smith"),  # calls are compared in lower case
-    ]
 
 
 PIECES = st.lists(st.sampled_from(["{", "}", "a", "\n", "Action Input: "]), max_size=12)
@@ -480,7 +459,6 @@ ANN = calls_text(("pay", '{"to": "Ann"}'))
         # right, undecided, predicted, gold
         (ONE, calls_text(("PAY", '{"N": 1}')), (1, 0, 1, 1)),
         (ONE, calls_text(("functions.pay", '{"n": 1}')), (1, 0, 1, 1)),
-        (ONE, calls_text(("pay", '{"n": 1, "m": 2}')), (1, 0, 1, 1)),
         (ONE, calls_text(("pay", '{"n": 1.0}')), (0, 0, 1, 1)),
         (ONE, calls_text(("pay", '{"n": {"m": 1}}')), (0, 0, 1, 1)),
         (
@@ -490,8 +468,6 @@ ANN = calls_text(("pay", '{"to": "Ann"}'))
         ),
         (ONE, calls_text(("pay", "{oops}")), (0, 0, 1, 1)),
         (calls_text(*[("pay", '{"n": 1}')] * 3), ONE, (3, 0, 1, 3)),
-        (ONE, calls_text(*[("pay", '{"n": 1}')] * 3), (1, 0, 3, 1)),
-        (f"{ONE}\n\n", ONE, (1, 0, 1, 1)),
         ("", "Response: none", (1, 0, 1, 1)),
         (calls_text(("pay", '{"to": ""}')), calls_text(("pay", "{}")), (1, 0, 1, 1)),
         (ANN, calls_text(("pay", '{"to": "Bob"}')), (0, 1, 1, 1)),
