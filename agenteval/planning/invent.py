@@ -88,9 +88,9 @@ async def invent(
     for number in range(requests_for(professions)):
         name = f"professions, request {number + 1}"
         notify(name)
-        known = [topic.role for topic in (*built_in_topics(), *new)]
+        roles = [topic.role for topic in (*built_in_topics(), *new)]
         count = min(PER_REQUEST, professions - number * PER_REQUEST)
-        text = _PROMPT.render(count=count, activities=ACTIVITIES, known=known)
+        text = _PROMPT.render(count=count, activities=ACTIVITIES, known=roles)
         request = Request(
             messages=({"role": "user", "content": text},),
             schema=_SCHEMA,
@@ -121,13 +121,12 @@ def read_professions(text: str) -> list[Any]:
 
     Raises ReplyError when no entry has a role and activities.
     """
-    parsed = parse_reply(text, lambda value: any(map(_is_profession, _entries(value))))
-    return _entries(parsed.value)
 
+    def entries(value: Any) -> list[Any]:
+        value = value.get("professions", value) if isinstance(value, dict) else value
+        return value if isinstance(value, list) else [value]
 
-def _entries(value: Any) -> list[Any]:
-    value = value.get("professions", value) if isinstance(value, dict) else value
-    return value if isinstance(value, list) else [value]
+    return entries(parse_reply(text, lambda value: any(map(_is_profession, entries(value)))).value)
 
 
 def _is_profession(entry: Any) -> bool:
