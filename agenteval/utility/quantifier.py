@@ -57,12 +57,8 @@ class QuantifierOptions:
     @property
     def unusual(self) -> dict[str, bool | str]:
         """Options that differ from the defaults; without any the source is unchanged."""
-        ways: dict[str, bool | str] = {
-            "reversed_scale": self.reversed_scale,
-            "wording": self.wording if self.wording != "a" else False,
-            "reworded": self.reworded,
-        }
-        return {way: how for way, how in ways.items() if how}
+        ways = {name: getattr(self, name) for name in ("reversed_scale", "wording", "reworded")}
+        return {name: value for name, value in ways.items() if value not in (False, "a")}
 
 
 @dataclass(frozen=True)

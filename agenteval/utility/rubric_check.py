@@ -89,30 +89,24 @@ _Problem = tuple[str, Severity, str]  # kind, severity and message
 
 def check_criteria(criteria: Sequence[Criterion]) -> list[RubricIssue]:
     """Return all issues: between criteria first, then by criterion, sub-criteria included."""
-    issues = list(_duplicates(criteria, ""))
-    for criterion in criteria:
-        issues.extend(_issues(criterion, criterion.id))
-    return issues
+    return list(_issues(criteria, ""))
 
 
-def _duplicates(criteria: Sequence[Criterion], prefix: str) -> Iterator[RubricIssue]:
+def _issues(criteria: Sequence[Criterion], prefix: str) -> Iterator[RubricIssue]:
     for first, second in combinations(criteria, 2):
         same_name = fold(second.name) == fold(first.name)
         if same_name or first.id == second.id:
             what = "name" if same_name else f"id {second.id!r}"
             why = f"{second.name}: another criterion has the same {what}; merge them or rename one"
             yield RubricIssue(prefix + second.id, "duplicate", "error", why)
-
-
-def _issues(criterion: Criterion, path: str) -> Iterator[RubricIssue]:
-    problems = list(_in_text(criterion))
-    if not criterion.sub_criteria and criterion.scale != "numeric":
-        problems += [*_in_order(criterion), *_in_labels(criterion.accepted_values)]
-    for kind, severity, message in problems:
-        yield RubricIssue(path, kind, severity, f"{criterion.name}: {message}")
-    yield from _duplicates(criterion.sub_criteria, f"{path}/")
-    for part in criterion.sub_criteria:
-        yield from _issues(part, f"{path}/{part.id}")
+    for criterion in criteria:
+        path = prefix + criterion.id
+        problems = list(_in_text(criterion))
+        if not criterion.sub_criteria and criterion.scale != "numeric":
+            problems += [*_in_order(criterion), *_in_labels(criterion.accepted_values)]
+        for kind, severity, message in problems:
+            yield RubricIssue(path, kind, severity, f"{criterion.name}: {message}")
+        yield from _issues(criterion.sub_criteria, f"{path}/")
 
 
 def _in_text(criterion: Criterion) -> Iterator[_Problem]:
