@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from agenteval.stats.multiple import adjust
-from agenteval.stats.vectors import Floats, check_level
+from agenteval.stats.vectors import Floats
 
 SMALLEST = 30  # items per annotator below which the t test is not trusted
 Label = Hashable | None
@@ -20,7 +20,7 @@ class AltTest:
 
     `advantages[j]`: share of items on which the judge agrees with the others at least as well as
     annotator j does. `p[j]` is one-sided, `adjusted` by Benjamini-Yekutieli. `winning_rate` is
-    the share of annotators with adjusted p <= alpha; `passes` means that it is >= .5.
+    the share of annotators with adjusted p <= .05; `passes` means that it is >= .5.
     """
 
     winning_rate: float | None
@@ -38,7 +38,6 @@ def alt_test(
     annotators: Sequence[Sequence[Label]],
     *,
     epsilon: float = 0.2,
-    alpha: float = 0.05,
 ) -> AltTest:
     """Alternative annotator test on nominal labels (Calderon, Reichart & Dror, ACL 2025).
 
@@ -51,9 +50,8 @@ def alt_test(
 
     Needs at least three annotators, else the result is None with the reason. An annotator with
     fewer than 30 comparable items is not tested (None). Where all differences are equal, p is 0
-    or 1. Raises ValueError for different lengths or epsilon or alpha outside [0, 1) and (0, 1).
+    or 1. Raises ValueError for different lengths or epsilon outside [0, 1).
     """
-    check_level(alpha)
     if not 0 <= epsilon < 1:
         raise ValueError(f"epsilon {epsilon} is not in [0, 1)")
     if any(len(labels) != len(judge) for labels in annotators):
@@ -73,7 +71,7 @@ def alt_test(
     reason = f"{k - len(valid)} of {k} annotators share fewer than {SMALLEST} items"
     if k < 3:
         reason = f"{k} annotators: the test needs at least three"
-    winning = sum(p <= alpha for p in valid) / len(valid) if valid else None
+    winning = sum(p <= 0.05 for p in valid) / len(valid) if valid else None
     defined = [value for value in advantages if value is not None]
     return AltTest(
         winning_rate=winning,

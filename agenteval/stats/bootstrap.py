@@ -93,13 +93,12 @@ def bootstrap_sums(
     clusters: Clusters | None = None,
     *,
     how: Bootstrap,
-    n: int | None = None,
 ) -> Interval:
     """A statistic that depends on sums over units only, by resampling cases.
 
     `parts` is (units, p); `statistic` maps totals (B, p) to B values, NaN where undefined.
-    `clusters` names the case of each unit (default: each unit is one). `n` is the number of values
-    to state (default: units). Permuting units or renaming clusters changes nothing.
+    `clusters` names the case of each unit (default: each unit is one). Permuting units or renaming
+    clusters changes nothing.
 
     `se` is the standard deviation of the resamples times sqrt(C / (C - 1)), the factor by which
     that of a mean over C cases is too small. Without an estimate: None and the reason "undefined".
@@ -112,7 +111,6 @@ def bootstrap_sums(
     """
     if not np.isfinite(parts).all():
         raise ValueError("values must be finite; leave missing ones out and count them")
-    units = len(parts)
     sums = _sums_by_case(parts, clusters)
     cases = len(sums)
     kinds, multiplicity = np.unique(sums, axis=0, return_counts=True)
@@ -127,7 +125,7 @@ def bootstrap_sums(
         )
 
     estimate = float(statistic((multiplicity @ kinds)[None, :])[0]) if cases else np.nan
-    return _result(estimate, draw, how, units if n is None else n, cases)
+    return _result(estimate, draw, how, len(parts), cases)
 
 
 def bootstrap_mean(

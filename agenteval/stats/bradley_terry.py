@@ -47,13 +47,13 @@ def bradley_terry(wins: Floats) -> Floats:
     return np.where(finite, strengths - strengths.mean(axis=-1, keepdims=True), np.nan)
 
 
-def strength_intervals(wins: Floats, level: float = 0.95) -> list[Interval]:
+def strength_intervals(wins: Floats) -> list[Interval]:
     """Return the strength of each of k systems from their wins in each case (cases, k, k).
 
     The standard error comes from leaving out one case at a time (jackknife; Efron and Stein, Annals
-    of Statistics 9, 1981), the interval from t with cases - 1 degrees of freedom (percentiles of
-    resampled cases cover less). Where the likelihood has no maximum there are no strengths; where
-    that is so without some case, there are no intervals.
+    of Statistics 9, 1981), the 95% interval from t with cases - 1 degrees of freedom (percentiles
+    of resampled cases cover less). Where the likelihood has no maximum there are no strengths;
+    where that is so without some case, there are no intervals.
     """
     n, total = len(wins), wins.sum(axis=0)
     strengths, without = bradley_terry(total), bradley_terry(total - wins)
@@ -63,7 +63,7 @@ def strength_intervals(wins: Floats, level: float = 0.95) -> list[Interval]:
         reason = "a single case decides whether it is finite"
         return [Interval.missing(reason, n, n, mean=float(s)) for s in strengths]
     errors = np.sqrt((n - 1) / n * ((without - strengths) ** 2).sum(axis=0))
-    half = t_quantile((1 + level) / 2, n - 1) * errors
+    half = t_quantile(0.975, n - 1) * errors
     method = f"jackknife over cases, t, {n - 1} df"
     return [
         Interval(float(s), float(s - h), float(s + h), float(se), n, n, method)

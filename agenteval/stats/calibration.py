@@ -21,7 +21,6 @@ def calibration_error(
     clusters: Sequence[Hashable] | NDArray[np.generic] | None = None,
     *,
     rng: np.random.Generator,
-    level: float = 0.95,
 ) -> Interval:
     """Sum over bins of share × |mean gap| (Naeini, Cooper & Hauskrecht, AAAI 2015), of `gaps` (n,),
     forecast minus outcome, in `bins` (n,) that were fixed beforehand.
@@ -52,10 +51,10 @@ def calibration_error(
     if cases < FEWEST_LABELS:
         reason = f"{cases} cases; {FEWEST_LABELS} are needed"
         return Interval.missing(reason, n, cases, mean=corrected)
-    t = t_quantile((1 + level) / 2, cases - 1)
+    t = t_quantile(0.975, cases - 1)
     drawn = rng.multivariate_normal(np.zeros(len(d)), covariance, _DRAWS, method="eigh")
-    q = float(np.quantile(np.abs(drawn).sum(axis=1), (1 + level) / 2))
-    q *= t / t_quantile((1 + level) / 2, np.inf)
+    q = float(np.quantile(np.abs(drawn).sum(axis=1), 0.975))
+    q *= t / t_quantile(0.975, np.inf)
     se = float(np.sqrt(max(np.sign(d) @ covariance @ np.sign(d), 0.0)))
     low, high = max(0.0, plain - q), min(1.0, plain + t * se)
     return Interval(max(low, corrected), low, high, se, n, cases, f"normal, {cases - 1} df")

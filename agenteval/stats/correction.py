@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from agenteval.stats.interval import Interval
-from agenteval.stats.vectors import check_level, normal_quantile
+from agenteval.stats.vectors import normal_quantile
 
 
 @dataclass(frozen=True)
@@ -27,17 +27,13 @@ class Corrected:
 
 
 def corrected_rate(
-    judged: tuple[int, int],
-    bad: tuple[int, int],
-    good: tuple[int, int],
-    *,
-    level: float = 0.95,
+    judged: tuple[int, int], bad: tuple[int, int], good: tuple[int, int]
 ) -> Corrected:
     """Corrected rate from three counts, each (count, out of): all by the judge's word.
 
     `judged`: cases called good among the unlabelled ones. `bad`: called bad among those labelled
     bad (specificity q0). `good`: called good among those labelled good (sensitivity q1). The
-    labelled cases must be independent of the judged ones.
+    labelled cases must be independent of the judged ones. The interval is at 95%.
 
     theta = (p + q0 - 1) / (q0 + q1 - 1) (Rogan & Gladen, American Journal of Epidemiology 107,
     1978). `rate.se` is the delta method over both sets: se^2 = (p (1-p) / n + (1-theta)^2
@@ -47,13 +43,11 @@ def corrected_rate(
     observed error does not count as perfect. Both are clipped to [0, 1].
 
     No estimate where a set is empty or where q0 + q1 <= 1, a judge no better than chance; no
-    interval where that holds after the pseudo-cases. Raises ValueError for impossible counts or
-    a bad level.
+    interval where that holds after the pseudo-cases. Raises ValueError for impossible counts.
     """
     for hits, total in (judged, bad, good):
         if not 0 <= hits <= total:
             raise ValueError(f"{hits} of {total} is impossible")
-    check_level(level)
     (k, n), (k0, m0), (k1, m1) = judged, bad, good
     p, q0, q1 = (hits / total if total else None for hits, total in (judged, bad, good))
     if p is None or q0 is None or q1 is None:
@@ -66,7 +60,7 @@ def corrected_rate(
         return Corrected(Interval.missing(reason, n), p, q0, q1, m0, m1)
     theta, se = _estimate((p, n), (q0, m0), (q1, m1))
     mean = min(max(theta, 0.0), 1.0)
-    z = normal_quantile((1 + level) / 2)
+    z = normal_quantile(0.975)
     a, b = n + z * z, (k + z * z / 2) / (n + z * z)
     r0, r1 = (k0 + 1) / (m0 + 2), (k1 + 1) / (m1 + 2)
     if r0 + r1 <= 1:

@@ -7,7 +7,6 @@ largest difference.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -36,7 +35,6 @@ class PairedTest:
     """
 
     p: float | None
-    statistic: float | None
     positive: int
     negative: int
     ties: int
@@ -49,15 +47,15 @@ def sign_test(
 ) -> PairedTest:
     """Exact binomial test of as many positive as negative differences; ties dropped and counted.
 
-    Dixon & Mood (Journal of the American Statistical Association 41, 1946). The statistic is the
-    number of positive differences; `greater` means that positive ones prevail. Raises ValueError
+    Dixon & Mood (Journal of the American Statistical Association 41, 1946). `greater` means that
+    positive differences prevail. Raises ValueError
     for values that are not finite or an unknown alternative.
     """
     data = round_near_ties(finite_vector(differences, "differences"))
     positive, untied = int((data > 0).sum()), int((data != 0).sum())
     less, greater = binomial_half_tails(positive, untied)
     p = p_value(less, greater, alternative)
-    return _result(data, p, float(positive), alternative, "sign test, exact")
+    return _result(data, p, alternative, "sign test, exact")
 
 
 def binomial_half_tails(k: int, n: int) -> tuple[float, float]:
@@ -102,8 +100,7 @@ def sign_flip_test(
             raise ValueError(f"{len(untied)} untied pairs: random flips need an rng and draws >= 1")
         p = (_random_hits(untied, draws, rng, slack, alternative) + 1) / (draws + 1)
         name = f"sign flips, {draws} random"
-    mean = float(math.fsum(untied) / len(data)) if len(data) else None
-    return _result(data, p, mean, alternative, name)
+    return _result(data, p, alternative, name)
 
 
 def _random_hits(
@@ -125,17 +122,15 @@ def _random_hits(
     return hits
 
 
-def _result(
-    data: Floats, p: float, statistic: float | None, alternative: Alternative, method: str
-) -> PairedTest:
+def _result(data: Floats, p: float, alternative: Alternative, method: str) -> PairedTest:
     positive, negative = int((data > 0).sum()), int((data < 0).sum())
     untied = positive + negative
     smallest = 0.5**untied * (2 if alternative == "two-sided" else 1)
     ties, reason = len(data) - untied, None
     if not len(data):
-        return PairedTest(None, None, 0, 0, 0, "none", "no pairs")
+        return PairedTest(None, 0, 0, 0, "none", "no pairs")
     if not untied:
         reason = f"all {ties} pairs are tied: nothing to test"
     elif smallest > 0.05:
         reason = f"too few untied pairs ({untied}): p cannot fall below {smallest:.3g}"
-    return PairedTest(p, statistic, positive, negative, ties, method, reason)
+    return PairedTest(p, positive, negative, ties, method, reason)

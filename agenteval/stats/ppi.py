@@ -9,7 +9,7 @@ import numpy as np
 
 from agenteval.stats.bootstrap import cluster_codes
 from agenteval.stats.interval import Interval, mean_interval
-from agenteval.stats.vectors import Floats, check_level, finite_vector, t_quantile
+from agenteval.stats.vectors import Floats, finite_vector, t_quantile
 
 FEWEST_LABELS = 20  # labelled clusters below which the interval covers too little
 
@@ -36,7 +36,6 @@ def ppi_mean(
     clusters: Sequence[Hashable] | None = None,
     *,
     weights: Sequence[float] | Floats | None = None,
-    level: float = 0.95,
 ) -> PPIMean:
     """Prediction-powered mean of the runs that `ratings` (N,) are of, in [0, 1]; `labels` (N,) are
     NaN without a label.
@@ -58,7 +57,6 @@ def ppi_mean(
     reason; labels of every run need no correction (`power` is 0). Raises ValueError for values
     that are not finite, outside [0, 1] or of other lengths, and weights that are not positive.
     """
-    check_level(level)
     rated = finite_vector(ratings, "ratings")
     observed = np.asarray(labels, dtype=np.float64)
     n = len(rated)
@@ -69,7 +67,7 @@ def ppi_mean(
     has_label = ~np.isnan(observed)
     if not all(0 <= v <= 1 for v in (*rated, *observed[has_label])):
         raise ValueError("a value lies outside [0, 1]")
-    judge = mean_interval(rated.tolist(), codes.tolist(), level=level, bounds=(0.0, 1.0))
+    judge = mean_interval(rated.tolist(), codes.tolist(), bounds=(0.0, 1.0))
     if not has_label.any():
         nothing = Interval.missing("no labels", 0, 0)
         return PPIMean(judge, nothing, nothing, 0.0, None)
@@ -96,7 +94,7 @@ def ppi_mean(
         if se <= 1e-12:
             reason = "no variation: no interval"
             return Interval(mean, None, None, 0.0, labelled, units, "none", reason)
-        half = t_quantile((1 + level) / 2, freedom) * se
+        half = t_quantile(0.975, freedom) * se
         low, high = max(0.0, mean - half), min(1.0, mean + half)
         return Interval(mean, low, high, se, labelled, units, f"cluster-robust t, {freedom} df")
 

@@ -7,13 +7,12 @@ from numpy.typing import ArrayLike
 
 from agenteval.stats.agreement import as_ratings
 from agenteval.stats.interval import Interval
-from agenteval.stats.vectors import check_level
 
 _METHOD = "ICC(1,1), F interval"
 
 
-def icc(ratings: ArrayLike, *, level: float = 0.95) -> Interval:
-    """Return ICC(1,1) of a complete (units, raters) array with its F interval.
+def icc(ratings: ArrayLike) -> Interval:
+    """Return ICC(1,1) of a complete (units, raters) array with its 95% F interval.
 
     The one-way form: raters are exchangeable, as independent repeats are. Formulas: McGraw and
     Wong, Psychological Methods 1, 1996, tables 4 and 7; Shrout and Fleiss (1979) use the same name.
@@ -30,7 +29,6 @@ def icc(ratings: ArrayLike, *, level: float = 0.95) -> Interval:
     """
     from scipy.special import fdtri
 
-    check_level(level)
     data = as_ratings(ratings)
     units, raters = data.shape
     n, incomplete = int((~np.isnan(data)).sum()), int(np.isnan(data).any(axis=1).sum())
@@ -62,9 +60,8 @@ def icc(ratings: ArrayLike, *, level: float = 0.95) -> Interval:
     value = (between_square - within_square) / (between_square + (raters - 1) * within_square)
     if between_square == 0:
         return undefined("no variation between units: no interval", value)
-    quantile = (1 + level) / 2
     ratio = between_square / within_square
-    low = ratio / float(fdtri(units - 1, freedom, quantile))
-    high = ratio * float(fdtri(freedom, units - 1, quantile))
+    low = ratio / float(fdtri(units - 1, freedom, 0.975))
+    high = ratio * float(fdtri(freedom, units - 1, 0.975))
     low, high = (low - 1) / (low + raters - 1), (high - 1) / (high + raters - 1)
     return Interval(value, low, high, None, n, units, _METHOD)

@@ -3,7 +3,8 @@
 `between` is the variance between cases, `within` that of repeats of one case, both in squared
 units of the values; K repeats of a case leave between + within / K per case. For a comparison of
 two systems on the same cases they are the variance of the true difference between cases and the
-variance of repeats of one system. All functions are for a two-sided test at 1 - level.
+variance of repeats of one system. All functions are for a two-sided test at 1 - level with 80%
+power.
 """
 
 from __future__ import annotations
@@ -23,19 +24,18 @@ def cases_for_difference(
     repeats: int,
     difference: float,
     *,
-    power: float = 0.8,
     level: float = 0.95,
 ) -> int:
     """Cases shared by two systems to detect a mean difference.
 
     n = (z_(1 - alpha/2) + z_power)^2 (between + 2 within / repeats) / difference^2, rounded up
     (Miller, arXiv 2411.00640, section 5). Normal, so somewhat too small below about 20 cases.
-    Raises ValueError for negative variances, a difference of 0, or power or level outside (0, 1).
+    Raises ValueError for negative variances, a difference of 0, or a level outside (0, 1).
     """
     if not 0 < abs(difference) < math.inf:
         raise ValueError(f"difference {difference} must not be 0")
     variance = _variance(between, within, repeats)
-    return max(1, math.ceil(_z_sum(power, level) ** 2 * variance / difference**2 - 1e-9))
+    return max(1, math.ceil(_z_sum(level) ** 2 * variance / difference**2 - 1e-9))
 
 
 def smallest_difference(
@@ -44,16 +44,15 @@ def smallest_difference(
     repeats: int,
     cases: int,
     *,
-    power: float = 0.8,
     level: float = 0.95,
 ) -> float | None:
-    """Smallest mean difference that `cases` shared cases detect with the given power.
+    """Smallest mean difference that `cases` shared cases detect.
 
     The formula of `cases_for_difference` solved for the difference, in units of the values. None
     with fewer than two cases. Raises ValueError as `cases_for_difference`.
     """
     variance = _variance(between, within, repeats)
-    return None if cases < 2 else _z_sum(power, level) * math.sqrt(variance / cases)
+    return None if cases < 2 else _z_sum(level) * math.sqrt(variance / cases)
 
 
 def cases_to_exclude(
@@ -92,7 +91,6 @@ def _variance(between: float, within: float, repeats: int) -> float:
     return between + 2 * within / repeats
 
 
-def _z_sum(power: float, level: float) -> float:
-    check_level(power)
+def _z_sum(level: float) -> float:
     check_level(level)
-    return normal_quantile((1 + level) / 2) + normal_quantile(power)
+    return normal_quantile((1 + level) / 2) + normal_quantile(0.8)

@@ -80,7 +80,7 @@ def look_level(n: int, planned: int, *, level: float = 0.95) -> float:
     return 1 - max(2 * _beyond(z), 1e-15)  # what a float can tell from 1
 
 
-def is_futile(differences: Sequence[float] | Floats, planned: int, *, level: float = 0.95) -> bool:
+def is_futile(differences: Sequence[float] | Floats, planned: int) -> bool:
     """Whether all `planned` cases would decide with a chance below 1%, given these of them.
 
     The chance is the predictive one: after n differences with mean d and standard deviation s the
@@ -95,7 +95,7 @@ def is_futile(differences: Sequence[float] | Floats, planned: int, *, level: flo
     spread = float(data.std(ddof=1))
     if spread == 0:
         return False
-    needed = _last(level) * spread * math.sqrt(planned)
+    needed = _last(0.95) * spread * math.sqrt(planned)
     centre, scale = planned * float(data.mean()), spread * math.sqrt(planned * (planned - n) / n)
     return _beyond((needed - centre) / scale) + _beyond((needed + centre) / scale) < HOPELESS
 

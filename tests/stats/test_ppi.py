@@ -89,7 +89,6 @@ def test_fewer_than_twenty_cases_give_no_interval() -> None:
         ({"labels": [0.5]}, "one label"),
         ({"weights": [1.0, 0.0]}, "positive weight"),
         ({"clusters": ["a"]}, "1 cluster labels"),
-        ({"level": 1.0}, "level"),
     ],
 )
 def test_what_cannot_be_computed(change: dict[str, object], said: str) -> None:

@@ -38,5 +38,3 @@ def test_power_is_what_was_asked_for() -> None:
 def test_bad_input(given: tuple[float, float, int, float], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         cases_for_difference(*given)
-    with pytest.raises(ValueError, match="level"):
-        cases_for_difference(1, 1, 1, 1, power=1)
