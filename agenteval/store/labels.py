@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 from pydantic import JsonValue
-from sqlalchemy import Connection, and_, delete, func, insert, inspect, select
+from sqlalchemy import Connection, Select, and_, delete, func, insert, inspect, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval.errors import InputError
@@ -110,12 +110,9 @@ class Labels:
     ) -> list[HumanLabel]:
         """Return the label that counts of each rater, item and criterion, oldest first; labels that
         were withdrawn are left out."""
-        c = schema.labels.c
-        counting = select(func.max(c.label_id)).group_by(c.rater, c.item_key, c.criterion_key)
+        c, counting = schema.labels.c, self._counting(items)
         if rater is not None:
             counting = counting.where(c.rater == encodable(rater))
-        if items is not None:
-            counting = counting.where(dialect_of(self._engine).among(c.item_key, items))
         query = select(schema.labels).where(c.label_id.in_(counting), c.status != "withdrawn")
         return self._read(query.order_by(c.label_id))
 
@@ -181,15 +178,9 @@ class Labels:
 
     def _done(self, connection: Connection, queue: LabelQueue) -> dict[str, dict[str, str]]:
         """State of every item by rater: "done" with all criteria, else "skipped" or "part"."""
-        c = schema.labels.c
-        counting = (
-            select(func.max(c.label_id))
-            .where(dialect_of(self._engine).among(c.item_key, queue.items))
-            .group_by(c.rater, c.item_key, c.criterion_key)
-        )
-        query = select(c.item_key, c.rater, c.criterion_key, c.status).where(
-            c.label_id.in_(counting)
-        )
+        c, counting = schema.labels.c, self._counting(queue.items)
+        columns = c.item_key, c.rater, c.criterion_key, c.status
+        query = select(*columns).where(c.label_id.in_(counting))
         by_item: dict[str, dict[str, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
         for item, rater, criterion, status in connection.execute(query):
             by_item[item][rater][criterion] = status
@@ -208,6 +199,14 @@ class Labels:
             return self._done(connection, queue) if _has_labels(connection) else {}
 
     # -- rows --------------------------------------------------------------------------------------
+
+    def _counting(self, items: Collection[str] | None) -> Select[int]:
+        """Ids of the labels that count: the newest of each rater, item and criterion."""
+        c = schema.labels.c
+        query = select(func.max(c.label_id)).group_by(c.rater, c.item_key, c.criterion_key)
+        if items is not None:
+            query = query.where(dialect_of(self._engine).among(c.item_key, items))
+        return query
 
     def _read(self, query: object) -> list[HumanLabel]:
         with reading(self._engine) as connection:
