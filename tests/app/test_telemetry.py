@@ -108,18 +108,6 @@ def test_one_event_for_each_result_and_no_score_for_a_failure(nine_hundred: Any)
         assert len(said["agenteval.case.key"]) == 64
 
 
-def test_all_that_is_said_of_a_run_is_the_explanation() -> None:
-    stored(["the text of the run"], lambda run, criterion: ("good", "the words of the judge"))
-    agenteval.export("with.jsonl", otlp=True)
-    agenteval.export("without.jsonl", otlp=True, explanations=False)
-    full, bare = (Path(name).read_text() for name in ("with.jsonl", "without.jsonl"))
-    assert "the words of the judge" in full
-    assert "the words of the judge" not in bare
-    assert "the text of the run" not in full
-    with pytest.raises(InputError, match="--no-explanations: needs --otlp"):
-        agenteval.export("rows.jsonl", explanations=False)
-
-
 def test_texts_are_harmless_and_keys_stay_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_API_KEY", "tell-nobody-4711")
     words = "\x1b[2J \u202egnp.exe \ud800 tell-nobody-4711 sk-proj-1234567890abcdef"
@@ -239,11 +227,3 @@ def test_headers_are_those_of_the_sdk_and_secret(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", wrong)
         with pytest.raises(InputError, match="OTEL_EXPORTER_OTLP_HEADERS: "):
             agenteval.export(collector.url, otlp=True)
-
-
-def test_an_address_has_no_key_in_it() -> None:
-    stored(["a"])
-    for url in ("http://me:pass-word@127.0.0.1:1", "http://127.0.0.1:1?api-key=pass-word"):
-        with pytest.raises(InputError, match="set keys in OTEL_EXPORTER_OTLP_HEADERS") as error:
-            agenteval.export(url, otlp=True)
-        assert "pass-word" not in str(error.value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from agenteval.testing import serve
@@ -36,17 +35,6 @@ def test_a_repair_that_is_owed_is_certain_and_a_first_reply_that_is_stored_is_no
         assert cli(*quantify(server.base_url)).code == 0
         assert server.count == 1 + 4
         assert requests(cli, *quantify(server.base_url)) == (0, 0)
-
-
-def test_equal_runs_are_asked_about_once_at_least(cli: Cli, tmp_path: Path) -> None:
-    with serve(worlds.good) as server:
-        runs(cli, tmp_path, server)
-        lines = (tmp_path / "runs.jsonl").read_text().splitlines()
-        twin = {**json.loads(lines[0]), "id": "twin"}
-        (tmp_path / "runs.jsonl").write_text("\n".join([*lines, json.dumps(twin)]) + "\n")
-        assert requests(cli, *quantify(server.base_url)) == (4, 2 * 5)
-        assert cli(*quantify(server.base_url)).code == 0
-        assert server.count == 4  # one after the other: the second finds the reply
 
 
 def test_caps_bound_what_is_said_and_what_was_made_counts(cli: Cli, tmp_path: Path) -> None:

@@ -33,14 +33,6 @@ def critic(body: dict[str, Any], n: int) -> str:
     return json.dumps([{"name": "Clarity", "description": "d", "accepted_values": LEVELS}])
 
 
-def thinks_twice(body: dict[str, Any], n: int) -> Any:
-    """An agent that calls a tool there is none of, and then gives up."""
-    if any(m["role"] == "tool" for m in body["messages"]):
-        return "I cannot."
-    call = {"id": "1", "type": "function", "function": {"name": "nothing", "arguments": "{}"}}
-    return {"content": None, "tool_calls": [call]}
-
-
 class Interrupting:
     """A model at whose first request this process is interrupted, before it is answered."""
 
@@ -90,40 +82,6 @@ def test_replies_of_single_questions_are_kept(cli: Cli, project: Path, command: 
     assert len(model.bodies) > 1
     assert len(set(model.bodies)) == len(model.bodies)  # nothing is asked twice
     assert Path("new.json").exists() == (command == "criteria")
-
-
-@pytest.mark.slow
-def test_trials_under_way_come_to_their_end(cli: Cli, tmp_path: Path) -> None:
-    assert cli("plan", "synth", "--n", "3", "--count", 4, "-o", "suite.jsonl").code == 0
-    gate = Gate(thinks_twice)
-    with serve(gate) as server:
-        asked = [
-            "plan",
-            "test",
-            "suite.jsonl",
-            "--agent",
-            "openai",
-            "--model",
-            "m",
-            "--base-url",
-            server.base_url,
-            "-j",
-            "1",
-        ]
-        with started(tmp_path, gate, *asked) as process:
-            process.send_signal(signal.SIGTERM)
-            wait_for(process, "finishing 1 trial in progress, for at most 30 s; interrupt again")
-            gate.open.set()
-            out, err = process.communicate(timeout=30)
-        assert process.returncode == 143, err
-        assert "interrupted: finished results are stored; run the same command to continue" in out
-        assert gate.count == 2  # the trial's second request too, and no other trial
-        (trial,) = kept("planning")
-        assert (trial.status, trial.usage.requests) == ("done", 2)
-        assert "stopped: not stored" not in err
-        again = cli(*asked)
-        assert "3 trials to run, 1 done before" in again.err
-        assert gate.count == 8
 
 
 @pytest.mark.parametrize("command", ["session", "locate"])

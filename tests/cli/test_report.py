@@ -47,18 +47,6 @@ def ratings(path: Path, raters: tuple[str, ...] = ("A",)) -> None:
     path.write_text("".join(json.dumps(r) + "\n" for r in rows))
 
 
-@pytest.mark.slow
-def test_ratings_made_elsewhere(cli: Cli, tmp_path: Path) -> None:
-    ratings(tmp_path / "people.jsonl")
-    assert cli("report", "--scores", "people.jsonl").code == 0
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "read from people.jsonl" in page
-    assert "verdicts computed from the ratings" in page
-    ratings(tmp_path / "two.jsonl", ("A", "B"))
-    assert cli("report", "--scores", "two.jsonl").code == 2
-    assert cli("report", "--scores", "two.jsonl", "--rater", "B").code == 0
-
-
 def write_runs(path: Path, system: str, numbers: range, empty: int | None = None) -> None:
     rows = [
         {

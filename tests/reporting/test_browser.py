@@ -22,16 +22,6 @@ def column(page: Any, number: int) -> list[str]:
     return [text.strip() for text in cells.all_inner_texts()]
 
 
-def opened(page: Any, name: str) -> Any:
-    """What is unfolded of a run by the link in the list, with its copies."""
-    link = page.locator(RUNS).get_by_role("link", name=name, exact=True)
-    place = link.get_attribute("href")
-    link.click()
-    page.wait_for_function(f"document.querySelector('{place}').parentElement.open")
-    page.locator(f"{place} details").evaluate_all("es => es.forEach(e => e.open = true)")
-    return page.locator(place)
-
-
 def test_it_renders_and_asks_nobody(open_page: Open, page_of: Page) -> None:
     watched = open_page(page_of())
     page = watched.page
@@ -70,23 +60,6 @@ def test_runs_are_found(open_page: Open, page_of: Page) -> None:
     assert page.locator("#runs > .items > details:visible").count() == 3
 
 
-def test_a_run_unfolds(open_page: Open, page_of: Page) -> None:
-    said = ("It shows <b>both</b> sums.",)
-    watched = open_page(page_of(Shape(script=saying(said))))
-    page = watched.page
-    run = opened(page, "run-2")
-    text = run.inner_text()
-    assert "It adds the numbers. It says why. The sum is right. Number 2. The end of it." in text
-    assert "It shows <b>both</b> sums." in text
-    assert "quote: It shows" in text
-    assert run.locator(".card").count() >= 3
-    lost, spaced = run.locator("pre:has(del)").all()
-    assert lost.locator("del").all_inner_texts() == ["Number 2. The end of it."]
-    assert lost.locator("ins").count() == 0
-    assert spaced.locator("ins").count() > 0
-    assert watched.quiet, (watched.console, watched.requests)
-
-
 def test_hostile_words_stay_words(open_page: Open, page_of: Page) -> None:
     shape = Shape(runs=len(HOSTILE), words=HOSTILE, script=saying(HOSTILE), criteria=len(HOSTILE))
     watched = open_page(page_of(shape, HOSTILE))
@@ -104,11 +77,3 @@ def test_hostile_words_stay_words(open_page: Open, page_of: Page) -> None:
     assert handlers == 0
     assert page.locator("script").count() == 1
     assert watched.quiet, (watched.console, watched.dialogs, watched.requests)
-
-
-def test_it_can_be_read_without_javascript(open_page: Open, page_of: Page) -> None:
-    page = open_page(page_of(), javascript=False).page
-    assert page.locator(f"{RUNS} tbody tr").count() == 6
-    assert not page.locator(".filter").is_visible()
-    page.locator(RUNS).get_by_role("link", name="run-3", exact=True).click()
-    assert page.locator("#run-3 pre").first.is_visible()  # unfolded by the browser itself

@@ -107,20 +107,6 @@ def test_drawing_never_touches_pyplot_nor_the_settings_of_the_caller():
     assert done.stdout.split() == ["False", "True"]
 
 
-def test_settings_of_the_caller_do_not_change_a_figure(small):
-    plain = style.svg(plots.success_bars(small))
-    with matplotlib.rc_context(
-        {
-            "font.size": 20,
-            "axes.grid": True,
-            "xtick.labelsize": 30,
-            "svg.hashsalt": None,
-            "svg.fonttype": "none",
-        }
-    ):
-        assert style.svg(plots.success_bars(small)) == plain
-
-
 @pytest.mark.parametrize("name", ["$x^2$ and $", "a<b>&\"'--x-->", "line\nbreak\x00\x1b[0m", "  "])
 def test_any_name_gives_a_readable_file(name, small):
     rows = [

@@ -38,13 +38,6 @@ def pages(browser: Open) -> Browser:
     return browser()
 
 
-def test_experiments_link_to_their_runs(pages: Browser) -> None:
-    text = pages.get("/").text
-    assert "60" in words(text)
-    assert "52%" in words(text)  # 31 of the 60 runs are successful
-    assert len(rows(pages.get(link(text, "/grid?")).text)) == 50
-
-
 @pytest.mark.parametrize(
     ("query", "total"),
     [

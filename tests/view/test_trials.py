@@ -66,10 +66,3 @@ def test_trials_are_filtered_by_outcome(stored: Store) -> None:
     same = [a for a in load_attempts(stored) if a.outcome == outcome]
     assert len(links(pages.get("/trials", outcome=outcome).text)) == len(same)
     assert "No trial fits" in pages.get("/trials", outcome="nothing").text
-
-
-def test_experiments_link_to_their_trials(stored: Store) -> None:
-    pages = Browser(stored).enter()
-    experiments = re.findall(r'href="(/trials\?[^"]+)"', pages.get("/").text)
-    counts = sorted(len(links(pages.get(html.unescape(e)).text)) for e in experiments)
-    assert counts == sorted([6, len(list(TRACES.glob("*.jsonl")))])
