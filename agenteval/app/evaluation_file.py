@@ -47,7 +47,12 @@ _RUN = {"store", "retry_failed", "dry_run", "workers", "ray"}
 
 def _key(kind: Any, description: str, low: float | None = None, high: float | None = None) -> Any:
     """Return an optional key of a section for `create_model`."""
-    return Annotated[kind, Field(description=description, ge=low, le=high)], None
+    bounds: dict[str, Any] = {"ge": low, "le": high}
+    return Annotated[kind, Field(description=description, json_schema_extra=_plain, **bounds)], None
+
+
+def _plain(schema: dict[str, Any]) -> None:
+    schema.pop("default", None)  # null stands for "not given"
 
 
 def _required(kind: Any, description: str) -> Any:
@@ -71,6 +76,7 @@ def _options(
             description=option.help or "",
             ge=option.min,
             le=option.max,
+            json_schema_extra=_plain,
         )
         declared = field.metadata.get("option")
         convert = [AfterValidator(declared.convert)] if declared and declared.convert else []
