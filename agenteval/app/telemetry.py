@@ -65,10 +65,8 @@ def _spans(traces: str | Path) -> dict[str, tuple[str, str | None]]:
         root = run.spans[0].id
         if re.fullmatch("[0-9a-f]{32} [0-9a-f]{16}", f"{run.id} {root}"):
             response_ids = [span.attributes.get("gen_ai.response.id") for span in run.spans]
-            span_ids[run.id] = (
-                root,
-                next((n for n in reversed(response_ids) if isinstance(n, str)), None),
-            )
+            names = [n for n in response_ids if isinstance(n, str)]
+            span_ids[run.id] = root, names[-1] if names else None
     if not span_ids:
         raise InputError("no trace in this file has ids of 16 and 8 bytes", str(traces))
     return span_ids
@@ -93,17 +91,16 @@ def _record(row: Mapping[str, Any], spans: Mapping[str, Any], explanations: bool
         "agenteval.case.key": row["case_key"],
         **{f"agenteval.{name}": row[name] for name in fields},
     }
+    said = {
+        name: visible(value) if isinstance(value, str) else value
+        for name, value in attributes.items()
+        if value not in (None, "")
+    }
     return {
         "observedTimeUnixNano": str(time.time_ns()),
         "severityNumber": 13 if failed else 9,  # WARN, INFO
         "eventName": "gen_ai.evaluation.result",
-        "attributes": key_values(
-            {
-                name: visible(value) if isinstance(value, str) else value
-                for name, value in attributes.items()
-                if value not in (None, "")
-            }
-        ),
+        "attributes": key_values(said),
         **({"traceId": trace, "spanId": span} if span else {}),
     }
 

@@ -7,8 +7,8 @@ stands in the legend. Every function raises InputError where there is nothing to
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from agenteval.analysis.labelled_means import Calibration
 from agenteval.errors import InputError
 from agenteval.records.table import Estimate
-from agenteval.records.verification import Effect, Verification
+from agenteval.records.verification import Check, Effect, SystemFigure, Verification
 from agenteval.reporting import charts
 from agenteval.reporting.charts import Series
 from agenteval.reporting.style import LOOKS, SeriesStyle, looks, n_label, plain, span
@@ -287,6 +287,11 @@ def coverage_bars(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
     )
 
 
+def estimate_of(figure: Check | Effect | SystemFigure | None) -> Estimate | None:
+    """Return a figure of a verification as it is drawn."""
+    return None if figure is None else Estimate(figure.estimate, figure.low, figure.high)
+
+
 def judge_points(judges: Mapping[str, Sequence[Verification]], names: Mapping[str, str]) -> Figure:
     """Agreement of repeats and discrimination of success by criterion, a mark for each judge; the
     dashed line is chance of the AUC. Raises InputError where nothing was verified."""
@@ -295,13 +300,8 @@ def judge_points(judges: Mapping[str, Sequence[Verification]], names: Mapping[st
     ids = list(dict.fromkeys(v.criterion_id for some in judges.values() for v in some))
 
     def marks(check: str) -> list[Series]:
-        series = []
-        for judge, verified in judges.items():
-            check_of = {v.criterion_id: v.check(check) for v in verified}
-            values = [check_of.get(i) for i in ids]
-            estimates = [Estimate(c.estimate, c.low, c.high) if c else None for c in values]
-            series.append(Series(judge, estimates))
-        return series
+        checks = {j: {v.criterion_id: v.check(check) for v in some} for j, some in judges.items()}
+        return [Series(j, [estimate_of(some.get(i)) for i in ids]) for j, some in checks.items()]
 
     panels = {
         "agreement of repeats, Gwet's AC2": marks("agreement"),
@@ -336,16 +336,11 @@ def effect_forest(judges: Mapping[str, Sequence[Verification]], names: Mapping[s
         {f.system for some in effects.values() for e in some.values() for f in e.systems}
     )
 
-    def value(effect: Effect | None, system: str) -> Estimate | None:
-        figures = effect.systems if effect else ()
-        return next(
-            (Estimate(f.estimate, f.low, f.high) for f in figures if f.system == system), None
-        )
-
-    panels = {
-        judge: [Series(s, [value(some.get(place), s) for place in places]) for s in systems]
-        for judge, some in effects.items()
-    }
+    panels: dict[str, list[Series]] = {}
+    for judge, some in effects.items():
+        figures = [{f.system: f for f in some[p].systems} if p in some else {} for p in places]
+        series = [Series(s, [estimate_of(f.get(s)) for f in figures]) for s in systems]
+        panels[judge] = series
     rows = [f"{names.get(c, c)}: {operator.replace('_', ' ')}" for c, operator in places]
     return charts.rows(
         rows,
@@ -475,10 +470,11 @@ def unique_curves(curves: Mapping[float, UniqueCurve], *, ax: Axes | None = None
     if not curves:
         raise InputError("there are no curves to draw")
     series = []
-    for tau in sorted(curves, reverse=True):
+    for tau, curve in sorted(curves.items(), reverse=True):
         name = "τ = 1, equal names" if tau == 1 else f"τ = {tau:g}"
-        label = f"{name} (n = {plural(len(curves[tau].m), 'set')})"
-        series.append(Series(name, _curve(curves[tau]), label, at=curves[tau].m))
+        label = f"{name} (n = {plural(len(curve.m), 'set')})"
+        ends = zip(curve.mean, curve.low, curve.high, strict=True)
+        series.append(Series(name, [Estimate(*e) for e in ends], label, at=curve.m))
     figure = charts.lines(
         {"": series},
         title="Distinct criteria in M sets, exact mean and 95% of resampled draws",
@@ -493,10 +489,6 @@ def unique_curves(curves: Mapping[float, UniqueCurve], *, ax: Axes | None = None
     axes.set_xlim(left=0)
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     return axes
-
-
-def _curve(curve: UniqueCurve) -> list[Estimate]:
-    return [Estimate(*ends) for ends in zip(curve.mean, curve.low, curve.high, strict=True)]
 
 
 def drawn_criteria(table: ScoreTable, least: int = 1) -> tuple[list[str], list[str]]:
@@ -604,8 +596,7 @@ def _copies(table: ScoreTable, operator: str, share: float | None) -> ScoreTable
     return table.where(np.isin(table.variant.codes, [table.variant.code(n) for n in names]))
 
 
-@dataclass(frozen=True)
-class _Paired:
+class _Paired(NamedTuple):
     before: Interval
     after: Interval
     change: Interval
@@ -622,11 +613,10 @@ def _paired(before: ScoreTable, after: ScoreTable) -> _Paired:
     both = ~np.isnan(a + b)
     cases = -1 - np.arange(len(before.run.names), dtype=np.int64)
     cases[before.run.codes] = clusters(before)
-
-    def mean(values: NDArray[np.float64], low: float) -> Interval:
-        return mean_interval(values[both].tolist(), cases[both].tolist(), bounds=(low, 1.0))
-
-    return _Paired(mean(a, 0.0), mean(b, 0.0), mean(b - a, -1.0))
+    names = cases[both].tolist()
+    means = [mean_interval(v[both].tolist(), names, bounds=(0.0, 1.0)) for v in (a, b)]
+    change = mean_interval((b - a)[both].tolist(), names, bounds=(-1.0, 1.0))
+    return _Paired(means[0], means[1], change)
 
 
 def _per_cent(share: float | None) -> str:

@@ -240,17 +240,13 @@ def _answers(
 ) -> Iterator[Block]:
     for result in results:
         who = f"{judge.name}, " if several else ""
-        line: list[str | Fragment] = [
-            Fragment(f"{who}repeat {result.key.repeat + 1} ", "quiet"),
-            badge(_word(result), "drop")
-            if isinstance(result, Failure)
-            else Fragment(_word(result), "strong"),
-        ]
-        yield Text(line)
+        repeat = Fragment(f"{who}repeat {result.key.repeat + 1} ", "quiet")
         if isinstance(result, Failure):
+            yield Text([repeat, badge(_word(result), "drop")])
             if result.message:
                 yield Text(cut(result.message, MOST_TEXT))
             continue
+        yield Text([repeat, Fragment(_word(result), "strong")])
         criterion = criteria.get(result.key.criterion)
         if criterion is not None and criterion.is_rubric:
             yield Listing(_items(criterion, result), titled=False)
@@ -330,15 +326,10 @@ def _mean(results: Iterator[Result]) -> float | None:
 
 def _calls(found: RunOnPage, judge: JudgedBy) -> Iterator[Foldout]:
     """Yield what was sent and what came back in every call of a judge on the run."""
-    keys = dict.fromkeys(r.key.run for r in judge.results)
-    for key in keys:
+    for key in dict.fromkeys(r.key.run for r in judge.results):
         for call in calls_on(found.store, judge.key, key):
-            yield Foldout(
-                "",
-                f"repeat {call.repeat + 1}",
-                list(_call(found, judge, key, call)),
-                about=_about_call(call.record),
-            )
+            blocks, about = list(_call(found, judge, key, call)), _about_call(call.record)
+            yield Foldout("", f"repeat {call.repeat + 1}", blocks, about=about)
 
 
 def _about_call(record: Mapping[str, Any]) -> str:

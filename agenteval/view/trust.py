@@ -15,7 +15,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agenteval.errors import InputError
-from agenteval.records.table import Estimate
 from agenteval.records.verification import VerifiedSet
 from agenteval.reporting import charts, plots
 from agenteval.reporting.charts import Series
@@ -202,10 +201,7 @@ def _effects(result: VerifiedSet, names: Mapping[str, str]) -> Figure:
     series = [
         Series(
             f"expected: {word}",
-            [
-                Estimate(e.estimate, e.low, e.high) if e.expected == word else None
-                for _, e in effects
-            ],
+            [plots.estimate_of(e) if e.expected == word else None for _, e in effects],
         )
         for word in groups
     ]
@@ -246,17 +242,11 @@ def _reliability_lines(bins: Sequence[_Bin]) -> Figure:
     by_criterion: dict[str, list[_Bin]] = {}
     for b in bins:
         by_criterion.setdefault(b.criterion, []).append(b)
-    panels = {
-        criterion: [
-            Series(
-                "successful runs",
-                [proportion_interval(b.successful, b.runs) for b in some],
-                at=[b.mean for b in some],
-            )
-        ]
-        for criterion, some in by_criterion.items()
-        if len(some) > 1
-    }
+    panels = {}
+    for criterion, some in by_criterion.items():
+        if len(some) > 1:
+            rates = [proportion_interval(b.successful, b.runs) for b in some]
+            panels[criterion] = [Series("successful runs", rates, at=[b.mean for b in some])]
     if not panels:
         raise InputError("success is known for too few runs, or the judge gives one value alone")
     return charts.lines(
