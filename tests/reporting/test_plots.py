@@ -220,25 +220,6 @@ def test_cells_hold_scipys_correlation_of_the_means_of_runs():
     assert ax.get_title(loc="left").endswith("n = 12 runs")
 
 
-def test_missing_runs_are_left_out_by_pair_and_counted(words):
-    values = VALUES.copy()
-    values[0, :4] = np.nan
-    values[1, 11] = np.nan
-    means = values.mean(axis=2)
-    ax = correlation_map(correlated(values))
-    rho = spearmanr(means[0, 4:11], means[1, 4:11]).statistic
-    assert np.asarray(ax.images[0].get_array())[1, 0] == pytest.approx(rho)
-    assert [cells(ax)[at] for at in ((0, 0), (1, 0), (1, 1), (2, 1), (2, 2))] == [
-        "8",
-        "7",
-        "11",
-        "11",
-        "12",
-    ]
-    assert ax.get_title(loc="left").endswith("n = 8 to 12 runs")
-    assert "lower half: ρ; upper half: runs rated on both; diagonal: runs rated" in words(ax)
-
-
 def test_constant_criteria_are_undefined_and_perfect_ones_one(words):
     values = VALUES.copy()
     values[2] = 0.5

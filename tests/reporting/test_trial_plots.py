@@ -203,13 +203,6 @@ def test_rates_by_domain_and_over_all_of_them_with_intervals_and_counts(two, wor
     assert any("sessions with a verdict" in text for text in words(ax))
 
 
-def test_beyond_four_agents_those_with_fewer_formats_are_named(two, words):
-    alone = [r for name in "zyxw" for r in sessions("A", 1, 2, agent=name)]
-    figure = format_points(Tallies([*alone, *two]))
-    assert [ax.get_title("left").split(",")[0] for ax in figure.axes] == ["a", "w", "x", "y"]
-    assert "not shown: z" in words(figure.axes[0])
-
-
 def test_agents_in_one_format_stand_side_by_side_in_one_panel(words):
     results = [
         *sessions("A", 1, 4, agent="x_1"),

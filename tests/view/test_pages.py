@@ -145,17 +145,6 @@ def test_what_is_not_there_has_one_line(
     assert wrong in words(answer.text)
 
 
-def test_a_store_that_vanishes_has_one_line(store: Path) -> None:
-    with Store(store, create=False) as opened:
-        pages = Browser(opened).enter()
-        opened.engine.dispose()
-        for file in store.parent.glob("s.db*"):
-            file.unlink()
-        answer = pages.get("/")
-        assert answer.status_code == 503
-        assert "s.db" in words(answer.text)
-
-
 def test_results_that_are_added_are_announced(store: Path, browser: Open) -> None:
     pages = browser()
     assert "Results were added" not in pages.get("/grid").text
