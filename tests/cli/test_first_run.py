@@ -74,3 +74,19 @@ def test_every_line_of_the_page(cli: Cli, tmp_path: Path, monkeypatch: pytest.Mo
         assert all(request.headers["x-team"] == "lamps" for request in server.requests)
     for made in ("report.html", "gate.xml", "criteria/shop.json", "tasks/shop/task.yaml"):
         assert Path(made).is_file(), made
+
+
+def test_a_new_role_is_sound(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli("flow", "init", "returns").code == 0
+    Path("mute.py").write_text("def serve(messages, tools):\n    return 'I never look.'\n")
+    checked = cli("flow", "check", "returns", "--json")
+    assert checked.code == 0, checked.err
+    shown = cli(
+        "flow session returns --agent python:mute:serve --user scripted --show 1",
+    )
+    assert "  user      Hello, I want to give an order back." in shown.out, shown.err
+    assert "I never look." in shown.out
+    again = cli("flow", "init", "returns")
+    assert (again.code, "nothing was changed" in again.err) == (2, True)
+    assert cli("flow", "init", "a b").code == 2
