@@ -7,13 +7,12 @@ sub-critic speaks whenever it is asked for, and replies are read and checked.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from agenteval.cli.running import run_sync
 from agenteval.engine.judging import JudgeUnit, judge
 from agenteval.errors import InputError, ReplyError
 from agenteval.models.client import Client
@@ -113,7 +112,7 @@ def quantify_criteria(
 def _run(
     llm_config: LlmConfig, work: Callable[[Client, Mapping[str, Any]], Coroutine[Any, Any, _T]]
 ) -> _T:
-    """The result of `work(client, config)`, in a loop and thread of its own: notebooks run one."""
+    """The result of `work(client, config)`."""
     config = {} if isinstance(llm_config, Client | bool | None) else dict(llm_config)
 
     async def worked() -> _T:
@@ -125,8 +124,7 @@ def _run(
         finally:
             await client.close()
 
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, worked()).result()
+    return run_sync(worked())
 
 
 def _client_of(config: Mapping[str, Any]) -> Client:
