@@ -34,13 +34,12 @@ class AgentStopped(BaseException):
 class Tools(Mapping[str, Callable[..., str]]):
     """The tools passed to the function: `tools["name"](argument=...)` returns the tool's answer.
 
-    `specs` are the tools in the format of OpenAI's chat completions. Use `call(name, arguments)`
-    for names and arguments (a mapping or JSON text) as a model produced them. Each call is a turn;
+    `specs` are the tools in the format of OpenAI's chat completions; `call(name, arguments)` takes
+    names and arguments (a mapping or JSON text) as a model produced them. Each call is a turn;
     `turn()` returns the same tools for calls that one model turn requested together. An unknown
-    tool is answered with a sentence and counts as a wrong call; use `in`, `len` and iteration to
-    see which tools exist. After the end every call raises AgentStopped. If tools are slow (a
-    model-based simulator), an async function must use `await tools.call_async(name, arguments)`,
-    which works with all tools.
+    tool is answered with a sentence and counts as a wrong call. After the end every call raises
+    AgentStopped. Where tools are slow (a model-based simulator), an async function must use
+    `await tools.call_async(name, arguments)`, which works with all tools.
     """
 
     def __init__(self, toolbox: Toolbox, turn: int | None = None) -> None:

@@ -35,12 +35,11 @@ def begun(dialogue: Dialogue, instructions: str | None, tools: Toolbox) -> Dialo
 
 
 def turn_messages(log: AgentLog, dialogue: Dialogue) -> tuple[Message, ...]:
-    """Return the messages that a turn adds to the dialogue: calls with their results, and the final
-    words to the user.
+    """Return the messages that a turn adds to the dialogue: calls with results, and final words.
 
     They are made from the events, so they are the same for all adapters: simultaneous calls are one
     message, with the adapter's text if it recorded one. Ids are unique within the dialogue. Calls
-    that could not be parsed are omitted, and so is the last message if it has no words.
+    that could not be parsed are omitted.
     """
     call_count = sum(len(message.tool_calls) for message in dialogue.messages)
     step_texts = [m.content for m in log.messages if m.role == "assistant" and m.tool_calls]

@@ -47,8 +47,7 @@ async def drive(agent: Agent, task: Dialogue | str, tools: Toolbox) -> AgentLog 
     the case took: they would fail every further case alike.
 
     A stopped agent is cancelled, and again after 2 seconds. One that goes on is reported to the log
-    and left behind; as asyncio waits for its tasks, the process ends only when
-    it does.
+    and left behind; asyncio waits for it at the end of the process.
     """
     dialogue = Dialogue.of(task) if isinstance(task, str) else task
     tools.begin()
