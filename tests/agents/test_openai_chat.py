@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from agenteval.agents import AgentFailure, AgentLog, drive
-from agenteval.agents.endpoint import INSTRUCTIONS, Endpoint, connect, whole_calls
+from agenteval.agents.endpoint import Endpoint, connect, whole_calls
 from agenteval.agents.openai_chat import openai_chat
 from agenteval.testing import Fault, serve
-from tests.agents.conftest import CANARY, TOOLS, box, call, calls, instant, made, script, statuses
+from tests.agents.conftest import CANARY, box, call, calls, instant, made, script, statuses
 
 
 async def run(answer: Any, turns: int = 5, **settings: Any) -> tuple[Any, list[dict[str, Any]]]:
@@ -22,67 +22,6 @@ async def run(answer: Any, turns: int = 5, **settings: Any) -> tuple[Any, list[d
         log = await drive(made(openai_chat(endpoint, client)), "Go on a trip.", box(turns=turns))
         await client.close()
         return log, [r.body for r in server.requests if r.body]
-
-
-async def test_a_perfect_model_finishes() -> None:
-    log, bodies = await run(
-        script(
-            calls(call("pack_bag", number="a1"), text="First the bag."),
-            calls(call("book_train", '{"minute": 30}', "a2")),
-            {"content": "All done."},
-        ),
-        max_tokens=50,
-    )
-    assert isinstance(log, AgentLog)
-    assert (log.ending, log.output, log.turns, log.model) == (
-        "finished",
-        "All done.",
-        2,
-        "test-model",
-    )
-    assert statuses(log.events) == [(0, "pack_bag", "ok"), (1, "book_train", "ok")]
-    assert log.events[1].arguments == {"minute": 30}
-    assert log.usage.requests == 3
-    assert log.usage.prompt_tokens
-    # what was sent
-    assert bodies[0]["messages"] == [
-        {"role": "system", "content": INSTRUCTIONS},
-        {"role": "user", "content": "Go on a trip."},
-    ]
-    assert (bodies[0]["temperature"], bodies[0]["max_tokens"]) == (0.0, 50)
-    assert bodies[0]["tools"] == [
-        {
-            "type": "function",
-            "function": {"name": t.name, "description": t.description, "parameters": t.parameters},
-        }
-        for t in TOOLS
-    ]
-    assert bodies[2]["messages"][2:] == [
-        {
-            "role": "assistant",
-            "content": "First the bag.",
-            "tool_calls": [call("pack_bag", "{}", "a1")],
-        },
-        {"role": "tool", "tool_call_id": "a1", "content": "pack_bag done {}"},
-        {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [call("book_train", '{"minute": 30}', "a2")],
-        },
-        {"role": "tool", "tool_call_id": "a2", "content": 'book_train done {"minute": 30}'},
-    ]
-    # what was kept
-    assert [m.role for m in log.messages] == [
-        "system",
-        "user",
-        "assistant",
-        "tool",
-        "assistant",
-        "tool",
-        "assistant",
-    ]
-    assert log.messages[4].tool_calls[0].arguments == {"minute": 30}
-    assert log.messages[5].tool_call_id == log.messages[4].tool_calls[0].id == "a2"
 
 
 @pytest.mark.parametrize(
