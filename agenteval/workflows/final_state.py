@@ -183,7 +183,10 @@ def judged(gold: Gold, log: SessionLog, demand: Demand = "state") -> StateVerdic
         for words in goal.words
         if not any(contains_tokens(words, reply) for reply in replies)
     )
-    differences = [_difference(*place) for place in _differing(gold.state, state)]
+    differences = []
+    for path, of_gold, of_session in _differing(gold.state, state):
+        pointer = "".join("/" + str(key).replace("~", "~0").replace("/", "~1") for key in path)
+        differences.append(f"{pointer}: {_shown(of_session)}, gold {_shown(of_gold)}")
     goals = tuple(
         all(_same_at(gold.state, state, path) for path in goal.changes)
         and all(_key(done) in obtained for done in goal.told)
@@ -325,11 +328,6 @@ def _differing(left: Any, right: Any, path: Path = ()) -> Iterator[tuple[Path, A
             yield from _differing(a, b, (*path, at))
     elif _ABSENT in (left, right) or not equal_by_rule(left, right):
         yield path, left, right
-
-
-def _difference(path: Path, gold: Any, session: Any) -> str:
-    pointer = "".join("/" + str(key).replace("~", "~0").replace("/", "~1") for key in path)
-    return f"{pointer}: {_shown(session)}, gold {_shown(gold)}"
 
 
 def _shown(value: Any) -> str:

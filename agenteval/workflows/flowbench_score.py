@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
@@ -104,6 +104,9 @@ async def aflow_score(
         notes=figures.notes,
         drop_empty=("value", "low", "high", "right", "open", "of"),
     )
+    if how.reference:  # published figures are compared digit by digit
+        columns = tuple(replace(c, form="text") for c in table.columns)
+        table = replace(table, columns=columns)
     lost = figures.unscored
     gate = unscored_gate(lost.total, lost.missing, how.max_unscored, lost.what)
     data: dict[str, Any] = {**figures.data, "flagged": flags.json()}

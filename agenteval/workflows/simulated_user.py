@@ -248,7 +248,9 @@ class _Answer:
     def choices_left(self) -> list[str]:
         """Return the choices that were not said yet, in their order."""
         spoken = Counter(
-            line.removeprefix("Yes. ").casefold() for text in self.own[1:] for line in _lines(text)
+            line.removeprefix("Yes. ").casefold()
+            for text in self.own[1:]
+            for line in text.split("\n")
         )
         choices = []
         for choice in map(plain, self.profile.choices):
@@ -266,13 +268,15 @@ class _Answer:
     @cached_property
     def spoken(self) -> set[str]:
         """The lines that the user said."""
-        return {line for text in self.own for line in _lines(text)}
+        return {line for text in self.own for line in text.split("\n")}
 
     def was_said(self, text: str) -> bool:
-        return all(line in self.spoken or f"Yes. {line}" in self.spoken for line in _lines(text))
+        return all(
+            line in self.spoken or f"Yes. {line}" in self.spoken for line in text.split("\n")
+        )
 
     def times_told(self, name: str) -> int:
-        return sum(any(line.startswith(f"{name}: ") for line in _lines(t)) for t in self.own)
+        return sum(any(line.startswith(f"{name}: ") for line in t.split("\n")) for t in self.own)
 
     def fact(self, name: str) -> JsonValue:
         fact = self.profile.facts.get(name, UNKNOWN)
@@ -282,17 +286,13 @@ class _Answer:
 
     def aside(self) -> str | None:
         """Return a remark outside the procedure, now and then; each once."""
-        spoken = {line for text in self.own[1:] for line in _lines(text)}
+        spoken = {line for text in self.own[1:] for line in text.split("\n")}
         asides = [aside for aside in map(plain, self.profile.asides) if aside not in spoken]
         context = self.context
         draw = random.Random(  # noqa: S311  no secret
             content_hash([context.seed, context.repeat, self.profile.id, len(self.own)])
         )
         return asides[0] if asides and draw.random() < _ASIDE else None
-
-
-def _lines(text: str) -> list[str]:
-    return text.split("\n")
 
 
 def parted(text: str) -> tuple[str, bool]:

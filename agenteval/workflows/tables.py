@@ -299,14 +299,13 @@ def _turn_tables(all_tallies: Tallies) -> Iterator[Table]:
     losses = [loss for r in turns for loss in _losses_of_turn(r)]
     yield _lost("turns_lost", "Missing predictions and grades", losses)
     calls = [
-        _TurnCalls(
-            t.agent,
-            t.format,
-            t.table.tool.precision.known,
-            t.recall,
-            t.f1,
-            t.table.parameters.f1.known,
-            t.table.parameters_free.f1.known,
+        (
+            t,
+            {
+                "precision": t.table.tool.precision.known,
+                "parameters": t.table.parameters.f1.known,
+                "parameters_free": t.table.parameters_free.f1.known,
+            },
         )
         for t in tallies
     ]
