@@ -70,7 +70,7 @@ def disagreements(raters: Mapping[str, ScoreTable]) -> list[Disagreement]:
 
 
 def disagreement_table(
-    found: Sequence[Disagreement], names: Mapping[str, str], among: str, *, detail: bool = True
+    found: Sequence[Disagreement], names: Mapping[str, str], among: str
 ) -> Table:
     """The widest as a table; `names` by criterion id, `among` says whose ratings they are."""
     raters = list(dict.fromkeys(rater for disagreement in found for rater in disagreement.said))
@@ -95,6 +95,6 @@ def disagreement_table(
         f"Where {among} disagree most",
         rows,
         notes=notes,
-        detail=detail,
+        detail=True,
         more=columns_headed(headings),
     )
