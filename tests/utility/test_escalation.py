@@ -16,7 +16,7 @@ from agenteval.records import CellKey, Failure, Score, Task
 from agenteval.stats.scores import ScoreTable, score_table
 from agenteval.store import Store
 from agenteval.store.labels import Labels
-from agenteval.utility.escalation import ConfidentAnswer, confident_answer
+from agenteval.utility.escalating_judge import ConfidentAnswer, confident_answer
 from agenteval.utility.options import Escalation
 
 RIGHT = Criterion(name="Right", accepted_values=("no", "yes"), scale="binary")
