@@ -178,22 +178,22 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
     return report.gated(*gates)
 
 
-def _stored_labels(labels: Ratings | None, given: AgreementOptions) -> LabelledQueue | None:
+def _stored_labels(labels: Ratings | None, settings: AgreementOptions) -> LabelledQueue | None:
     """The labels of the store, where no others are given. Raises InputError where labels are
     needed and there are none."""
-    if labels is not None or given.scores:
-        if given.queue is not None:
+    if labels is not None or settings.scores:
+        if settings.queue is not None:
             raise InputError("selects labels in the store; remove --labels and --scores", "--queue")
-        if labels is None and not given.audit:
+        if labels is None and not settings.audit:
             raise InputError(_NO_LABELS, "--labels")
         return None
-    if given.audit and given.queue is None:
+    if settings.audit and settings.queue is None:
         return None
     try:
-        with opened(given.store, create=False) as store:
-            if given.queue is None and not Labels(store).queues():
+        with opened(settings.store, create=False) as store:
+            if settings.queue is None and not Labels(store).queues():
                 raise InputError(_NO_LABELS, "--labels")
-            labelled = labelled_queue(store, given.queue)
+            labelled = labelled_queue(store, settings.queue)
     except NoStoreYet:
         raise InputError(_NO_LABELS, "--labels") from None
     if not labelled.people:
@@ -345,8 +345,8 @@ def judge_table(
         tables, rated_criteria = stored.tables, stored.criteria
         notes += [*stored.notes, *stored.unfinished]
     ((name, table),) = tables.items()
-    known = {c.id for c in rated_criteria}
-    unknown = [c for c in table.present("criterion") if c not in known]
+    rated_ids = {c.id for c in rated_criteria}
+    unknown = [c for c in table.present("criterion") if c not in rated_ids]
     numeric = (Criterion(id=c, name=c, scale="numeric", numeric_range=(0, 1)) for c in unknown)
     return name, table, (*rated_criteria, *numeric), notes
 
@@ -363,15 +363,15 @@ def known_criteria(
 
 
 def _from_files(
-    given: Iterable[Ratings],
+    scores: Iterable[Ratings],
     judges: Sequence[str],
     labels: Ratings | None,
     raters: Sequence[str],
-    known: tuple[Criterion, ...],
+    criteria: tuple[Criterion, ...],
 ) -> dict[str, ScoreTable]:
     """Return tables by rater, without the raters of the labels."""
     tables: dict[str, ScoreTable] = {}
-    for ratings in given:
+    for ratings in scores:
         if isinstance(ratings, ScoreTable):
             tables["judge" if not tables else f"judge {len(tables) + 1}"] = ratings
             continue
@@ -382,7 +382,7 @@ def _from_files(
                 name = f"{name} ({path})"
             if name in tables:
                 raise InputError(f"{path} is given twice", "--scores")
-            tables[name] = file_table(path, known, rater=rater)
+            tables[name] = file_table(path, criteria, rater=rater)
     unknown = [judge for judge in judges if judge not in tables]
     if unknown:
         raise InputError(f"no --scores file has a rater {unknown[0]!r}", "--source")
@@ -497,8 +497,8 @@ def _place_runs(
     are in the folder of the labels."""
     place = runs
     if runs is None and isinstance(labels, str | Path):
-        beside = Path(labels).parent / "runs.jsonl"
-        place = beside if beside.is_file() else None
+        default = Path(labels).parent / "runs.jsonl"
+        place = default if default.is_file() else None
     if place is None:
         return lambda table: table
     by_name = _by_name(read_runs(str(place)).runs if isinstance(place, str | Path) else place)

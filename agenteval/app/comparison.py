@@ -206,15 +206,15 @@ def _not_the_same(here: str | Path, other: str | Path) -> None:
 
 
 def _paired(
-    systems: tuple[str, ...], judges: tuple[str, ...], given: ComparisonOptions
+    systems: tuple[str, ...], judges: tuple[str, ...], settings: ComparisonOptions
 ) -> ComparedRatings:
-    store, scores, other, task = given.store, given.scores, given.other, given.task
+    store, scores, other, task = settings.store, settings.scores, settings.other, settings.task
     if scores is not None:
         if store is not None:
             raise InputError("give --store or --scores, not both", "--scores")
         if isinstance(other, Store):
             raise InputError("compare ratings with ratings, or a store with a store", "other")
-        rated_criteria, _ = known_criteria(given.criteria, task)
+        rated_criteria, _ = known_criteria(settings.criteria, task)
         ratings = [Path(p) if isinstance(p, str) else p for p in (scores, other or scores)]
         names = ["the ratings" if isinstance(p, ScoreTable) else str(p) for p in ratings]
         query = RatingQuery(systems, judges, task, other is not None, (names[0], names[1]))

@@ -53,7 +53,7 @@ def design(
         if not results:
             where = str(scores) if isinstance(scores, str | Path) else "design"
             raise InputError(f"no criterion has values for two cases by {name}", where)
-        widest = max(results, key=lambda one: one.between + (one.components.repeat or 0.0))
+        widest = max(results, key=lambda s: s.between + (s.components.repeat or 0.0))
         between, within = widest.between, widest.components.repeat
         if widest.components.case_system is not None:
             interaction = 2 * widest.components.case_system

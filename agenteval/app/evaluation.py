@@ -166,8 +166,8 @@ class _Evaluation:
             cases.setdefault(run.system, set()).add(case_key(run))
         place = f"{self.file.path}: compare.baseline"
         if baseline not in cases or len(cases) < 2:
-            known = ", ".join(sorted(cases))
-            problem = f"no system to compare with {baseline!r}; the runs are of {known}"
+            names = ", ".join(sorted(cases))
+            problem = f"no system to compare with {baseline!r}; the runs are of {names}"
             raise InputError(problem, place)
         for system in cases:
             if not cases[system] & cases[baseline]:

@@ -273,8 +273,8 @@ def _check(file: EvaluationFile, data: Mapping[str, Any]) -> None:
                 raise _Problem(("runs", system), str(error)) from None
     baseline = (file.compare or {}).get("baseline")
     if baseline is not None and "" not in file.runs and baseline not in file.runs:
-        known = ", ".join(file.runs)
-        raise _Problem(("compare", "baseline"), f"no system {baseline!r} in `runs`; known: {known}")
+        names = ", ".join(file.runs)
+        raise _Problem(("compare", "baseline"), f"no system {baseline!r} in `runs`; known: {names}")
     if ("price_in" in file.limits) != ("price_out" in file.limits):
         raise _Problem(("limits",), "limits: give `price_in` and `price_out`, or neither")
 
@@ -331,8 +331,8 @@ def _load(text: str, file: str) -> tuple[dict[str, Any], dict[Pathway, int | str
     for pathway, key, value in _nodes(yaml.compose(text, yaml.SafeLoader)):
         lines[pathway] = key.start_mark.line + 1
         shown = re.sub(r"^postgres(ql)?://[^/@:]+@", "", value)  # a user alone is no secret
-        named = "parameters" in pathway and _SECRET.search(pathway[-1])
-        if named or (pathway[0] != "task" and redacted(shown) != shown):
+        secret_key = "parameters" in pathway and _SECRET.search(pathway[-1])
+        if secret_key or (pathway[0] != "task" and redacted(shown) != shown):
             raise InputError(
                 "this looks like a secret; remove it and set an environment variable, such as "
                 "AGENTEVAL_API_KEY, AGENTEVAL_HEADERS or AGENTEVAL_STORE",

@@ -91,7 +91,7 @@ def _record(row: Mapping[str, Any], spans: Mapping[str, Any], explanations: bool
         "agenteval.case.key": row["case_key"],
         **{f"agenteval.{name}": row[name] for name in fields},
     }
-    said = {
+    visible_attributes = {
         name: visible(value) if isinstance(value, str) else value
         for name, value in attributes.items()
         if value not in (None, "")
@@ -100,7 +100,7 @@ def _record(row: Mapping[str, Any], spans: Mapping[str, Any], explanations: bool
         "observedTimeUnixNano": str(time.time_ns()),
         "severityNumber": 13 if failed else 9,  # WARN, INFO
         "eventName": "gen_ai.evaluation.result",
-        "attributes": key_values(said),
+        "attributes": key_values(visible_attributes),
         **({"traceId": trace, "spanId": span} if span else {}),
     }
 

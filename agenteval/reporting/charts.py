@@ -537,14 +537,14 @@ def shares(  # noqa: PLR0913  each is a part of the chart
         axes = axes_or_new(ax, 0.75 + 0.36 * len(filled))
         box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.82, "pad": 1.0}
         for y, row in enumerate(filled.values()):
-            left, total = 0.0, sum(row.values())
+            start, total = 0.0, sum(row.values())
             for label in (k for k in present if row.get(k)):
                 share = row[label] / total
-                axes.barh(y, share, 0.62, left=left, label=label, **surface[label])
+                axes.barh(y, share, 0.62, left=start, label=label, **surface[label])
                 if share >= _LEAST_WORD and rated is None:
-                    middle, text = left + share / 2, f"{100 * share:.0f}%"
+                    middle, text = start + share / 2, f"{100 * share:.0f}%"
                     axes.text(middle, y, text, ha="center", va="center", fontsize=7, bbox=box)
-                left += share
+                start += share
             axes.text(1.01, y, f"{total:,}", va="center", fontsize=7.5)
         if rated is not None:
             values = [rated[name] for name in filled]

@@ -50,8 +50,8 @@ def _parts(table: Table, width: int) -> list[list[Column]]:
         if not parts:
             parts.append([column])
             continue
-        taken = sum(_least(table, c) + _GAP for c in parts[-1]) + _least(table, column)
-        if taken > width and len(parts[-1]) > 1:
+        needed = sum(_least(table, c) + _GAP for c in parts[-1]) + _least(table, column)
+        if needed > width and len(parts[-1]) > 1:
             parts.append([parts[0][0]])
         parts[-1].append(column)
     return parts

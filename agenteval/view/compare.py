@@ -58,11 +58,11 @@ class Side:
         place = np.repeat(np.arange(len(pairs)), [len(self.rows[pair]) for pair in pairs])
         columns = [self.index.column(criterion) for criterion in criteria]
         values = self.index.means[np.ix_(rows, columns)].astype(np.float64)
-        known = ~np.isnan(values)
+        rated = ~np.isnan(values)
         total = np.zeros((len(pairs), len(criteria)))
         count = np.zeros((len(pairs), len(criteria)))
-        np.add.at(total, place, np.where(known, values, 0.0))
-        np.add.at(count, place, known)
+        np.add.at(total, place, np.where(rated, values, 0.0))
+        np.add.at(count, place, rated)
         means = np.full(total.shape, np.nan)
         np.divide(total, count, out=means, where=count > 0)
         return means

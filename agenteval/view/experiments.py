@@ -167,9 +167,9 @@ def _row(
     key, task = experiment.source_key, None
     judged = [labels[row] for row in experiment.rows if row in labels]
     if judged:
-        known = [success for _, success in judged if success is not None]
+        labelled = [success for _, success in judged if success is not None]
         task = Counter(task for task, _ in judged).most_common(1)[0][0]
-        passed, decided = sum(known), len(known)
+        passed, decided = sum(labelled), len(labelled)
     else:
         success, failure = _DECIDED.get(experiment.evaluator.partition(".")[0], ("", ""))
         outcomes = outcomes_of(store, key)
@@ -206,18 +206,18 @@ def minute(seconds: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
 
 
-def judge_of(store: Store, wanted: str | None) -> tuple[str, Source] | None:
+def judge_of(store: Store, start: str | None) -> tuple[str, Source] | None:
     """Return the judge whose key begins so, the one used last by default; None without any."""
     judges = store.sources()
-    chosen = [judge for judge in judges if wanted is None or judge[0].startswith(wanted)]
+    chosen = [judge for judge in judges if start is None or judge[0].startswith(start)]
     return chosen[-1] if chosen else None
 
 
-def chosen_judge(store: Store, wanted: str | None) -> tuple[str, Source]:
+def chosen_judge(store: Store, start: str | None) -> tuple[str, Source]:
     """Return the judge as `judge_of`. Raises InputError without any."""
-    judge = judge_of(store, wanted)
+    judge = judge_of(store, start)
     if judge is None:
-        raise InputError("no judge of this store has results yet", wanted or "judge")
+        raise InputError("no judge of this store has results yet", start or "judge")
     return judge
 
 

@@ -89,9 +89,9 @@ def screen(
     labels, criteria = Labels(store), label_criteria(store, queue)
     if form is None:  # what was undone is still chosen
         history = [x for x in labels.history(key) if x.rater == rater and x.status in _LEVELS]
-        given = {label.criterion_key: label for label in history}
+        chosen = {label.criterion_key: label for label in history}
     else:
-        given = {
+        chosen = {
             criterion: HumanLabel(
                 rater=rater,
                 item_key=key,
@@ -101,7 +101,7 @@ def screen(
             for criterion in criteria
         }
     done = sum(states.get(rater) == "done" for states in labels.progress(queue).values())
-    return LabelScreen(item, criteria, given, done, len(queue.items))
+    return LabelScreen(item, criteria, chosen, done, len(queue.items))
 
 
 def save_form(
@@ -200,17 +200,17 @@ class RaterDifference:
 def differences(store: Store, queue: LabelQueue) -> list[RaterDifference]:
     """Return where the raters of a queue differ without an adjudication, in its order."""
     names = {key: c.name for key, c in label_criteria(store, queue).items()}
-    given: dict[tuple[str, str], dict[str, str]] = {}
+    levels: dict[tuple[str, str], dict[str, str]] = {}
     for label in Labels(store).newest(items=queue.items):
         if label.criterion_key in names and label.status in _LEVELS:
             place = label.item_key, label.criterion_key
-            given.setdefault(place, {})[label.rater] = label.label or "not applicable"
+            levels.setdefault(place, {})[label.rater] = label.label or "not applicable"
     runs = run_names(store.items(keys=queue.items), queue.items)
     places = ((item, criterion) for item in queue.items for criterion in queue.criteria)
     return [
-        RaterDifference(place[0], runs.get(place[0], place[0][:12]), names[place[1]], given[place])
+        RaterDifference(place[0], runs.get(place[0], place[0][:12]), names[place[1]], levels[place])
         for place in places
-        if len(set(given.get(place, {}).values())) > 1 and ADJUDICATED not in given[place]
+        if len(set(levels.get(place, {}).values())) > 1 and ADJUDICATED not in levels[place]
     ]
 
 

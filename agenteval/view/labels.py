@@ -77,8 +77,8 @@ def queues_page(viewer: Viewer, request: Request) -> Response:
             + "".join(f", {n} {s}" for s in ("declined", "skipped") if (n := aside[rater, s]))
             for rater in sorted({name for by_rater in states.values() for name in by_rater})
         ]
-        taken = {(x.rater, x.item_key): x.seconds for x in newest if x.seconds is not None}
-        seconds = median(taken.values()) if taken else None
+        seconds_of = {(x.rater, x.item_key): x.seconds for x in newest if x.seconds is not None}
+        seconds = median(seconds_of.values()) if seconds_of else None
         results = page_path("/label/results", queue=queue.name)
         cards.append(_QueueCard(queue, raters, seconds, results))
     return respond(

@@ -117,9 +117,9 @@ def run_of(store: Store, key: str) -> RunOnPage:
     if not runs:
         raise InputError("this run is not in the store, or was removed", key[:16] or "item")
     (_, body), *_ = store.bodies([key])
-    others = others_of_run(store, runs[0])
-    versions = [key, *(other.key for other in others if other.origin is None)]
-    copies = [other.key for other in others if other.origin is not None]
+    versions_and_copies = others_of_run(store, runs[0])
+    versions = [key, *(other.key for other in versions_and_copies if other.origin is None)]
+    copies = [other.key for other in versions_and_copies if other.origin is not None]
     judges = []
     for source_key, source in reversed(store.sources()):
         results: list[Result] = []
@@ -137,9 +137,9 @@ def run_of(store: Store, key: str) -> RunOnPage:
     return RunOnPage(store, runs[0], body, tuple(judges))
 
 
-def _summary(found: RunOnPage, judges: Sequence[JudgedBy]) -> Iterator[Block]:
-    run = found.run
-    signs = texts_signs((str(found.body["problem"]), str(found.body["trajectory"])))
+def _summary(shown: RunOnPage, judges: Sequence[JudgedBy]) -> Iterator[Block]:
+    run = shown.run
+    signs = texts_signs((str(shown.body["problem"]), str(shown.body["trajectory"])))
     if signs:
         names: list[str | Fragment] = ["This text seems to talk to the judge: "]
         yield Text(names + [Fragment(s.name + " ", "badge drop") for s in signs], "warning")
@@ -197,18 +197,18 @@ def _turn(number: int, turn: ViewTurn) -> Card:
 # ---- what the judges said ------------------------------------------------------------------------
 
 
-def _judges(found: RunOnPage, judges: Sequence[JudgedBy]) -> list[Block]:
+def _judges(shown: RunOnPage, judges: Sequence[JudgedBy]) -> list[Block]:
     """Return a table of levels (criteria by judges), and the words behind them."""
     columns = (Column("criterion", "criterion"), *(Column(j.key, j.name) for j in judges))
     rows, cards = [], []
-    by_id: dict[str, str] = {c.id: c.name for c in found.criteria.values()}
+    by_id: dict[str, str] = {c.id: c.name for c in shown.criteria.values()}
     for criterion, name in by_id.items():
         row: dict[str, Cell] = {"criterion": name}
         blocks: list[Block] = []
         for judge in judges:
             results = [r for r in judge.results if r.criterion_id == criterion]
             row[judge.key] = levels_in_words(results) if results else None
-            blocks += _answers(judge, results, found.criteria, several=len(judges) > 1)
+            blocks += _answers(judge, results, shown.criteria, several=len(judges) > 1)
         rows.append(row)
         if blocks:
             cards.append(Card([Fragment(name, "strong")], blocks))
@@ -294,10 +294,10 @@ class _EffectOfCopyRow:
     change: float | None = column("original minus copy", "signed")
 
 
-def _copies(found: RunOnPage, judge: JudgedBy) -> list[Block]:
+def _copies(shown: RunOnPage, judge: JudgedBy) -> list[Block]:
     """Return the copies that a judge judged: what was changed, and what it did to the scores."""
-    bodies = dict(found.store.bodies(key for key, _ in judge.copies.values()))
-    by_id = {c.id: c.name for c in reversed(found.criteria.values())}
+    bodies = dict(shown.store.bodies(key for key, _ in judge.copies.values()))
+    by_id = {c.id: c.name for c in reversed(shown.criteria.values())}
     items = []
     for variant, (key, results) in judge.copies.items():
         rows = []
@@ -307,7 +307,7 @@ def _copies(found: RunOnPage, judge: JudgedBy) -> list[Block]:
             change = None if before is None or after is None else before - after
             name = by_id.get(criterion, criterion)
             rows.append(_EffectOfCopyRow(name, before, after, change))
-        diff = copy_diff(str(found.body["trajectory"]), str(bodies[key]["trajectory"]))
+        diff = copy_diff(str(shown.body["trajectory"]), str(bodies[key]["trajectory"]))
         blocks: list[Block] = [
             table_of(_EffectOfCopyRow, "effects", "", rows),
             Text(diff, "pre", "The copy, and what it changes"),
@@ -324,11 +324,11 @@ def _mean(results: Iterator[Result]) -> float | None:
 # ---- calls ---------------------------------------------------------------------------------------
 
 
-def _calls(found: RunOnPage, judge: JudgedBy) -> Iterator[Foldout]:
+def _calls(shown: RunOnPage, judge: JudgedBy) -> Iterator[Foldout]:
     """Yield what was sent and what came back in every call of a judge on the run."""
     for key in dict.fromkeys(r.key.run for r in judge.results):
-        for call in calls_on(found.store, judge.key, key):
-            blocks, about = list(_call(found, judge, key, call)), _about_call(call.record)
+        for call in calls_on(shown.store, judge.key, key):
+            blocks, about = list(_call(shown, judge, key, call)), _about_call(call.record)
             yield Foldout("", f"repeat {call.repeat + 1}", blocks, about=about)
 
 
@@ -344,11 +344,11 @@ def _about_call(record: Mapping[str, Any]) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def _call(found: RunOnPage, judge: JudgedBy, key: str, call: JudgeCall) -> Iterator[Block]:
+def _call(shown: RunOnPage, judge: JudgedBy, key: str, call: JudgeCall) -> Iterator[Block]:
     if call.record.get("repaired"):
         yield Text("The first reply could not be read, so the judge was asked again.", "quiet")
-    replies = [found.store.get_reply(reply) for reply in call.record.get("replies") or ()]
-    yield from _prompt(found, judge, key, call, replies[0] if replies else None)
+    replies = [shown.store.get_reply(reply) for reply in call.record.get("replies") or ()]
+    yield from _prompt(shown, judge, key, call, replies[0] if replies else None)
     texts = [str(reply.get("text") or "") for reply in replies if reply]
     for i, text in enumerate(texts or [str(call.record.get("raw") or "")], 1):
         title = f"Reply {i} of {len(texts)}, as it came" if len(texts) > 1 else "Reply, as it came"

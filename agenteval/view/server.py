@@ -72,10 +72,10 @@ def shown(page: PageFunction) -> Callable[[Request], Awaitable[Response]]:
     def read(request: Request) -> Response:
         viewer = viewer_of(request)
         with viewer.store.snapshot():
-            made = page(viewer, request)
-        if isinstance(made, Response):
-            return made
-        return respond(request, "view.html", page=made)
+            answer = page(viewer, request)
+        if isinstance(answer, Response):
+            return answer
+        return respond(request, "view.html", page=answer)
 
     @functools.wraps(page)
     async def answer(request: Request) -> Response:

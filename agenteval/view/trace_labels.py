@@ -38,14 +38,14 @@ class TraceCard:
 
 def traces_page(viewer: Viewer, request: Request) -> Response:
     """The traces of the store, with who examined which."""
-    given = trace_findings(viewer.store)
+    labels = trace_findings(viewer.store)
     outlines = load_outlines(viewer.store)
     cards = [
         TraceCard(
             key,
             shown.trace,
             shown.total,
-            {rater: len(label.findings) for rater, label in given.get(key, {}).items()},
+            {rater: len(label.findings) for rater, label in labels.get(key, {}).items()},
         )
         for key, shown in outlines.items()
     ]

@@ -73,14 +73,16 @@ def trust_page(viewer: Viewer, request: Request) -> Page | Response:
     store = viewer.store
     key, source = chosen_judge(store, request.query_params.get("judge"))
     title = f"Can {judge_name(key, source)} be trusted?"
-    others: list[str | Fragment] = []
+    links_to_judges: list[str | Fragment] = []
     for other, name in judge_choices(store):
-        others += [Fragment(name, link=page_path("/trust", judge=other)), "  "]
+        links_to_judges += [Fragment(name, link=page_path("/trust", judge=other)), "  "]
     stored = store.verdict_on(key)
     if stored is None:
         command = Fragment("agenteval verify", "code")
         words: list[str | Fragment] = ["Nothing says yet whether to trust it: run ", command]
-        sections = [PageSection("summary", "", [Text(words), Text(others, "quiet", "Judges")])]
+        sections = [
+            PageSection("summary", "", [Text(words), Text(links_to_judges, "quiet", "Judges")])
+        ]
         return Page("view", title, "", sections)
     index = viewer.indexes.get(key)
     result, day = stored.result, minute(stored.made)
@@ -98,7 +100,7 @@ def trust_page(viewer: Viewer, request: Request) -> Page | Response:
     ]
     effects = Listing(effects_table(result.criteria, names), links, titled=False)
     sections = [
-        PageSection("summary", "", [*_answer(result), Text(others, "quiet", "Judges")]),
+        PageSection("summary", "", [*_answer(result), Text(links_to_judges, "quiet", "Judges")]),
         PageSection("figures", "Evidence", [Gallery(pictures)] if pictures else []),
         PageSection(
             "criteria",
@@ -179,15 +181,15 @@ def _drawn(
     name: str, record: str, names: tuple[tuple[str, str], ...], bins: tuple[_Bin, ...]
 ) -> str:
     """Return a figure of a VerifiedSet (as JSON); one at a time, as matplotlib needs it."""
-    result, known = VerifiedSet.model_validate(json.loads(record)), dict(names)
+    result, names_by_id = VerifiedSet.model_validate(json.loads(record)), dict(names)
     verified = {"judge": result.criteria}
     with _drawing:
         if name == "effects":
-            return svg(_effects(result, known))
+            return svg(_effects(result, names_by_id))
         if name == "systems":
-            return svg(plots.effect_forest(verified, known))
+            return svg(plots.effect_forest(verified, names_by_id))
         if name == "points":
-            return svg(plots.judge_points(verified, known))
+            return svg(plots.judge_points(verified, names_by_id))
         return svg(_reliability_lines(bins))
 
 
@@ -221,12 +223,12 @@ def _effects(result: VerifiedSet, names: Mapping[str, str]) -> Figure:
 
 def _reliability(index: JudgeIndex) -> tuple[_Bin, ...]:
     """Return runs of known success in up to five bins of equal size by their mean."""
-    known = np.array([run.success is not None for run in index.runs], dtype=np.bool_)
+    labelled = np.array([run.success is not None for run in index.runs], dtype=np.bool_)
     success = np.array([bool(run.success) for run in index.runs], dtype=np.bool_)
     bins = []
     for i, criterion in enumerate(index.criteria[:_MOST_PANELS]):
         values = index.means[:, i]
-        rows = np.flatnonzero(known & ~np.isnan(values))
+        rows = np.flatnonzero(labelled & ~np.isnan(values))
         if not criterion.ordered or len(rows) < _FEWEST_RUNS:
             continue
         cuts = np.unique(np.quantile(values[rows], (0.2, 0.4, 0.6, 0.8)))

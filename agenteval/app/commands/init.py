@@ -119,7 +119,7 @@ def _empty_task(target: Path) -> None:
     out().print(f"{target}: fill in task.yaml and runs.jsonl, {after}")
 
 
-def _mapping(runs: Path, given: dict[str, str] | None) -> tuple[dict[str, str], list[Run]]:
+def _mapping(runs: Path, columns_given: dict[str, str] | None) -> tuple[dict[str, str], list[Run]]:
     """Return the column of each field, and the runs; print them with two values of each column.
 
     Raises InputError where the columns cannot be guessed.
@@ -133,7 +133,7 @@ def _mapping(runs: Path, given: dict[str, str] | None) -> tuple[dict[str, str], 
     files = find(runs).files
     records = first_records(files[0]) if files else []
     try:
-        mapping = guess_mapping(records, given) if records else given or {}
+        mapping = guess_mapping(records, columns_given) if records else columns_given or {}
     except InputError as error:
         raise InputError(str(error), str(runs)) from None
     result = read_runs(runs, mapping=mapping)
@@ -217,8 +217,8 @@ def _first_page(
 
     how: dict[str, Any] = {"base_url": model.base_url, "temperature": model.temperature}
     how |= {"store": store, "limits": limits.limits(), "task": str(target)}
-    given = {"--model": model.model, "--base-url": model.base_url, "--store": store}
-    flags = [word for name, value in given.items() if value for word in (name, value)]
+    chosen = {"--model": model.model, "--base-url": model.base_url, "--store": store}
+    flags = [word for name, value in chosen.items() if value for word in (name, value)]
     for header in model.header or ():
         flags += ["--header", f"{header.partition('=')[0]}=..."]
     of_runs = [str(runs), "--task", str(target), *flags]
