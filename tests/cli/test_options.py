@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 import typer
@@ -12,10 +12,14 @@ from typer.testing import CliRunner
 
 import agenteval
 from agenteval.app.main import command_of
-from agenteval.cli.command import grouped
+from agenteval.cli.arguments import LimitOptions, OutputOptions
+from agenteval.cli.command import finish, grouped
 from agenteval.planning import options as plan_options
+from agenteval.records.table import Column, Table
+from agenteval.reporting.report import Report
 from agenteval.traces import options as trace_options
 from agenteval.utility import options as utility_options
+from agenteval.utility.perturb import OPERATORS
 from agenteval.workflows import options as flow_options
 from tests.cli.conftest import Cli
 
@@ -97,3 +101,38 @@ def test_help_has_the_usual_options_first_and_all_fit_80_columns(
         command = command.commands[name]
     shown = set(re.findall(r"--[\w-]+", text))
     assert shown >= {name for p in command.params for name in p.opts if name.startswith("--")}
+
+
+def test_the_help_names_every_perturbation(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
+    told = " ".join(cli("verify", "--help").out.split())
+    listed = told.partition("Perturbation (repeatable): ")[2].partition(";")[0].split(", ")
+    assert sorted(listed) == sorted(OPERATORS)
+
+
+app = typer.Typer()
+
+
+@app.command()
+@grouped
+def command(
+    name: Annotated[str, typer.Argument()],
+    limits: LimitOptions,
+    output: OutputOptions,
+    times: Annotated[int, typer.Option(min=1)] = 2,
+) -> None:
+    table = Table("t", "", (Column("name", "name"),), ({"name": name},) * times)
+    finish(Report(title=f"{limits.max_calls}", tables=(table,), exit_code=4), output)
+
+
+@app.command()
+def other() -> None:
+    """So that commands have names."""
+
+
+def test_options_of_groups_and_own_ones() -> None:
+    result = CliRunner().invoke(app, ["command", "x", "--max-calls", "7", "--times", "3", "--json"])
+    assert result.exit_code == 4
+    assert '"title": "7"' in result.stdout
+    assert result.stdout.count('"name": "x"') == 3
+    assert CliRunner().invoke(app, ["command", "x", "--concurrency", "0"]).exit_code == 2

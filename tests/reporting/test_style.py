@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agenteval.errors import InputError
 from agenteval.reporting import plots, style
 from agenteval.reporting.style import LOOKS, n_label, plain, span, wrapped
-from agenteval.reporting.text import listed
+from agenteval.reporting.text import listed, variant_label
 from agenteval.stats import mean_interval as interval
 from agenteval.stats.scores import score_table
 
@@ -123,3 +123,25 @@ def test_any_name_gives_a_readable_file(name, small):
     table = score_table(rows)
     for draw in (plots.success_bars, plots.radar, plots.correlation_map):
         ElementTree.fromstring(style.svg(draw(table)))
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("drop_sentences:0.25:7", "drop sentences 25%"),
+        ("shuffle_sentences:-:0", "shuffle sentences"),
+        ("odd:<b>:1", "odd:<b>:1"),
+        ("original", "original"),
+    ],
+)
+def test_variants_have_names_for_people(name: str, label: str) -> None:
+    assert variant_label(name) == label
+
+
+def test_seeds_tell_twins_apart() -> None:
+    names = ["pad:0.25:1", "pad:0.25:2", "pad:0.5:1"]
+    assert [variant_label(n, names) for n in names] == [
+        "pad 25%, seed 1",
+        "pad 25%, seed 2",
+        "pad 50%",
+    ]
