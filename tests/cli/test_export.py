@@ -1,4 +1,4 @@
-"""`agenteval export --otlp`: the commands of docs/opentelemetry.md, and what they refuse."""
+"""`agenteval export`: events (the commands of docs/opentelemetry.md), and replies for `replay:FILE`."""
 
 from __future__ import annotations
 
