@@ -1,4 +1,4 @@
-"""`agenteval export`: events (the commands of docs/opentelemetry.md), and replies for `replay:FILE`."""
+"""`agenteval export`: events, by the commands of docs/opentelemetry.md, and replies to replay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A report says in one line what it is, and can be pickled."""
+"""Reports: one line, a page, files, and what can be pickled."""
 
 from __future__ import annotations
 
