@@ -109,7 +109,7 @@ def preferences(
     store: str | Path | Store | None = None, *, source: str | None = None
 ) -> PreferenceReport:
     """Return the stored comparisons of one judge (by the start of its hash; default: the latest
-    judge of pairs) as `prefer` does, systems in the order in which they were compared last. Raises
+    judge of pairs) as `prefer` does, systems in the order in which they were first compared. Raises
     InputError and StoreError."""
     with opened(store, create=False) as opened_store, opened_store.snapshot():
         judges = [key for key, s in opened_store.sources() if s.evaluator == PAIRWISE]
