@@ -98,6 +98,13 @@ def test_a_change_of_order_without_a_shift_is_found_by_agreement_alone() -> None
     assert found["agreement"] == pytest.approx(0.25 / (2 * 120 * 0.0625 / 119))
 
 
+def test_every_case_counts_once() -> None:
+    plain = np.full((3, 1, 1), 0.5)
+    other = plain + np.array([0.5, 0.25, 0.0]).reshape(3, 1, 1)
+    found = compare_ways("wording", WayPairs(plain, other, np.array([0, 0, 1])), OPTIONS)
+    assert measured(found)["difference"] == pytest.approx((0.375 + 0.0) / 2)
+
+
 def outcomes(plain: np.ndarray, other: np.ndarray) -> tuple[str, str, dict[str, str]]:
     (probe,) = settle([compare_ways("wording", pairs(plain, other), OPTIONS)], OPTIONS)
     return probe.outcome, probe.reason, {c.name: c.outcome for c in probe.checks}
