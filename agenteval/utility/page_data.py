@@ -41,40 +41,117 @@ class RunTexts:
 
 
 @dataclass(frozen=True)
-class StoredTexts:
-    """Texts of the judged runs of one source, read from the store when asked for."""
+class ReportScope:
+    """The part of a source that goes into the report; None means everything, the newest version.
+
+    `criteria` are those of a file with its name, `runs` the hashes of the views.
+    """
+
+    task: str | None = None
+    criteria: tuple[Criterion, ...] | None = None
+    criteria_file: str = ""
+    runs: frozenset[str] | None = None
+
+
+@dataclass(frozen=True)
+class JudgedRuns:
+    """The runs of one task that a source judged, their copies, and the criteria by key, each in its
+    newest version. Long texts are read from the store when asked for."""
 
     store: Store
     source_key: str
-    originals: Mapping[str, str]  # run id → run key
-    copies: Mapping[str, Mapping[str, str]]  # run id → variant → run key
-    criteria: Mapping[str, str]  # criterion key → id
+    task: str
+    originals: Sequence[JudgedText]
+    copies: Sequence[JudgedText]
+    criteria: Mapping[str, Criterion]
 
-    def of(self, runs: Sequence[str]) -> dict[str, RunTexts]:
+    @classmethod
+    def of(cls, store: Store, source_key: str, scope: ReportScope) -> JudgedRuns:
+        """Return what is in the scope. Raises InputError when there are no runs or criteria, and
+        when the runs are of several tasks of which none is chosen."""
+
+        def fits(text: JudgedText) -> bool:
+            return scope.runs is None or text.run_key in scope.runs
+
+        texts = judged_texts(store, source_key)
+        if not any(map(fits, texts)):
+            raise InputError("this judge has not judged any of these runs", "RUNS")
+        tasks = sorted({t.task for t in texts if fits(t) and t.origin is None})
+        if scope.task is not None and scope.task not in tasks:
+            raise InputError(f"this judge has no runs of it; it has {', '.join(tasks)}", "--task")
+        if scope.task is None and len(tasks) != 1:
+            raise InputError(
+                f"this judge rated runs of several tasks: {', '.join(tasks)}", "--task"
+            )
+        task = scope.task or tasks[0]
+        newest = {
+            (t.run_id, t.system): t
+            for t in texts
+            if t.task == task and t.origin is None and fits(t)
+        }
+        keys = {t.run_key for t in newest.values()}
+        names = run_names(store.items(), keys)
+        originals = [replace(t, run_id=names[t.run_key]) for _, t in sorted(newest.items())]
+        renamed = [replace(t, run_id=names[t.origin]) for t in texts if t.origin in keys]
+        by_name = {(t.run_id, t.variant): t for t in renamed}
+        copies = [t for _, t in sorted(by_name.items())]
+        criteria = store.newest_criteria(source_key)
+        if scope.criteria is not None:
+            stored = store.criteria_of(source_key)
+            criteria = {c.sha256: c for c in scope.criteria if c.sha256 in stored}
+            if not criteria:
+                raise InputError(
+                    "this judge has not rated any of these criteria with this wording",
+                    scope.criteria_file,
+                )
+        return cls(store, source_key, task, originals, copies, criteria)
+
+    def ratings(
+        self, criteria: Iterable[str], runs: Collection[str], repeats: int | None = None
+    ) -> ScoreTable:
+        """Return the ratings of these runs, by their keys, and of their copies."""
+        return scores_from_store(
+            self.store,
+            self.source_key,
+            criteria=set(criteria),
+            runs=set(runs),
+            repeats=repeats,
+            copies={(t.run_key, t.variant) for t in self.copies if t.origin in runs},
+        )
+
+    @property
+    def keys(self) -> set[str]:
+        """The keys of the originals."""
+        return {text.run_key for text in self.originals}
+
+    def texts(self, runs: Sequence[str]) -> dict[str, RunTexts]:
         """Return texts by run id. Raises StoreError for a damaged store."""
-        run_of = {self.originals[r]: r for r in runs if r in self.originals}
-        present = list(run_of.values())
-        run_of |= {key: r for r in present for key in self.copies.get(r, {}).values()}
+        names = set(runs)
+        originals = {t.run_id: t.run_key for t in self.originals if t.run_id in names}
+        copies = [t for t in self.copies if t.run_id in originals]
+        run_of = {key: run for run, key in originals.items()} | {
+            t.run_key: t.run_id for t in copies
+        }
         bodies = dict(self.store.bodies(run_of))
-        words: dict[str, dict[CellName, StoredWords]] = {r: {} for r in present}
+        words: dict[str, dict[CellName, StoredWords]] = {run: {} for run in originals}
         for row in stored_words(self.store, self.source_key, list(run_of), self.criteria):
-            name = row.variant, self.criteria[row.criterion_key], row.repeat
+            name = row.variant, self.criteria[row.criterion_key].id, row.repeat
             words[run_of[row.run_key]][name] = row
         texts = {}
-        for run in present:
-            body = bodies[self.originals[run]]
+        for run, key in originals.items():
+            body = bodies[key]
             texts[run] = RunTexts(
                 body["problem"],
                 body["trajectory"],
                 body["reference_shown"],
-                {v: bodies[k]["trajectory"] for v, k in self.copies.get(run, {}).items()},
+                {t.variant: bodies[t.run_key]["trajectory"] for t in copies if t.run_id == run},
                 words[run],
             )
         return texts
 
-    def judged(self) -> Iterator[tuple[str, tuple[str, str]]]:
-        """Yield run id, problem and trajectory of every original. Raises StoreError as `of`."""
-        runs = {key: run for run, key in self.originals.items()}
+    def bodies(self) -> Iterator[tuple[str, tuple[str, str]]]:
+        """Yield run id, problem and trajectory of every original. Raises StoreError as `texts`."""
+        runs = {t.run_key: t.run_id for t in self.originals}
         for key, body in self.store.bodies(runs):
             yield runs[key], (body["problem"], body["trajectory"])
 
@@ -103,7 +180,7 @@ class JudgeMaterial:
     """Ratings with everything that the page shows around them.
 
     `facts` are pairs of a name and a text for the head. `findings` is None while nothing was
-    verified, and `unverified` says why. `texts` is None for ratings from a file. `show` is the
+    verified, and `unverified` says why. `judged` is None for ratings from a file. `show` is the
     command that prints a run that is not on the page; `{run}` in it stands for its id. `notes` are
     part of the summary, `rubrics` the tables of rubrics and their items. `unfinished` (a sentence
     for each unfinished experiment) comes before everything.
@@ -115,7 +192,7 @@ class JudgeMaterial:
     table: ScoreTable
     findings: StoredVerdicts | None = None
     unverified: str = ""
-    texts: StoredTexts | None = None
+    judged: JudgedRuns | None = None
     show: str = ""
     notes: tuple[str, ...] = ()
     rubrics: tuple[Table, ...] = ()
@@ -182,82 +259,6 @@ def from_ratings(
     )
 
 
-# ---- from a store --------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class ReportScope:
-    """The part of a source that goes into the report; None means everything, the newest version.
-
-    `criteria` are those of a file with its name, `runs` the hashes of the views.
-    """
-
-    task: str | None = None
-    criteria: tuple[Criterion, ...] | None = None
-    criteria_file: str = ""
-    runs: frozenset[str] | None = None
-
-
-@dataclass(frozen=True)
-class _JudgedRuns:
-    """The runs of one task that a source judged, and their copies, each in its newest version."""
-
-    store: Store
-    source_key: str
-    task: str
-    originals: Sequence[JudgedText]
-    copies: Sequence[JudgedText]
-
-    @classmethod
-    def of(cls, store: Store, source_key: str, scope: ReportScope) -> _JudgedRuns:
-        """Return the runs of a source that are in the scope. Raises InputError when there are none,
-        and when they are of several tasks of which none is chosen."""
-
-        def fits(text: JudgedText) -> bool:
-            return scope.runs is None or text.run_key in scope.runs
-
-        texts = judged_texts(store, source_key)
-        if not any(map(fits, texts)):
-            raise InputError("this judge has not judged any of these runs", "RUNS")
-        tasks = sorted({t.task for t in texts if fits(t) and t.origin is None})
-        if scope.task is not None and scope.task not in tasks:
-            raise InputError(f"this judge has no runs of it; it has {', '.join(tasks)}", "--task")
-        if scope.task is None and len(tasks) != 1:
-            raise InputError(
-                f"this judge rated runs of several tasks: {', '.join(tasks)}", "--task"
-            )
-        task = scope.task or tasks[0]
-        newest = {
-            (t.run_id, t.system): t
-            for t in texts
-            if t.task == task and t.origin is None and fits(t)
-        }
-        keys = {t.run_key for t in newest.values()}
-        names = run_names(store.items(), keys)
-        originals = [replace(t, run_id=names[t.run_key]) for _, t in sorted(newest.items())]
-        renamed = [replace(t, run_id=names[t.origin]) for t in texts if t.origin in keys]
-        copies = {(t.run_id, t.variant): t for t in renamed}
-        return cls(store, source_key, task, originals, [t for _, t in sorted(copies.items())])
-
-    def ratings(
-        self, criteria: Iterable[str], runs: Collection[str], repeats: int | None = None
-    ) -> ScoreTable:
-        """Return the ratings of these runs, by their keys, and of their copies."""
-        return scores_from_store(
-            self.store,
-            self.source_key,
-            criteria=set(criteria),
-            runs=set(runs),
-            repeats=repeats,
-            copies={(t.run_key, t.variant) for t in self.copies if t.origin in runs},
-        )
-
-    @property
-    def keys(self) -> set[str]:
-        """The keys of the originals."""
-        return {text.run_key for text in self.originals}
-
-
 @of_one_state
 def from_store(
     store: Store, source_key: str, source: Source, scope: ReportScope, options: VerifyOptions
@@ -270,39 +271,20 @@ def from_store(
     """
     unfinished = unfinished_of(store, [source_key], scope.runs)
     remark = remark_of(store, source_key)
-    judged = _JudgedRuns.of(store, source_key, scope)
-    chosen = store.newest_criteria(source_key)
-    if scope.criteria is not None:
-        stored = store.criteria_of(source_key)
-        chosen = {c.sha256: c for c in scope.criteria if c.sha256 in stored}
-        if not chosen:
-            raise InputError(
-                "this judge has not rated any of these criteria with this wording",
-                scope.criteria_file,
-            )
-    ratings = judged.ratings(chosen, judged.keys)
+    judged = JudgedRuns.of(store, source_key, scope)
+    ratings = judged.ratings(judged.criteria, judged.keys)
     ratings = ratings.where(ratings.criterion.codes != ratings.criterion.code(ITEMS))
-    shown = pooled(chosen.values(), items=False)
+    shown = pooled(judged.criteria.values(), items=False)
     table = arranged(ratings, [c.id for c in shown])
     if not len(table):
         raise InputError("the judge has not rated these runs on these criteria", "--source")
     criteria = tuple(c for c in shown if c.id in set(table.present("criterion")))
-    rubrics = [key for key, c in chosen.items() if c.id == RUBRIC]
+    rubrics = [key for key, c in judged.criteria.items() if c.id == RUBRIC]
     if rubrics:
         of_rubrics = load_ratings(store, source_key, run_keys=judged.keys, criterion_keys=rubrics)
     written = _written(criteria, scope.criteria_file)
-    verified = _verified(judged, table, chosen, options)
-    copies: dict[str, dict[str, str]] = {}
-    for copy in judged.copies:
-        copies.setdefault(copy.run_id, {})[copy.variant] = copy.run_key
+    verified = _verified(judged, table, options)
     place = store.place.name if isinstance(store.place, Path) else store.shown
-    texts = StoredTexts(
-        store,
-        source_key,
-        {t.run_id: t.run_key for t in judged.originals},
-        copies,
-        {key: c.id for key, c in chosen.items()},
-    )
     return JudgeMaterial(
         title=judged.task or "runs",
         facts=_facts(source, judged, place),
@@ -310,10 +292,10 @@ def from_store(
         table=table,
         findings=verified or written,
         unverified="no perturbed copy of these runs was judged: run `agenteval verify`",
-        texts=texts,
+        judged=judged,
         show=f"agenteval show --store {place} --source {source_key[:12]} --run {{run}}",
         notes=(*_differences(written, verified), *([remark] if remark else [])),
-        rubrics=tuple(rubric_tables(of_rubrics, tuple(chosen.values()))) if rubrics else (),
+        rubrics=tuple(rubric_tables(of_rubrics, (*judged.criteria.values(),))) if rubrics else (),
         unfinished=tuple(experiment.line for experiment in unfinished),
     )
 
@@ -329,9 +311,8 @@ def _written(criteria: Sequence[Criterion], file: str) -> StoredVerdicts | None:
 
 
 def _verified(
-    judged: _JudgedRuns,
+    judged: JudgedRuns,
     table: ScoreTable,
-    chosen: Mapping[str, Criterion],
     options: VerifyOptions,
 ) -> StoredVerdicts | None:
     """Return the verdicts of `agenteval verify`, None where no copy was judged.
@@ -359,7 +340,7 @@ def _verified(
             if text.run_key in copied or (text.system in systems and text.run_id not in answering)
         }
     rated = set(of_copies.present("criterion"))
-    criteria = {key: c for key, c in chosen.items() if c.id in rated}
+    criteria = {key: c for key, c in judged.criteria.items() if c.id in rated}
     ratings = judged.ratings(criteria, runs, int(of_copies.repeat.max()) + 1)
     texts = (*originals, *judged.copies)
     facts = CopyFacts({(t.run_id, t.variant): t.length for t in texts})
@@ -390,7 +371,7 @@ def _differences(written: StoredVerdicts | None, verified: StoredVerdicts | None
             )
 
 
-def _facts(source: Source, judged: _JudgedRuns, place: str) -> tuple[tuple[str, str], ...]:
+def _facts(source: Source, judged: JudgedRuns, place: str) -> tuple[tuple[str, str], ...]:
     usage = judged.store.usage(judged.source_key)
     used = [t.used for t in (*judged.originals, *judged.copies)]
     days = dict.fromkeys(

@@ -112,7 +112,7 @@ def flags_of_runs(material: JudgeMaterial) -> Flags:
     rated = set(material.originals.present("run"))
     return flags_among(
         Examined(run, None, *texts, tuple(sign.name for sign in texts_signs(texts)))
-        for run, texts in (material.texts.judged() if material.texts else ())
+        for run, texts in (material.judged.bodies() if material.judged else ())
         if run in rated
     )
 
@@ -120,7 +120,7 @@ def flags_of_runs(material: JudgeMaterial) -> Flags:
 def run_items(material: JudgeMaterial, lines: Sequence[RunLine], flags: Flags) -> list[Foldout]:
     """Return an item with the texts and ratings of each run of `lines`, in their order."""
     signs = {flag.run: flag.signs for flag in flags.found}
-    all_texts = material.texts.of([line.run for line in lines]) if material.texts else {}
+    all_texts = material.judged.texts([line.run for line in lines]) if material.judged else {}
     table = material.table
     order = np.argsort(table.run.codes, kind="stable")
     starts = np.searchsorted(table.run.codes[order], np.arange(len(table.run.names) + 1))
