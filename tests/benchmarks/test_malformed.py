@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from agenteval.records import Criterion
-from benchmarks.malformed.__main__ import corpus, read, read_corpus, read_generated, read_others
+from benchmarks.malformed.__main__ import read_generated, read_others, read_replies
+from benchmarks.malformed.corpus import corpus, read
 from tests.thorough import often
 
 pytestmark = pytest.mark.slow
@@ -18,7 +19,7 @@ ROWS = corpus()
 @pytest.mark.parametrize("kind", sorted({row.kind for row in ROWS}))
 def test_every_reply_gives_what_was_decided(kind: str) -> None:
     rows = [row for row in ROWS if row.kind == kind]
-    got = read_corpus(rows).all
+    got = read_replies(rows).all
     assert (got.crashes, got.invented, got.other) == ([], [], [])
     assert got.replies == len(rows)
 
@@ -46,17 +47,17 @@ def first_label(
 
 def test_a_reader_that_guesses_is_seen() -> None:
     rows = [row for row in ROWS if not any(c.sub_criteria for c in row.criteria)]
-    got = read_corpus(rows, first_label).all
+    got = read_replies(rows, first_label).all
     assert len(got.invented) > 300
 
     def raises(reply: str, asked: Sequence[Criterion], finish: str) -> tuple[dict[str, str], None]:
         raise IndexError("list index out of range")
 
-    assert len(read_corpus(rows, raises).all.crashes) == len(rows)
+    assert len(read_replies(rows, raises).all.crashes) == len(rows)
 
 
 def test_the_other_readers_give_what_was_decided() -> None:
-    for reader, got in read_others().items():
+    for reader, got in read_others().kinds.items():
         assert (reader, got.crashes, got.invented, got.other) == (reader, [], [], [])
 
 
