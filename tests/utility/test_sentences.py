@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agenteval.readers.view import HEADING, make_view
 from agenteval.records import Message, Run, ToolCall
-from agenteval.utility.sentences import split_sentences
+from agenteval.utility.sentences import split_sentences, split_turns
 
 
 def parts(text: str) -> list[str]:
@@ -93,6 +93,12 @@ def test_a_conversation() -> None:
         ("prose", "assistant", True, "Sure."),
     ]
     assert [u.prose for u in split_sentences(text)].count(True) == 4
+
+
+def test_a_turn_without_content_is_a_turn() -> None:
+    turns = list(split_turns("[user]\n[assistant]\nYes."))
+    assert [(t.speaker, t.start, t.end) for t in turns] == [("user", 7, 7), ("assistant", 19, 23)]
+    assert [t.heading for t in split_turns("Yes.\n")] == [None]
 
 
 def test_the_mark_of_a_cut_is_nobodys_sentence() -> None:

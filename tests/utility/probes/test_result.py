@@ -8,6 +8,7 @@ import pytest
 
 from agenteval.stats.interval import Interval
 from agenteval.utility.probes.result import MeasuredProbe, Probe, ProbeFinding, ProbeOptions, settle
+from agenteval.utility.verify import VerifyOptions
 
 
 def finding(
@@ -76,3 +77,10 @@ def test_what_cannot_be_made_is_unknown_and_all_is_plain_json() -> None:
     for probe in probes:
         again = json.dumps(probe.model_dump(mode="json"), allow_nan=False)
         assert Probe.model_validate_json(again) == probe
+
+
+def test_as_many_runs_get_an_attack_as_there_must_be_cases() -> None:
+    many = ProbeOptions.like(VerifyOptions(min_cases=90, margin=0.1))
+    assert (many.attacked, many.min_cases, many.margin) == (90, 90, 0.1)
+    assert ProbeOptions.like(VerifyOptions()).attacked == 80
+    assert ProbeOptions.like(VerifyOptions(), attacked=5).attacked == 5
