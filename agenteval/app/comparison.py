@@ -51,32 +51,24 @@ class ComparisonReport(Report):
 
     def junit(self) -> str:
         """The gates as JUnit XML, with the figures of every row."""
-        about = {
+        comparison = self.comparison
+        figures = {row.criterion: self._figures(row) for row in comparison.rows}
+        properties: dict[str, object] = {
             "A": self.names[0],
             "B": self.names[1],
             "about": "; ".join(self.data["about"]),
-            "common cases": len(self.comparison.common),
-            "cases only in A": len(self.comparison.only_first),
-            "cases only in B": len(self.comparison.only_second),
-            "margin": f"{self.comparison.options.margin:g}",
-            "tests": self.comparison.about_tests(),
+            "common cases": len(comparison.common),
+            "cases only in A": len(comparison.only_first),
+            "cases only in B": len(comparison.only_second),
+            "margin": f"{comparison.options.margin:g}",
+            "tests": comparison.about_tests(),
         }
-        figures = {row.criterion: self._figures(row) for row in self.comparison.rows}
-        return junit_xml(
-            self.gates,
-            f"agenteval compare: B = {self.names[1]}, A = {self.names[0]}",
-            about
-            | {
-                f"{name}.{k}": v
-                for name, properties in figures.items()
-                for k, v in properties.items()
-            },
-            {
-                name: "; ".join(f"{k} {v}" for k, v in properties.items())
-                for name, properties in figures.items()
-            },
-            undecided_passes=self.undecided_passes,
-        )
+        for name, values in figures.items():
+            properties |= {f"{name}.{key}": value for key, value in values.items()}
+        title = f"agenteval compare: B = {self.names[1]}, A = {self.names[0]}"
+        texts = {n: "; ".join(f"{k} {v}" for k, v in vs.items()) for n, vs in figures.items()}
+        passes = self.undecided_passes
+        return junit_xml(self.gates, title, properties, texts, undecided_passes=passes)
 
     def _figures(self, row: ComparisonRow) -> dict[str, str]:
         numbers = {

@@ -132,15 +132,11 @@ def _export_findings(folder: Path, store: str | Path | Store | None) -> LabelRep
 def _drawn(store: Store, draw: QueueDraw) -> LabelQueue:
     judge = StoredJudge.find(store, draw.judge, draw.task)
     labels = Labels(store)
-    queues = labels.queues()
-    name = f"{plural(draw.n, 'run')}, {draw.by}, seed {draw.seed}"
-    number = next(i for i in range(1, len(queues) + 2) if _numbered(name, i) not in queues)
-    queue = drawn_queue(
-        judge, QueuePlan(_numbered(name, number)), draw.n, by=draw.by, seed=draw.seed
-    )
+    name = plain = f"{plural(draw.n, 'run')}, {draw.by}, seed {draw.seed}"
+    number = 1
+    while name in labels.queues():
+        number += 1
+        name = f"{plain} ({number})"
+    queue = drawn_queue(judge, QueuePlan(name), draw.n, by=draw.by, seed=draw.seed)
     labels.add_queue(queue)
     return queue
-
-
-def _numbered(name: str, number: int) -> str:
-    return name if number == 1 else f"{name} ({number})"

@@ -28,13 +28,10 @@ from agenteval.view.security import Guard
 from agenteval.view.server import FormRefused, PageFunction, Viewer, respond, shown, written
 
 _STATIC = {
-    "page.css": ("agenteval.reporting", "text/css"),
-    "page.js": ("agenteval.reporting", "text/javascript"),
-    "view.css": ("agenteval.view", "text/css"),
-    "view.js": ("agenteval.view", "text/javascript"),
-    "label.css": ("agenteval.view", "text/css"),
-    "label.js": ("agenteval.view", "text/javascript"),
-    "trace_label.js": ("agenteval.view", "text/javascript"),
+    **dict.fromkeys(("page.css", "page.js"), "agenteval.reporting"),
+    **dict.fromkeys(
+        ("view.css", "view.js", "label.css", "label.js", "trace_label.js"), "agenteval.view"
+    ),
 }
 
 
@@ -42,8 +39,8 @@ async def _static(request: Request) -> Response:
     name = request.path_params["name"]
     if name not in _STATIC:
         return PlainTextResponse("there is no such file", 404)
-    package, kind = _STATIC[name]
-    return Response(_asset(package, name), media_type=kind)
+    kind = "text/css" if name.endswith(".css") else "text/javascript"
+    return Response(_asset(_STATIC[name], name), media_type=kind)
 
 
 @functools.cache
@@ -53,10 +50,12 @@ def _asset(package: str, name: str) -> str:
 
 def _failed(request: Request, error: Exception) -> Response:
     """A page for what cannot be shown: one sentence, and nothing of it is lost."""
-    status = (
-        503 if isinstance(error, StoreError) else 403 if isinstance(error, FormRefused) else 404
-    )
-    if isinstance(error, InputError) and request.method == "POST":
+    status = 404
+    if isinstance(error, StoreError):
+        status = 503
+    elif isinstance(error, FormRefused):
+        status = 403
+    elif isinstance(error, InputError) and request.method == "POST":
         status = 422
     title = "Cannot be shown" if request.method == "GET" else "Not done"
     page = Page("viewer", title, "", [PageSection("why", "", [Answer("", str(error))])])
