@@ -138,19 +138,8 @@ def test_scores(desk: Desk, project: Path) -> None:
 
     who = Judge()
     with serve(who) as one, serve(answer) as two:
-        verify = (
-            "verify",
-            "half.jsonl",
-            "--model",
-            "m",
-            "--base-url",
-            one.base_url,
-            "--json",
-            "--repeats",
-            "1",
-            "--perturb",
-            "drop_sentences",
-        )
+        base = f"verify half.jsonl --model m --base-url {one.base_url} --json --repeats 1"
+        verify = (*base.split(), "--perturb", "drop_sentences")
         for words in (quantify(one.base_url, "half.jsonl"), verify):
             assert desk.cli(*words, "--store", STORE).code == 0
         old = desk.keep("old.db")

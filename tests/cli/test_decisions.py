@@ -62,19 +62,8 @@ def test_dry_run_run_resume_and_replay(
     cli: Cli, project: Path, model: str, option: tuple[str, ...], requests: int, refused: int
 ) -> None:
     with serve(answer) as server:
-        asked = (
-            "quantify",
-            "runs.jsonl",
-            "--task",
-            "sums",
-            "--model",
-            model,
-            *option,
-            "--base-url",
-            server.base_url,
-            "--max-unscored",
-            "0.5",
-        )
+        words = f"quantify runs.jsonl --task sums --model {model} --base-url {server.base_url}"
+        asked = (f"{words} --max-unscored 0.5", *option)
         bounds = cli(*asked, "--dry-run", "--json").json["requests"]
         assert bounds["least"] == requests <= bounds["most"]
         assert server.count == 0
@@ -101,10 +90,7 @@ def test_dry_run_run_resume_and_replay(
     again = cli(
         f"quantify runs.jsonl --task sums --model {prefix}replay:said.jsonl",
         *option,
-        "--store",
-        "replayed.db",
-        "--max-unscored",
-        "0.5",
+        *("--store", "replayed.db", "--max-unscored", "0.5"),
     )
     assert again.code == 0, again.err
     replayed = results(project / "replayed.db")

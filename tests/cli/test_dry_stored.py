@@ -74,21 +74,8 @@ def test_users_and_judges_are_not_asked_twice_for_two_formats(cli: Cli, tmp_path
         desk(cli, tmp_path, server)
         url = server.base_url
         asked = (
-            "flow",
-            "session",
-            "desk",
-            "--model",
-            "agent",
-            "--base-url",
-            url,
-            "--limit",
-            1,
-            "--simulator",
-            "user",
-            "--simulator-url",
-            url,
-            "-j",
-            1,
+            f"flow session desk --model agent --base-url {url} --limit 1 --simulator user "
+            f"--simulator-url {url} -j 1",
         )
         judged = (*asked, "--judge", "judge", "--judge-url", url)
         both = ("--format", "text", "--format", "none")

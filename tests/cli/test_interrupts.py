@@ -88,17 +88,7 @@ def test_replies_of_single_questions_are_kept(cli: Cli, project: Path, command: 
 def test_what_is_under_way_is_stored(cli: Cli, desk: Path, folder: Path, command: str) -> None:
     if command == "session":
         model = Interrupting(lambda *_: "Response: Goodbye!")
-        asked: tuple[object, ...] = (
-            "flow",
-            "session",
-            "desk",
-            "--user",
-            "scripted",
-            "--limit",
-            2,
-            "-j",
-            1,
-        )
+        asked: tuple[object, ...] = ("flow session desk --user scripted --limit 2 -j 1",)
         evaluator = "workflows.session"
     else:
         model = Interrupting(test_trace.judge)
@@ -121,17 +111,7 @@ def test_what_is_under_way_is_stored(cli: Cli, desk: Path, folder: Path, command
 def test_a_second_signal_breaks_trials_off_and_stores_no_failure(cli: Cli, desk: Path) -> None:
     gate = Gate(lambda *_: "Response: Gladly.")
     with serve(gate) as server:
-        asked = [
-            "flow",
-            "turn",
-            "desk",
-            "--model",
-            "m",
-            "--base-url",
-            server.base_url,
-            "--limit",
-            "2",
-        ]
+        asked = f"flow turn desk --model m --base-url {server.base_url} --limit 2".split()
         with started(desk.parent, gate, *asked) as process:
             process.send_signal(signal.SIGHUP)
             wait_for(process, "finishing 2 turns in progress")

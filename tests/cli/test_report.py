@@ -31,22 +31,6 @@ def judged(cli: Cli, project: Path) -> Path:
     return project
 
 
-def ratings(path: Path, raters: tuple[str, ...] = ("A",)) -> None:
-    rows = [
-        {
-            "run": f"r{i}",
-            "criterion": c,
-            "value": (i * k) % 3 / 2,
-            "success": i % 2 == 0,
-            "rater": rater,
-        }
-        for rater in raters
-        for i in range(24)
-        for k, c in enumerate(("x", "y"), 1)
-    ]
-    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
-
-
 def write_runs(path: Path, system: str, numbers: range, empty: int | None = None) -> None:
     rows = [
         {

@@ -46,17 +46,8 @@ def quantify(project: Path, *more: str, ignoring: str = "") -> Iterator[Started]
     """`agenteval quantify` with one request under way, of six that are to be made."""
     gate = Gate()
     with serve(gate) as server:
-        arguments = [
-            "quantify",
-            "runs.jsonl",
-            "--model",
-            "m",
-            "--base-url",
-            server.base_url,
-            "-j",
-            "1",
-            *more,
-        ]
+        words = f"quantify runs.jsonl --model m --base-url {server.base_url} -j 1"
+        arguments = [*words.split(), *more]
         with started(project, gate, *arguments, ignoring=ignoring) as process:
             yield process, gate
 
