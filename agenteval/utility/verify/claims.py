@@ -42,7 +42,7 @@ CONTROLS_STILL = "controls change nothing"
 SUCCESS_ABOVE = "success is rated above failure"
 PEOPLE_AGREE = "people agree"
 SYSTEMS_ALIKE = "systems are judged alike"
-LIKING = "Liking of a system"
+LIKING = "liking of a system"
 NO_LABELS = "nothing is known about success: label 20 runs with `agenteval agree sample`"
 _SAME_LENGTH = frozenset({"shuffle_sentences", "swap_numbers", "drop_item"})
 _MORE_COPIES = "rate more copies (docs/verify.md says how they are made)"
@@ -359,21 +359,13 @@ def systems_alike(
     return claim(SYSTEMS_ALIKE, standing, reason, step).model_copy(update={"systems": figures})
 
 
-def liking(rated: Sequence[Evidence], labels: Sequence[ScoreTable]) -> JudgeEvidence | None:
-    """Return that nothing shows whether the judge adds a constant to the scores of a system.
+def liking() -> JudgeEvidence:
+    """Return that `verify` cannot see whether the judge adds a constant to the scores of a system.
 
-    None where people labelled runs of two systems, since then `people_agree` would fall.
+    Such a constant changes no effect of a perturbation. `agree` estimates it from labels.
     """
-    labelled = {run for table in labels for run in table.present("run")}
-    systems = {
-        item.ratings.system.names[code]
-        for item in rated
-        for run, code in zip(item.table.run.codes, item.table.system.codes, strict=True)
-        if code >= 0 and item.ratings.run.names[run] in labelled
-    }
-    if len(systems) > 1:
-        return None
-    return claim(LIKING, "not checked", "needs human labels of runs of two systems")
+    step = "label runs of two systems; `agenteval agree` shows the bias by system"
+    return claim(LIKING, "not checked", step)
 
 
 def _run_means(table: ScoreTable) -> dict[str, float]:

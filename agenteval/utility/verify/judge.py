@@ -100,7 +100,7 @@ def judge_verdict(
         reasons=tuple(rule.reasons),
         next_step=rule.next_step,
         warnings=tuple(warnings),
-        evidence=(*claims, *([unchecked] if (unchecked := liking(rated, labels)) else [])),
+        evidence=(*claims, liking()),
         refuted=refuted,
         one_score=one_score,
         within_case=within_case,

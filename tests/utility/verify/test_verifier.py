@@ -168,7 +168,7 @@ def test_a_judge_of_known_properties(row: tuple[Any, ...]) -> None:
 def test_a_right_judge_has_all_evidence() -> None:
     judge = verified(right, systems=2).judge
     assert list(standings(judge).values()) == ["shown"] * 5 + ["not checked"]
-    assert judge.evidence[-1].name == "Liking of a system"
+    assert judge.evidence[-1].name == "liking of a system"
     success = judge.of("success is rated above failure")
     assert success is not None
     assert (success.low or 0) > OPTIONS.auc
@@ -208,13 +208,6 @@ def test_labels_of_people_replace_success(people: ScoreTable, standing: str, ver
     table = rated(right, **UNLABELLED)
     judge = verify_table(table, CRITERIA, OPTIONS, labels=[people]).judge
     assert (standings(judge)["people agree"], judge.verdict) == (standing, verdict)
-
-
-def test_the_liking_of_a_system_is_unchecked_unless_people_labelled_runs_of_two() -> None:
-    table = rated(right, systems=2)
-    for people, unchecked in (((), True), ((labels(right, 2),), True), ((labels(right),), False)):
-        judge = verify_table(table, CRITERIA, OPTIONS, labels=people).judge
-        assert (judge.of("Liking of a system") is not None) is unchecked
 
 
 def test_copies_that_equal_their_original() -> None:
