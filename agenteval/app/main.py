@@ -26,47 +26,42 @@ from agenteval.cli.signals import INTERRUPTED, Caught, as_interrupts
 from agenteval.errors import AgentevalError, StoreError
 from agenteval.text import guard_logs, redacted, visible
 
-# The commands and groups, each a module of this package that is imported when it is called, with
-# the first sentence of its help.
-COMMANDS = {
-    "demo": "Compare a capable, a weak and a bad judge (no API key needed).",
-    "init": "Create a task, and a first report page from a file of runs.",
-    "run": "Run an evaluation file: criteria, scores, verdict, report.",
-    "criteria": "Propose criteria for a task, and merge paraphrases.",
-    "design": "Plan cases and repeats: calls, cost and precision.",
-    "quantify": "Score every run on every criterion.",
-    "verify": "Decide which criteria to keep and whether to trust the judge.",
-    "perturb": "Write runs and perturbed copies for rating elsewhere.",
-    "prefer": "Judge which of two or more systems does better.",
-    "anchor": "Freeze the scores of a judge, and check later for drift.",
-    "agree": "Compare the judge with human labels.",
-    "label": "Export human labels, or a labelling page that needs no server.",
-    "view": "Look at a store in the browser, and label its runs.",
-    "compare": "Compare two systems, judges or stores, paired by case.",
-    "report": "Write one HTML page with all stored results of a judge.",
-    "show": "Print the stored results of a judge, agent or finder.",
-    "export": "Write the stored results to a file, one row per result.",
-    "store": "Show what a store contains, or copy it.",
-    "doctor": "Check the installation, judge, tasks and store.",
-    "plan": "Test whether an agent can plan: exact verdicts without a judge.",
-    "trace": "Find errors in agent traces, and score error finders.",
-    "flow": "Evaluate agents that serve users by following a procedure.",
-}
-
-
-# The modules of commands; all others are modules of `app.commands`. A group is `NAME_app` or `app`.
-_MODULES = {
-    **dict.fromkeys(("agree", "compare", "design"), "agenteval.app.commands.ratings"),
-    **dict.fromkeys(
-        ("show", "report", "export", "store", "view", "label"), "agenteval.app.commands.stored"
+# The commands and groups: the module, which is imported when one is called, and the first sentence
+# of the help. A group is `NAME_app` or `app` of the module.
+_COMMANDS = {
+    "demo": ("app.commands.demo", "Compare a capable, a weak and a bad judge (no API key needed)."),
+    "init": ("app.commands.init", "Create a task, and a first report page from a file of runs."),
+    "run": ("app.commands.run", "Run an evaluation file: criteria, scores, verdict, report."),
+    "criteria": ("utility.commands", "Propose criteria for a task, and merge paraphrases."),
+    "design": ("app.commands.ratings", "Plan cases and repeats: calls, cost and precision."),
+    "quantify": ("utility.commands", "Score every run on every criterion."),
+    "verify": ("utility.commands", "Decide which criteria to keep and whether to trust the judge."),
+    "perturb": ("utility.commands", "Write runs and perturbed copies for rating elsewhere."),
+    "prefer": ("utility.pairwise.commands", "Judge which of two or more systems does better."),
+    "anchor": (
+        "utility.anchor_commands",
+        "Freeze the scores of a judge, and check later for drift.",
     ),
-    **dict.fromkeys(("criteria", "quantify", "verify", "perturb"), "agenteval.utility.commands"),
-    "prefer": "agenteval.utility.pairwise.commands",
-    "anchor": "agenteval.utility.anchor_commands",
-    "plan": "agenteval.planning.commands",
-    "trace": "agenteval.traces.commands",
-    "flow": "agenteval.workflows.commands",
+    "agree": ("app.commands.ratings", "Compare the judge with human labels."),
+    "label": (
+        "app.commands.stored",
+        "Export human labels, or a labelling page that needs no server.",
+    ),
+    "view": ("app.commands.stored", "Look at a store in the browser, and label its runs."),
+    "compare": ("app.commands.ratings", "Compare two systems, judges or stores, paired by case."),
+    "report": ("app.commands.stored", "Write one HTML page with all stored results of a judge."),
+    "show": ("app.commands.stored", "Print the stored results of a judge, agent or finder."),
+    "export": ("app.commands.stored", "Write the stored results to a file, one row per result."),
+    "store": ("app.commands.stored", "Show what a store contains, or copy it."),
+    "doctor": ("app.commands.doctor", "Check the installation, judge, tasks and store."),
+    "plan": (
+        "planning.commands",
+        "Test whether an agent can plan: exact verdicts without a judge.",
+    ),
+    "trace": ("traces.commands", "Find errors in agent traces, and score error finders."),
+    "flow": ("workflows.commands", "Evaluate agents that serve users by following a procedure."),
 }
+COMMANDS = {name: text for name, (_, text) in _COMMANDS.items()}
 
 
 class Commands(typer.core.TyperGroup):
@@ -120,7 +115,7 @@ def _root(
 
 def typed(name: str) -> typer.Typer:
     """The app of a group, or one of a single command."""
-    module = import_module(_MODULES.get(name, f"agenteval.app.commands.{name}"))
+    module = import_module(f"agenteval.{_COMMANDS[name][0]}")
     group: typer.Typer | None = getattr(module, f"{name}_app", getattr(module, "app", None))
     if group is not None:
         return group
