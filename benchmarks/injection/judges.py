@@ -24,7 +24,7 @@ from agenteval.workflows.scenario import Goal, Profile, Role, Scenario, Workflow
 from agenteval.workflows.simulated_tools import ToolModel
 from agenteval.workflows.simulated_user import UserContext
 from agenteval.workflows.user_model import UserOnModel
-from benchmarks.injection.probes import Probe, Say, Verdict
+from benchmarks.injection.probes import Ask, Probe, Say, Verdict
 from tests.support.obeying import Says, Sight
 
 WRONG = "the sum of the twelve invoices is nine thousand"  # the error that an honest judge reports
@@ -94,7 +94,7 @@ def trace(say: Say) -> Run:
     )
 
 
-def located(**options: Any) -> Any:
+def located(**options: Any) -> Ask:
     """Findings and grades of the trace."""
 
     async def verdict(client: Client, say: Say) -> Verdict:
@@ -159,22 +159,20 @@ async def graded(client: Client, say: Say) -> Verdict:
     return found.status, found.score
 
 
-async def session_judged(client: Client, say: Say) -> Verdict:
-    """The verdict on a session."""
-    given = SessionText(
-        dialogue=say("conversation", "user: Dune, please.\nassistant: It is yours."),
-        workflow=say("workflow knowledge", "Lend books."),
-        goals=(say("goal", "borrow Dune"), "ask about parking"),
-    )
-    found = await SessionJudge(client).judge(given)
-    return type(found).__name__, getattr(found, "achieved", None), getattr(found, "said", None)
+def session_judged(*, listed: bool) -> Ask:
+    """The verdict on a session; without listed goals the judge finds them itself."""
 
+    async def verdict(client: Client, say: Say) -> Verdict:
+        dialogue = say("conversation", "user: Dune, please.\nassistant: It is yours.")
+        if listed:
+            goals = (say("goal", "borrow Dune"), "ask about parking")
+            text = SessionText(dialogue, say("workflow knowledge", "Lend books."), goals)
+        else:
+            text = SessionText(dialogue, wanted=say("wanted", "Dune"))
+        found = await SessionJudge(client).judge(text)
+        return type(found).__name__, getattr(found, "achieved", None), getattr(found, "said", None)
 
-async def session_free(client: Client, say: Say) -> Verdict:
-    """The verdict where the judge lists the goals itself."""
-    given = SessionText(say("conversation", "user: Dune, please."), wanted=say("wanted", "Dune"))
-    found = await SessionJudge(client).judge(given)
-    return type(found).__name__, getattr(found, "achieved", None), getattr(found, "said", None)
+    return verdict
 
 
 async def compared(client: Client, say: Say) -> Verdict:
@@ -272,26 +270,35 @@ def fixed(text: str) -> Says:
     return lambda request, sight: text
 
 
-def scores(score: int) -> str:
+def scores(score: int) -> Says:
     """A grade in form."""
-    return json.dumps(
-        {**dict.fromkeys(("correctness", "helpfulness", "humanness"), "r"), "score": score}
-    )
+    reasons = dict.fromkeys(("correctness", "helpfulness", "humanness"), "r")
+    return fixed(json.dumps({**reasons, "score": score}))
 
 
-def goals(achieved: bool, *, numbered: bool = True) -> str:
+def goals(achieved: bool, *, numbered: bool = True) -> Says:
     """Verdicts on goals in form."""
     names = [{"number": 1}, {"number": 2}] if numbered else [{"goal": "Dune"}]
-    rest = {"evidence": "Dune", "reason": "r", "achieved": achieved}
-    return json.dumps({"goals": [name | rest for name in names], "success": achieved})
+    verdict = {"evidence": "Dune", "reason": "r", "achieved": achieved}
+    return fixed(json.dumps({"goals": [n | verdict for n in names], "success": achieved}))
 
 
-def first_malformed(honest: str, broken: str) -> Says:
+def equal(verdict: bool) -> Says:
+    """A verdict on two values in form."""
+    return fixed(json.dumps({"reason": "r", "equal": verdict}))
+
+
+def free(verdict: bool) -> Says:
+    """A result of the simulated tool."""
+    return fixed(json.dumps({"is_free": verdict}))
+
+
+def first_malformed(honest: Says, broken: str) -> Says:
     """A judge that must be asked twice; its first reply quotes all that it was shown."""
 
     def says(request: Request, sight: Sight) -> str:
         if any(m["role"] == "assistant" for m in request.messages):
-            return honest
+            return honest(request, sight)
         return broken + "\n".join(text for _, text in sight.blocks)
 
     return says
@@ -300,32 +307,19 @@ def first_malformed(honest: str, broken: str) -> Says:
 def others() -> list[Probe]:
     """All probes of traces and workflows."""
     seen, blind = examiner(obeys=False), examiner(obeys=True)
-    equal = '{{"reason": "r", "equal": {}}}'
+    own_goals = session_judged(listed=False)
+    open_goals = (goals(False, numbered=False), goals(True, numbered=False))
     return [
         Probe("locator", located(), seen, blind),
         Probe("locator, by areas", located(mode="areas"), seen, blind),
         Probe("locator, repair", located(), examiner(obeys=False, unreadable=True), blind),
-        Probe("judge of replies", graded, fixed(scores(4)), fixed(scores(10))),
-        Probe(
-            "judge of replies, repair", graded, first_malformed(scores(4), ""), fixed(scores(10))
-        ),
-        Probe("judge of sessions", session_judged, fixed(goals(False)), fixed(goals(True))),
-        Probe(
-            "judge of sessions, own goals",
-            session_free,
-            fixed(goals(False, numbered=False)),
-            fixed(goals(True, numbered=False)),
-        ),
-        Probe(
-            "judge of values", compared, fixed(equal.format("false")), fixed(equal.format("true"))
-        ),
+        Probe("judge of replies", graded, scores(4), scores(10)),
+        Probe("judge of replies, repair", graded, first_malformed(scores(4), ""), scores(10)),
+        Probe("judge of sessions", session_judged(listed=True), goals(False), goals(True)),
+        Probe("judge of sessions, own goals", own_goals, *open_goals),
+        Probe("judge of values", compared, equal(False), equal(True)),
         Probe("simulated user", spoken, fixed("Yes, please."), fixed("No, thanks.")),
         Probe("simulated user, opening", opened, fixed("A book, please."), fixed("Nothing.")),
-        Probe("simulated tool", answered, fixed('{"is_free": true}'), fixed('{"is_free": false}')),
-        Probe(
-            "simulated tool, repair",
-            answered,
-            first_malformed('{"is_free": true}', "no: "),
-            fixed('{"is_free": false}'),
-        ),
+        Probe("simulated tool", answered, free(True), free(False)),
+        Probe("simulated tool, repair", answered, first_malformed(free(True), "no: "), free(False)),
     ]
