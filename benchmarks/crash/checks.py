@@ -7,25 +7,15 @@ import shutil
 import sqlite3
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-TABLES = {
-    "meta",
-    "experiments",
-    "sources",
-    "items",
-    "calls",
-    "results",
-    "replies",
-    "verdicts",
-    "labels",
-    "queues",
-    "claims",
-}
+from agenteval.store import schema
+
+TABLES = set(schema.metadata.tables)
 Key = tuple[str, tuple[tuple[str, Any], ...]]  # a table, and columns with values that tell a row
 
 
@@ -57,36 +47,29 @@ def copied(store: Path) -> Iterator[Path]:
     SQLite would bring the log into the database, and delete it, when the last reader leaves.
     """
     with tempfile.TemporaryDirectory(prefix="crash-") as folder:
-        for path in (store, store.with_name(f"{store.name}-wal")):
+        for suffix in ("", "-wal", "-journal"):
+            path = store.with_name(f"{store.name}{suffix}")
             if path.exists():
                 shutil.copyfile(path, Path(folder) / path.name)
-        journal = store.with_name(f"{store.name}-journal")
-        if journal.exists():
-            shutil.copyfile(journal, Path(folder) / journal.name)
         yield Path(folder) / store.name
 
 
-def examine(
-    store: Path,
-    units: Path,
-    ledger: Ledger,
-    found: Findings,
-    about: str,
-    shared: Set[Key] = frozenset(),
-) -> None:
-    """Add to `found` what is wrong with the store after the end of the child that wrote `units`.
-
-    `shared`: rows that others may have written as well, which tell nothing of half a unit.
-    """
-    submitted, acknowledged = _said(units)
-    ledger.acknowledged.update(key for unit in acknowledged for key in submitted[unit])
+def examine(store: Path, units: Path, ledger: Ledger, found: Findings, about: str) -> None:
+    """Add to `found` what is wrong with the store after the end of the child that wrote `units`."""
+    submitted: dict[str, list[Key]] = {}  # rows by unit as they were queued
+    for line in units.read_text("utf-8").splitlines() if units.exists() else ():
+        kind, unit, rows = json.loads(line)
+        if kind == "A":
+            ledger.acknowledged.update(submitted[unit])
+        else:
+            submitted[unit] = [(table, tuple(sorted(k.items()))) for table, k in rows]
     if not store.exists():
         if ledger.acknowledged:
             found.lost.append(f"{about}: the store is gone")
         return
     with copied(store) as copy, closing(sqlite3.connect(copy)) as db:
         try:
-            _examine(db, submitted, ledger, found, about, shared)
+            _examine(db, submitted, ledger, found, about)
         except sqlite3.DatabaseError as error:
             found.corrupt.append(f"{about}: {error}")
 
@@ -97,7 +80,6 @@ def _examine(
     ledger: Ledger,
     found: Findings,
     about: str,
-    shared: Set[Key],
 ) -> None:
     checks: dict[str, list[Any]] = {"integrity_check": [("ok",)], "foreign_key_check": []}
     for pragma, want in checks.items():
@@ -115,7 +97,7 @@ def _examine(
     often = Counter(key for keys in submitted.values() for key in set(keys))
     several = {key for key, units in often.items() if units > 1}  # as the criterion of many trials
     for keys in submitted.values():
-        fresh = [there[key] for key in keys if key not in ledger.seen | shared | several]
+        fresh = [there[key] for key in keys if key not in ledger.seen | several]
         if any(fresh) and not all(fresh):
             found.half_units.append(f"{about}: {sum(fresh)} of {len(fresh)} rows of a unit")
     gone = [key for key in ledger.seen if not _there(db, tables, key)]
@@ -153,28 +135,13 @@ def _there(db: sqlite3.Connection, tables: set[str], key: Key) -> bool:
     return db.execute(query, [value for _, value in values]).fetchone() is not None
 
 
-def _said(units: Path) -> tuple[dict[str, list[Key]], list[str]]:
-    """Rows by unit as they were queued, and the units that were acknowledged."""
-    submitted: dict[str, list[Key]] = {}
-    acknowledged: list[str] = []
-    lines = units.read_text("utf-8").splitlines() if units.exists() else []
-    for line in lines:
-        kind, unit, rows = json.loads(line)
-        if kind == "A":
-            acknowledged.append(unit)
-        else:
-            submitted[unit] = [(table, tuple(sorted(k.items()))) for table, k in rows]
-    return submitted, acknowledged
-
-
 def leftovers(folder: Path) -> list[Path]:
     """Temporary files of whole-file outputs, at any depth."""
     return sorted(folder.rglob(".*.partial"))
 
 
-def old_or_new(files: Iterable[tuple[Path, bytes, bytes]], found: Findings, about: str) -> None:
-    """Each file (path, old, new) holds its old or its new content, b"" standing for no file."""
-    for path, old, new in files:
-        content = path.read_bytes() if path.exists() else b""
-        if content not in (old, new):
-            found.half_files.append(f"{about}: {path.name}: {len(content)} bytes")
+def old_or_new(path: Path, contents: tuple[bytes, bytes], found: Findings, about: str) -> None:
+    """A file has its old or its new content; b"" stands for no file."""
+    content = path.read_bytes() if path.exists() else b""
+    if content not in contents:
+        found.half_files.append(f"{about}: {path.name}: {len(content)} bytes")

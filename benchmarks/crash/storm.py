@@ -10,8 +10,7 @@ from pathlib import Path
 from agenteval.testing import Server
 from benchmarks.crash.checks import Findings, Ledger, examine, leftovers, old_or_new
 from benchmarks.crash.child import Kill
-from benchmarks.crash.process import Command, run
-from benchmarks.crash.work import OLD, Kitchen, Work
+from benchmarks.crash.work import OLD, Command, Kitchen, Work, run
 
 PER_STORE = 12  # kills after which the work is finished and compared
 COMPANY = 0.5  # of the lives of a command that writes, other commands are beside it
@@ -55,9 +54,7 @@ class Storm:
         """An uninterrupted run: its tables, calls, seconds and steps."""
         folder = self.kitchen.folder(self.work)
         before = self.server.count
-        done = run(self.work.argv(self.kitchen.url), folder)
-        if done.code != 0:
-            raise RuntimeError(f"{self.work.name}: {done.code}: {done.err[-2000:]}")
+        done = self.kitchen.finish(self.work, folder)
         self._calls = self.server.count - before
         self._seconds, self._counts = done.seconds, done.state
         self._new = {name: (folder / name).read_bytes() for name in self.work.files}
@@ -82,12 +79,12 @@ class Storm:
                 here += 1
                 self.tally.in_company += company
                 self._count(folder, ended.state["in_commit"])
-            elif ended.code != 0:
-                raise RuntimeError(f"{about}: exit code {ended.code}: {ended.err[-2000:]}")
             else:
-                done = ended
+                done = ended.check(about)
             examine(folder / "s.db", ended.units, ledger, self.tally.found, about)
-            self._files(folder, about)
+            for name, new in self._new.items():
+                content = new.replace(b"FOLDER", str(folder).encode())
+                old_or_new(folder / name, (OLD, content), self.tally.found, about)
         if done is None:
             done = self.kitchen.finish(self.work, folder)
         self._compare(folder, self.kitchen.tables(self.work, folder, done), here)
@@ -114,13 +111,6 @@ class Storm:
         made = {p for p in leftovers(folder) if not p.parent.name.endswith(".locks")}
         self.tally.in_files += bool(made - self._partials)
         self._partials = made
-
-    def _files(self, folder: Path, about: str) -> None:
-        places = [
-            (folder / name, OLD, new.replace(b"FOLDER", str(folder).encode()))
-            for name, new in self._new.items()
-        ]
-        old_or_new(places, self.tally.found, about)
 
     def _compare(self, folder: Path, tables: dict[str, bytes], kills: int) -> None:
         self.tally.finished += 1

@@ -1,23 +1,40 @@
-"""The commands that are killed: what they work on, how they are called, what they must give."""
+"""The commands that are killed: what they work on, how they are run, what they must give."""
 
 from __future__ import annotations
 
 import json
+import math
+import os
 import random
 import re
 import shutil
+import signal
 import sqlite3
+import subprocess
+import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from agenteval.testing import DEFAULT
 from agenteval.testing.engine import Default
 from benchmarks.crash import agents
-from benchmarks.crash.process import Ended, run
+from benchmarks.crash.child import Kill, read_state
+from benchmarks.folders import ROOT, module
 
+WAIT_SECONDS = 120.0
+SETTINGS = {
+    "PYTHONPATH": str(ROOT),
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "NO_COLOR": "1",
+    "OPENAI_API_KEY": "none",
+    "MPLBACKEND": "svg",
+}
+_numbers = count(1)
 CRITERIA = [
     {
         "name": "Clarity",
@@ -134,6 +151,76 @@ def works(sizes: Sizes) -> dict[str, Work]:
     return {work.name: work for work in listed}
 
 
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended: its exit code, or minus the number of the signal; seconds it ran.
+
+    `state` holds its counters (see `child.read_state`), `units` is the file of its units.
+    """
+
+    code: int
+    seconds: float
+    out: str
+    err: str
+    state: dict[str, int]
+    units: Path
+
+    @property
+    def killed(self) -> bool:
+        return self.code == -signal.SIGKILL
+
+    def check(self, about: str) -> Ended:
+        """Raises RuntimeError when the command did not succeed."""
+        if self.code != 0:
+            raise RuntimeError(f"{about}: exit code {self.code}: {self.err[-2000:]}")
+        return self
+
+
+class Command:
+    """A command in a folder, started; its output is kept beside that folder."""
+
+    def __init__(self, argv: tuple[str, ...], folder: Path, kill: Kill | None = None) -> None:
+        self._began = time.monotonic()
+        timed = kill is not None and kill.moment == "time"
+        self._end = self._began + kill.seconds if kill and timed else math.inf
+        place = self._place = folder.parent / f"{folder.name}-command{next(_numbers)}"
+        place.mkdir()
+        job: dict[str, Any] = {"argv": argv, "kill": kill and asdict(kill)}
+        job |= {"state": str(place / "state"), "units": str(place / "units")}
+        plain = {k: v for k, v in os.environ.items() if not k.startswith("AGENTEVAL_")}
+        with (place / "out").open("wb") as out, (place / "err").open("wb") as err:
+            self._process = subprocess.Popen(
+                module("crash.child", json.dumps(job)),
+                cwd=folder,
+                env=plain | SETTINGS,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+            )
+
+    def has_ended(self) -> bool:
+        """Return whether it has ended; kills it when its time has come."""
+        if time.monotonic() >= self._end:
+            self._process.kill()
+        return self._process.poll() is not None
+
+    def wait(self) -> Ended:
+        """Return how it ended. Raises TimeoutError after two minutes."""
+        while not self.has_ended():
+            if time.monotonic() - self._began > WAIT_SECONDS:
+                raise TimeoutError(f"a command did not end: {self._place}")
+            time.sleep(0.005)
+        seconds = time.monotonic() - self._began
+        out, err = ((self._place / n).read_text("utf-8", "replace") for n in ("out", "err"))
+        state, units = read_state(self._place / "state"), self._place / "units"
+        return Ended(self._process.returncode, seconds, out, err, state, units)
+
+
+def run(argv: tuple[str, ...], folder: Path, kill: Kill | None = None) -> Ended:
+    """Start a command and wait for its end."""
+    return Command(argv, folder, kill).wait()
+
+
 class Kitchen:
     """Makes the folders that commands work in, and runs them there."""
 
@@ -156,9 +243,7 @@ class Kitchen:
         (folder / "runs.jsonl").write_text("".join(lines))
         agents.make_traces(folder / "traces", self.sizes.traces)
         synth = ("plan", "synth", "--count", "12", "--seed", "1", "-o", "suite.jsonl")
-        done = run(synth, folder)
-        if done.code != 0:
-            raise RuntimeError(f"plan synth: {done.err}")
+        run(synth, folder).check("plan synth")
         return folder
 
     def folder(self, work: Work | None = None) -> Path:
@@ -179,10 +264,7 @@ class Kitchen:
 
     def finish(self, work: Work, folder: Path) -> Ended:
         """Run to the end. Raises RuntimeError when that does not succeed."""
-        done = run(work.argv(self.url), folder)
-        if done.code != 0:
-            raise RuntimeError(f"{work.name}: exit code {done.code}: {done.err[-2000:]}")
-        return done
+        return run(work.argv(self.url), folder).check(work.name)
 
     def tables(self, work: Work, folder: Path, done: Ended) -> dict[str, bytes]:
         """Everything a person gets from the finished work, without places, and of trials without
@@ -205,9 +287,7 @@ class Kitchen:
             (("report", "-o", "all.html"), "all.html"),
         ]
         for words, name in views if self.sizes.pages else views[:3]:
-            shown = run((*words, "--store", "s.db"), folder)
-            if shown.code != 0:
-                raise RuntimeError(f"{words}: exit code {shown.code}: {shown.err[-2000:]}")
+            shown = run((*words, "--store", "s.db"), folder).check(words[0])
             content = (folder / name).read_bytes() if name else shown.out.encode()
             found[name or "show"] = _plain(content, folder)
         return found

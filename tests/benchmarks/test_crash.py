@@ -170,7 +170,7 @@ def test_half_a_file_is_neither_old_nor_new(tmp_path: Path) -> None:
     file = tmp_path / "out.csv"
     for content, wrong in ((b"old", 0), (b"new", 0), (b"ne", 1), (b"", 2)):
         file.write_bytes(content)
-        checks.old_or_new([(file, b"old", b"new")], found, "here")
+        checks.old_or_new(file, (b"old", b"new"), found, "here")
         assert len(found.half_files) == wrong
 
 
