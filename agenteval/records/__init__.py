@@ -1,4 +1,4 @@
-"""The nouns of agenteval: frozen pydantic records without any input or output."""
+"""The data model of agenteval: frozen pydantic records that do no input or output."""
 
 from agenteval.records.base import Record, canonical_json, content_hash
 from agenteval.records.criteria import (

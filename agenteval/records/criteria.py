@@ -1,4 +1,4 @@
-"""Criterion and CriteriaSet: the dimensions of utility and their ordered grades."""
+"""Criterion and CriteriaSet: the dimensions of utility and their levels."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ Direction = Literal["lower", "none", "higher", "unknown"]
 Aggregation = Literal["mean", "min", "weighted"]
 
 SCHEMA_VERSION = 1
-RUBRIC = "rubric"  # id of the criterion that the rubric of a run is
+RUBRIC = "rubric"  # id of the criterion made from a run's rubric
 
 
 @lru_cache(maxsize=8192)
 def slug(name: str) -> str:
-    """Stable id from a name: ASCII letters, digits and single hyphens, at most 80 characters."""
+    """Return a stable id for a name: ASCII letters, digits, single hyphens; at most 80
+    characters."""
     text = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     text = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:80].strip("-")
     return text or "criterion-" + content_hash(name)[:8]
@@ -38,7 +39,7 @@ _BARE = re.compile(
 
 
 def runs_against_nature(values: tuple[str, ...]) -> bool:
-    """True when all values are bare numbers or letters, and they fall, or run from A to F."""
+    """Return whether all values are numbers in falling order, or letters from A towards F."""
     numbers = [_BARE.fullmatch(value.strip()) for value in values]
     if not values or any(match is None for match in numbers):
         return False
@@ -51,27 +52,27 @@ def runs_against_nature(values: tuple[str, ...]) -> bool:
 
 
 class Provenance(Record):
-    """Origin of a criterion."""
+    """The origin of a criterion."""
 
     origin: str = "user"  # critic, bank, reviewed, user
-    seeds: tuple[int, ...] = ()  # seeds that proposed it or a paraphrase of it
+    seeds: tuple[int, ...] = ()  # seeds that proposed it or a paraphrase
     model: str | None = None
     prompt_sha256: str | None = None
     concept: str | None = None  # id in the bank
-    aliases: tuple[dict[str, JsonValue], ...] = ()  # what was merged into it
-    part_of: tuple[str, ...] = ()  # names of criteria that a consolidation calls the whole of it
+    aliases: tuple[dict[str, JsonValue], ...] = ()  # criteria merged into it
+    part_of: tuple[str, ...] = ()  # names of criteria that, by a consolidation, include it
 
 
 class Criterion(Record):
     """One dimension on which runs are scored.
 
-    `accepted_values` run from worst to best if `order` says so; the value of a score is the rank
-    divided by the number of levels - 1. A nominal criterion has no order and is never averaged. A
-    criterion with `sub_criteria` is scored through them and combined by `aggregation`: their mean,
-    their minimum, or as a rubric by their `weight` (`agenteval.records.rubric`; the levels of a
-    part with a negative weight begin with the one that says that it holds). The rubric of a run
-    names its `case`, so that those of two cases are never taken for one. With a `judge` it is
-    computed from the run's reference without a model, see `agenteval.utility.computed`.
+    `accepted_values` run from worst to best if `order` says so; the value of a score is its rank /
+    (levels - 1). A nominal criterion has no order and is never averaged. A criterion with
+    `sub_criteria` is scored through them, and `aggregation` combines them: their mean, their
+    minimum, or as a rubric by `weight` (`agenteval.records.rubric`; for a part with a negative
+    weight, the first level means that it holds). The rubric of a run has a `case`, so that rubrics
+    of two cases are never confused. With a `judge`, the criterion is computed from the run's
+    reference without a model; see `agenteval.utility.computed`.
     """
 
     id: str = ""
@@ -80,8 +81,8 @@ class Criterion(Record):
     accepted_values: Annotated[tuple[str, ...], FAIL_FAST] = ()
     scale: Scale = "ordinal"
     order: Order = "worst_to_best"
-    order_confirmed: bool = False  # a person, or the critic when asked, says that they run so
-    order_reason: str | None = None  # how the order was decided, for people
+    order_confirmed: bool = False  # by a person, or by the critic when asked
+    order_reason: str | None = None  # how the order was decided, for display
     allow_na: bool = False
     hint: str | None = None
     numeric_range: tuple[float, float] | None = None  # worst, best; numeric scale only
@@ -109,7 +110,9 @@ class Criterion(Record):
         if self.is_rubric and not (
             self.sub_criteria and all(part.weight is not None for part in self.sub_criteria)
         ):
-            raise ValueError(f"criterion {self.name!r}: 'weighted' needs parts with a weight each")
+            raise ValueError(
+                f"criterion {self.name!r}: 'weighted' needs sub_criteria that all have a weight"
+            )
         if self.sub_criteria:
             return self
         if self.scale == "numeric":
@@ -164,16 +167,16 @@ class Criterion(Record):
 
     @property
     def is_rubric(self) -> bool:
-        """Whether its parts are weighted statements about the work."""
+        """Whether its parts are weighted statements about the work of a run."""
         return self.aggregation == "weighted"
 
     @property
     def na_label(self) -> str:
-        """The answer that is not a level; of an item of a rubric, that it cannot be told."""
+        """The answer outside the levels: "not applicable", or "cannot tell" for a rubric item."""
         return "not applicable" if self.weight is None else "cannot tell"
 
     def leaves(self, prefix: str = "") -> list[tuple[str, Criterion]]:
-        """Return (path, leaf) of the criterion itself or its parts, with paths `parent/child`."""
+        """Return (path, leaf) for the criterion itself or its parts; paths are `parent/child`."""
         path = prefix + self.id
         if not self.sub_criteria:
             return [(path, self)]
@@ -227,5 +230,5 @@ class CriteriaSet(Record):
 
     @cached_property
     def sha256(self) -> str:
-        """Content hash (hex) over the criteria in their order."""
+        """Content hash (hex) of the criteria in order."""
         return content_hash([c.sha256 for c in self.criteria])

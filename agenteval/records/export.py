@@ -1,4 +1,4 @@
-"""Rows as a flat file: JSON lines, CSV or Parquet."""
+"""Write rows to a flat file: JSON lines, CSV or Parquet."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ EXPORT_COLUMNS = (  # of `agenteval export`
     "way",
 )
 
-# A cell that starts so is run as a formula by spreadsheet programs (OWASP, CSV injection); some
-# importers first trim blanks and what cannot be seen.
+# Spreadsheet programs run a cell that starts like this as a formula (OWASP, CSV injection); some
+# importers trim blanks and invisible characters first.
 _FORMULA = re.compile(
     "^(?:[\t\r\n]|[\\s\x00-\x1f\x7f-\xa0\u200b-\u200f\u2028-\u202f\u2060\ufeff]*[=+\\-@＝＋－＠|])"
 )
@@ -33,13 +33,13 @@ Rows = Iterable[Mapping[str, Any]]
 
 
 def write_rows(path: Path, rows: Rows, columns: Mapping[str, type]) -> int:
-    """Write rows to a file whose form follows from its suffix; returns how many.
+    """Write rows to a file, in the format of its suffix, and return their number.
 
-    `columns` names what is written, in this order, with the type of its values: str, int, float or
-    bool; a row may lack one. Nested values are JSON texts in CSV and Parquet. In CSV a text that a
-    spreadsheet would run as a formula gets an apostrophe. Rows are not held in memory, and the
-    file appears whole or not at all. Raises InputError for another suffix, for Parquet without
-    pyarrow, or when the file cannot be written.
+    `columns` has the columns in order, with the type of their values: str, int, float or bool. Rows
+    may lack values. Nested values become JSON strings in CSV and Parquet. In CSV, a text that a
+    spreadsheet would run as a formula gets an apostrophe. Rows are streamed, and the file is
+    written completely or not at all. Raises InputError for other suffixes, for Parquet without
+    pyarrow, and if the file cannot be written.
     """
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
@@ -59,7 +59,7 @@ def write_rows(path: Path, rows: Rows, columns: Mapping[str, type]) -> int:
 
 
 def column_types(rows: Sequence[Mapping[str, Any]]) -> dict[str, type]:
-    """The columns of rows in memory, with the type that all their values have; else text."""
+    """Return the columns of rows with the common type of their values, or str if they differ."""
     columns: dict[str, type] = {}
     for name in dict.fromkeys(name for row in rows for name in row):
         kinds = {type(value) for row in rows if (value := row.get(name)) is not None}
@@ -74,14 +74,14 @@ def _jsonl(path: Path, rows: Rows, columns: Mapping[str, type]) -> None:
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for row in rows:
             line = json.dumps(row, ensure_ascii=False, allow_nan=False)
-            if encodable(line) != line:  # half a character: only its escape is valid UTF-8
+            if encodable(line) != line:  # a lone surrogate: only its escape is valid UTF-8
                 line = json.dumps(row, allow_nan=False)
             file.write(line + "\n")
 
 
 def _csv(path: Path, rows: Rows, columns: Mapping[str, type]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
-        # RFC 4180; and with another line end, Python leaves a lone carriage return unquoted.
+        # RFC 4180. With another line end, Python would not quote a lone carriage return.
         writer = csv.DictWriter(file, list(columns), lineterminator="\r\n")
         writer.writeheader()
         for row in rows:
@@ -105,7 +105,7 @@ def _parquet(path: Path, rows: Rows, columns: Mapping[str, type]) -> None:
         import pyarrow.parquet
     except ImportError:
         raise InputError("Parquet needs pyarrow: pip install 'agenteval[parquet]'") from None
-    # Said, not guessed: a column that happens to be empty keeps its type.
+    # Types are explicit, so that an empty column keeps its type.
     kinds = {
         bool: pyarrow.bool_(),
         int: pyarrow.int64(),

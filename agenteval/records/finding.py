@@ -1,4 +1,4 @@
-"""Finding: one located error of a run. Findings: all that one finder said of one run."""
+"""Finding: one located error in a run. Findings: the findings of one finder on one run."""
 
 from __future__ import annotations
 
@@ -31,15 +31,14 @@ class Finding(Record):
 
 
 class Grade(Record):
-    """A score of the whole run on a scale of 1 to 5, and the reason given for it."""
+    """A score of the whole run on a scale of 1 to 5, with the reason given."""
 
     value: float | None = None
     reason: str = ""
 
 
 class Rejected(Record):
-    """A rejected entry of a finder: its span does not exist, or does not contain the
-    quoted words."""
+    """A rejected entry of a finder, for example because its span does not exist."""
 
     why: str
     said: JsonValue = None
@@ -48,8 +47,8 @@ class Rejected(Record):
 class Findings(Record):
     """Findings of one finder on one run.
 
-    `grades` are by the names in GRADES, and "overall". `status` is None if the finder did its work
-    (with or without findings); otherwise it is the reason for missing findings.
+    `grades` has the names in GRADES and "overall" as keys. `status` is None if the finder completed
+    (with or without findings), else the reason for missing findings.
     """
 
     trace: str

@@ -1,4 +1,4 @@
-"""OTLP/JSON: protobuf's JSON, with ids in hexadecimal and 64-bit integers as texts."""
+"""OTLP/JSON: protobuf's JSON, with hexadecimal ids and 64-bit integers as strings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def key_values(attributes: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """Attributes as OTLP's list of keys and typed values; a value of no type of its is a text."""
+    """Convert attributes to OTLP's list of keys and typed values; other types become strings."""
     return [{"key": key, "value": _any_value(value)} for key, value in (attributes or {}).items()]
 
 

@@ -1,4 +1,4 @@
-"""Run: one execution of one system on one input, and the nouns it is made of."""
+"""Run: one execution of one system on one input, with its messages, spans and usage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SpanKind = Literal["agent", "llm", "tool", "chain", "user"]
 
 
 class Usage(Record):
-    """Tokens and money of one or more requests. `None` means the endpoint did not say."""
+    """Tokens and cost of one or more requests; None if the endpoint did not report them."""
 
     requests: int = 0
     prompt_tokens: int | None = None
@@ -37,7 +37,7 @@ class Usage(Record):
 
 
 class ToolCall(Record):
-    """A call an agent asked for. `arguments` is the raw text when it was not valid JSON."""
+    """A call requested by an agent. `arguments` is the raw text if it was not valid JSON."""
 
     name: str
     arguments: JsonValue = None
@@ -63,7 +63,7 @@ class ToolSpec(Record):
 
 
 class SpanEvent(Record):
-    """Something that happened within a span, such as an exception; `at` is seconds since 1970."""
+    """An event within a span, such as an exception; `at` is seconds since 1970."""
 
     name: str
     at: float | None = None
@@ -73,11 +73,11 @@ class SpanEvent(Record):
 class Span(Record):
     """One node of a run's trace; times are seconds since the epoch.
 
-    Values that tracing conventions state in different ways are normalized: `input` and `output` as
-    text; for an LLM span `messages` (sent), `reply` (received), `tools` (offered), `model`,
-    `usage`, `finish` (finish reason) and `limit` (requested maximum tokens); `tool` is the name of
-    the tool that a tool span ran. `attributes` has the rest under the names in the trace. Readers
-    may share one Message among spans.
+    Values that differ between tracing conventions are normalized: `input` and `output` as text; for
+    an LLM span `messages` (sent), `reply` (received), `tools` (offered), `model`, `usage`, `finish`
+    (finish reason) and `limit` (requested maximum tokens); `tool` is the name of the tool that a
+    tool span ran. `attributes` has everything else under the names in the trace. Spans may share
+    Messages.
     """
 
     id: str
@@ -103,7 +103,7 @@ class Span(Record):
 
 
 class RunFailure(Record):
-    """Why a run has no answer: its system failed, or its row in a table is cut off."""
+    """Why a run has no answer: its system failed, or its table row is cut off."""
 
     kind: Literal["error", "timeout", "cancelled", "cut_off"]
     message: str = ""
@@ -122,9 +122,9 @@ class Run(Record):
     """One execution of a system on one input.
 
     A run with a `failure` has no answer and is not judged. `success` and `reference` are gold
-    labels, which judges do not see unless asked for. `input` defines the case: runs of several
-    systems on the same input are compared in pairs. `rubric` is what this run is judged by, beside
-    the criteria of its task if they are asked for.
+    labels, hidden from judges by default. `input` defines the case: runs of several systems on the
+    same input are compared in pairs. `rubric` has criteria for this run only, used alone or with
+    those of its task.
     """
 
     id: str = Field(min_length=1)
@@ -144,7 +144,7 @@ class Run(Record):
     @classmethod
     def _printable(cls, value: str) -> str:
         if any(ord(c) < 32 or ord(c) == 127 for c in value):
-            raise ValueError("a run id must not hold control characters")
+            raise ValueError("a run id must not contain control characters")
         return value
 
 
@@ -152,11 +152,11 @@ class View(Record):
     """Everything that a judge sees of a run.
 
     `problem` is the input, `trajectory` the rendered work of the system, and `reference` is set
-    only if the user asked to show it. `computed_from` is the hash of the reference if criteria are
-    computed from it. `origin` is the sha256 of the view from which a perturbation made this one.
-    `owner` is the task and the system of the run. `failed_as` is how a run whose system failed is
-    counted. None of these three is shown to a judge. `sha256` identifies the run: it covers task,
-    system, run id and everything shown. A source never judges the same view twice.
+    only if the user chose to show it. `computed_from` is the hash of the reference if criteria are
+    computed from it. Three fields are not shown to judges: `origin`, the sha256 of the view that a
+    perturbation changed into this one; `owner`, the task and system of the run; and `failed_as`,
+    how the run counts if its system failed. `sha256` identifies the run: it covers task, system,
+    run id and everything shown. A source never judges the same view twice.
     """
 
     run_id: str
@@ -172,11 +172,11 @@ class View(Record):
 
     @property
     def text_sha256(self) -> str:
-        """Content hash (hex) over the run id and everything shown or computed from."""
+        """Content hash (hex) of the run id, everything shown, and the reference computed from."""
         return content_hash(self.model_dump(exclude={"origin", "owner"}))
 
     @cached_property
     def sha256(self) -> str:
-        """Content hash (hex) over `text_sha256` and the owner; without an owner, `text_sha256`."""
+        """Content hash (hex) of `text_sha256` and the owner; without an owner, `text_sha256`."""
         text = self.text_sha256
         return text if self.owner is None else content_hash([text, *self.owner])

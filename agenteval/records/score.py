@@ -1,4 +1,4 @@
-"""Score and Failure: one judgement, or why there is none. Source: who judged, and how."""
+"""Score and Failure: one judgement, or why it is missing. Source: the judge and its settings."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ INFRASTRUCTURE: frozenset[str] = frozenset(
 
 
 class Source(Record):
-    """Everything about a judge that can change its answers. Its hash is part of the key of every
+    """Everything about a judge that can change its answers. Its hash is in the key of every
     result."""
 
     evaluator: str
@@ -51,7 +51,7 @@ class Source(Record):
 
 
 class CellKey(Record):
-    """Key of one result: what was judged, on which criterion, by whom, which repeat."""
+    """Key of one result: run and variant, criterion, source and repeat."""
 
     run: str  # View.sha256
     variant: str = "original"  # or a perturbation with its seed
@@ -64,8 +64,8 @@ class Score(Record):
     """One judgement.
 
     `value` is in [0, 1] for `scored`, `degenerate` and `failed_run`, and None for `not_applicable`
-    and nominal labels. `rung` is the step of the reply ladder that was needed, and `match` whether
-    the label was matched exactly or tolerantly.
+    and nominal labels. `rung` is the step of the reply ladder that parsed the reply, and `match`
+    tells whether the label matched exactly or tolerantly.
     """
 
     key: CellKey
@@ -96,19 +96,19 @@ class Failure(Record):
 
 
 class CallRecord(Record):
-    """One call: the criteria shown and their order, the reply, and the usage."""
+    """One call: the criteria in the order shown, the reply, and the usage."""
 
     shown: tuple[str, ...] = ()  # criterion ids in the order shown
     replies: tuple[str, ...] = ()  # keys of the stored replies
     raw: str | None = None  # text of the last reply
     rung: str | None = None
-    extra: tuple[str, ...] = ()  # names answered that nobody asked for
+    extra: tuple[str, ...] = ()  # names in the reply that were not requested
     attempts: int = 0
     repaired: bool = False
     cache_hit: bool = False
     usage: Usage = Usage()
     latency: float | None = None  # seconds
-    model: str | None = None  # as the endpoint names itself in the last reply
+    model: str | None = None  # the model named in the last reply
 
 
 Result = Score | Failure

@@ -1,4 +1,4 @@
-"""A table of results: made once, shown on a terminal, a page, as JSON and as rows of an export."""
+"""Tables of results, independent of the output: terminal, page, JSON or export."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MISSING = "–"
 
 
 class _Interval(Protocol):
-    """`stats.Interval`, as far as a cell needs it."""
+    """The part of `stats.Interval` that a cell needs."""
 
     @property
     def mean(self) -> float | None: ...
@@ -34,10 +34,10 @@ class _Interval(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number with its 95% interval, from `n` values; `value` is None where it cannot be known.
+    """A number with its 95% interval, from `n` values; `value` is None if unknown.
 
-    `reason` says why value or interval is missing, `mark` whether a check on it was passed. `units`
-    counts what is independent of each other, such as cases, where that is not the values.
+    `reason` says why value or interval is missing, `mark` whether a check on it passed. `units`
+    counts independent units, such as cases, if they differ from the values.
     """
 
     value: float | None
@@ -50,7 +50,7 @@ class Estimate:
 
     @classmethod
     def of(cls, interval: _Interval, *, mark: Mark = "") -> Estimate:
-        """An interval of `stats`."""
+        """Convert an interval of `stats`."""
         return cls(
             interval.mean,
             interval.low,
@@ -67,10 +67,11 @@ Cell = str | int | float | bool | None | Estimate
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`key` names it in JSON and exports, `head` is what people read, `hint` what it means.
+    """A column:
 
-    `form` says how its cells are written: of "share" a part of one is shown as per cent. A
-    `hidden` one, such as an id, stands in JSON and exports only.
+    `key` is its name in JSON and exports, `head` its heading, `hint` an explanation. `form` is the
+    format of its cells: "share" shows a fraction as a percentage. A `hidden` column, such as an id,
+    appears only in JSON and exports.
     """
 
     key: str
@@ -81,18 +82,18 @@ class Column:
 
     @property
     def number(self) -> bool:
-        """Whether cells are figures, set flush right and sorted by value."""
+        """Whether cells are numbers, which are right-aligned and sorted by value."""
         return self.form != "text"
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Columns and rows by column key; the first column shown names the row. What a row lacks is
+    """Columns, and rows by column key; the first visible column names the row. Missing cells are
     empty.
 
-    `group` is the key of a column whose value stands as a line above the rows that share it.
-    `detail` tables are shown on a terminal only when everything is asked for. `notes` are read
-    with the table: each is one sentence or line.
+    `group` is the key of a column that is shown as a heading above the rows with the same value.
+    `detail` tables appear on a terminal only with --all. `notes` are shown with the table, each one
+    sentence or line.
     """
 
     key: str
@@ -111,12 +112,11 @@ class Table:
 
     @property
     def shown_columns(self) -> tuple[Column, ...]:
-        """Visible columns: neither hidden ones nor the one whose values are headings above the
-        rows."""
+        """The visible columns, without hidden ones and the `group` column."""
         return tuple(c for c in self.columns if c.key != self.group and not c.hidden)
 
     def grouped(self) -> Iterator[tuple[str, Sequence[Mapping[str, Cell]]]]:
-        """The rows of each group in the order in which groups first come; "" without groups."""
+        """Yield each group with its rows, in order of first appearance; "" without groups."""
         if self.group is None:
             yield "", self.rows
             return
@@ -126,7 +126,7 @@ class Table:
         yield from groups.items()
 
     def to_json(self) -> dict[str, Any]:
-        """Title, heads by key, rows and notes as plain values; an estimate is an object."""
+        """Return title, heads by key, rows and notes as plain values; an estimate is an object."""
         return {
             "title": self.title,
             "columns": {column.key: column.head.replace("\n", " ") for column in self.columns},
@@ -135,7 +135,8 @@ class Table:
         }
 
     def records(self) -> list[dict[str, str | int | float | bool | None]]:
-        """Flat rows for a data frame: an estimate becomes KEY, KEY_low, KEY_high and KEY_n."""
+        """Return flat rows for a data frame: an estimate becomes KEY, KEY_low, KEY_high and
+        KEY_n."""
         estimated = {
             k for row in self.rows for k, cell in row.items() if isinstance(cell, Estimate)
         }
@@ -169,7 +170,7 @@ def column(
 
 
 def columns_of(kind: type) -> tuple[Column, ...]:
-    """Return the columns that the fields of a row dataclass declare, in their order."""
+    """Return the columns declared by the fields of a row dataclass, in order."""
     return tuple(
         Column(f.name, *f.metadata["column"]) for f in fields(kind) if "column" in f.metadata
     )
@@ -178,7 +179,7 @@ def columns_of(kind: type) -> tuple[Column, ...]:
 def columns_headed(
     heads: Mapping[str, str], form: Form = "text", hint: str = ""
 ) -> tuple[Column, ...]:
-    """Return columns that depend on the data, alike but for their keys and heads."""
+    """Return columns that depend on the data and differ only in key and head."""
     return tuple(Column(key, head, form, hint) for key, head in heads.items())
 
 
@@ -194,12 +195,11 @@ def table_of(  # noqa: PLR0913  the parts of a table
     drop_empty: Iterable[str] = (),
     more: Iterable[Column] = (),
 ) -> Table:
-    """Return the table of some rows, whose columns are the fields of `kind` (see `column`) and,
-    behind them, `more`.
+    """Return a table of `rows` with the fields of `kind` (see `column`) and then `more` as columns.
 
-    A row is an object with such attributes (of `kind`, or any other), a mapping of cells, or a
-    tuple of an object and cells that come before its attributes. Intervals become estimates.
-    Columns in `drop_empty` are left out when no row has a value.
+    A row is an object with these attributes (of `kind` or another class), a mapping of cells, or a
+    tuple of an object and cells that override its attributes. Intervals become estimates. Columns
+    in `drop_empty` are omitted if no row has a value.
     """
     columns = (*columns_of(kind), *more)
     cell_rows = []
@@ -215,16 +215,16 @@ def table_of(  # noqa: PLR0913  the parts of a table
 
 
 def cells_of(value: object, columns: Iterable[Column], **more: Any) -> dict[str, Cell]:
-    """A row: `more` cells, and the attributes of `value` that go by the keys of other columns. An
-    interval becomes an estimate."""
+    """Return a row of the cells in `more` and, for other columns, the attributes of `value`.
+    Intervals become estimates."""
     keys = [c.key for c in columns if c.key not in more and hasattr(value, c.key)]
     cells = {key: getattr(value, key) for key in keys} | more
     return {k: Estimate.of(v) if hasattr(v, "n_clusters") else v for k, v in cells.items()}
 
 
 def shown(cell: Cell, form: Form = "text") -> str:
-    """Return the text of a cell, or a dash for an unknown value. An interval without width is
-    omitted, because it does not express certainty."""
+    """Format a cell, with a dash for an unknown value. An interval of zero width is omitted,
+    because it does not express certainty."""
     if isinstance(cell, Estimate):
         if cell.value is None:
             return MISSING + MARKS[cell.mark]
@@ -247,7 +247,7 @@ def sort_key(cell: Cell) -> float | str | None:
 
 
 def _figure(value: float, form: Form) -> str:
-    """A zero has no sign; a share is never rounded to nothing or to all."""
+    """Format a number. Zero has no sign; a share is never rounded to 0% or 100%."""
     if form == "share":
         text = f"{value:.0%}"
         if (value < 1 and text == "100%") or (value > 0 and text == "0%"):

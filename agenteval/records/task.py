@@ -1,4 +1,4 @@
-"""Task: the application's job, as a folder `tasks/<name>` describes it."""
+"""Task: the job of an application, as described in a folder `tasks/<name>`."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Examples(Record):
 
 
 class Task(Record):
-    """Name, description and examples of the job to be evaluated. `map` assigns columns of its runs
-    to fields where the names do not match."""
+    """Name, description and examples of the job to evaluate. `map` assigns columns of its runs to
+    fields if their names differ."""
 
     name: str = Field(min_length=1)
     description: str = Field(min_length=1)

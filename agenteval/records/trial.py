@@ -1,6 +1,6 @@
-"""Trials: what agents under test did, and what a checker said of it.
+"""Trials: the work of agents under test, with the verdict of a checker.
 
-A case, a system, a log and a verdict are JSON objects with a key: these records know no evaluator.
+Cases, systems, logs and verdicts are JSON objects, so these records do not depend on an evaluator.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from agenteval.records.score import CellKey, FailureStatus
 
 Key = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]  # a sha256
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.-]*$")]  # of an evaluator
-# A Failure's status has a colon: no outcome can be taken for one, nor for "done".
+# The status of a Failure has a colon, so it cannot be confused with an outcome or "done".
 Word = Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")]
 Json = dict[str, JsonValue]
 
 
 class TrialCase(Record):
-    """A test case: `key` is its content hash; `body` is enough to make a report from.
+    """A test case: `key` is its content hash; `body` has all that a report needs.
 
-    `unit` is what several cases share that stand on one input, such as the turns of a session: the
-    unit of intervals. By default every case is one.
+    `unit` is shared by cases with a common input, such as the turns of a session, and is the unit
+    of resampling for intervals. By default, each case is its own unit.
     """
 
     key: Key
@@ -37,7 +37,7 @@ class TrialCase(Record):
 
 
 class TrialSystem(Record):
-    """An agent under test: `key` is the content hash of name and parameters."""
+    """An agent under test; `key` is the content hash of name and parameters."""
 
     key: Key
     name: str
@@ -72,7 +72,7 @@ class Trial(Record):
     @model_validator(mode="after")
     def _judged_or_not(self) -> Self:
         if (self.outcome is None) != (self.check_key is None):
-            raise ValueError("outcome and check_key come together")
+            raise ValueError("outcome and check_key must be set together")
         if self.verdict is not None and self.outcome is None:
             raise ValueError("a verdict needs its outcome")
         if self.outcome == "done":
@@ -82,12 +82,12 @@ class Trial(Record):
         return self
 
     def judged(self, check_key: str, outcome: str, verdict: Json | None = None) -> Trial:
-        """The same trial with the verdict of a checker. Raises ValidationError for a failure."""
+        """Return the trial with a checker's verdict. Raises ValidationError for a failure."""
         changed = {"check_key": check_key, "outcome": outcome, "verdict": verdict}
         return Trial.model_validate({**dict(self), **changed})
 
     def cell(self, measure: Criterion) -> CellKey:
-        """Key of its result on a measure of its evaluator."""
+        """Return the key of its result on a measure of its evaluator."""
         return CellKey(
             run=self.case_key, criterion=measure.sha256, source=self.source_key, repeat=self.trial
         )
@@ -99,16 +99,16 @@ class Trial(Record):
 
     @property
     def call_id(self) -> str:
-        """Key of its row in the table calls."""
+        """Key of its row in the table `calls`."""
         return content_hash(["trial", self.source_key, self.case_key, self.trial])[:32]
 
 
 def source_key(evaluator: str, system_key: str) -> str:
-    """Key (hash) of a system under an evaluator, and of the lock that its worker holds."""
+    """Return the key (hash) of a system under an evaluator, and of its worker's lock."""
     return content_hash(["trials", evaluator, system_key])
 
 
 def distinct(names: Mapping[str, str]) -> dict[str, str]:
-    """Names by key; one that belongs to several keys gets a piece of the key behind it."""
+    """Return names by key; a name shared by several keys gets part of the key as a suffix."""
     often = Counter(names.values())
     return {k: n if often[n] == 1 else f"{n} [{k[:6]}]" for k, n in names.items()}

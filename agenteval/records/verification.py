@@ -1,4 +1,4 @@
-"""Verification: what the verifier says of a criterion and of the judge, with the reasons."""
+"""Verification: the verdicts on a criterion and on the judge, with reasons."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Standing = Literal["shown", "refuted", "not shown", "not checked"]
 class Check(Record):
     """One property that was examined.
 
-    `reason` is one line for a person. `estimate` with `low` and `high` (95%) is in the unit that
-    `unit` names; `p` is raw, `p_adjusted` corrected over all criteria of the same family. What
-    could not be computed is None, and the reason says why.
+    `reason` is one readable line. `estimate`, `low` and `high` (95%) are in the unit `unit`; `p` is
+    raw, `p_adjusted` corrected over all criteria of the family. Values that could not be computed
+    are None, and the reason says why.
     """
 
     name: str
@@ -35,10 +35,10 @@ class Check(Record):
 
 
 class SystemFigure(Record):
-    """A figure of one system, with its 95% interval over cases.
+    """A statistic of one system, with its 95% interval over cases.
 
-    `figure` is "change" (original minus copy, over the copies whose original left room to move) or
-    "AUC" (success against failure). `n` counts copies or runs.
+    `figure` is "change" (original minus copy, over copies with room for a change) or "AUC" (success
+    against failure). `n` counts copies or runs.
     """
 
     system: str
@@ -70,21 +70,21 @@ class Effect(Record):
     p: float | None = None
     p_adjusted: float | None = None
     n: int = 0  # cases
-    pairs: int = 0  # runs whose original and copy both have a value
+    pairs: int = 0  # runs with a value for both original and copy
     fell: int = 0
     rose: int = 0
     tied: int = 0
-    missing: int = 0  # copies that were judged and have no value
-    unchanged: int = 0  # copies that equal their original: they are left out
+    missing: int = 0  # judged copies without a value
+    unchanged: int = 0  # copies equal to their original, which are excluded
     shorter: float | None = None
     systems: tuple[SystemFigure, ...] = ()
 
 
 class Verification(Record):
-    """The verdict on one criterion, its reasons in words, and everything it rests on.
+    """The verdict on one criterion, its reasons in words, and its evidence.
 
-    `next_step` is one clause: what to do now. `refuted` says what the data contradict: no verdict
-    on a judge passes over such a criterion.
+    `next_step` is one clause that says what to do. `refuted` says what the data contradict; a
+    verdict on the judge always takes it into account.
     """
 
     criterion_id: str
@@ -96,23 +96,23 @@ class Verification(Record):
     repeats: int
     coverage: float | None = None
     mean: float | None = None
-    low: float | None = None  # of the mean, 95% over cases; None with fewer than two
+    low: float | None = None  # 95% interval of the mean over cases; None with fewer than two
     high: float | None = None
     checks: tuple[Check, ...] = ()
     effects: tuple[Effect, ...] = ()
     refuted: tuple[str, ...] = ()
-    partner: str | None = None  # the criterion that says the same
+    partner: str | None = None  # the criterion that it duplicates
 
     def check(self, name: str) -> Check | None:
-        """The check of this name, or None when it was not made."""
+        """Return the check with this name, or None if it was not made."""
         return next((c for c in self.checks if c.name == name), None)
 
 
 class JudgeEvidence(Record):
     """One kind of evidence on a judge: a claim, and whether the data support it.
 
-    `name` is the claim in words. "not checked" means that there were no data to check it.
-    `estimate`, `low` and `high` are in the unit `unit`, if one figure is sufficient.
+    `name` is the claim in words. "not checked" means that there were no data for it. `estimate`,
+    `low` and `high` are in the unit `unit`, if a single number is sufficient.
     """
 
     name: str
@@ -130,10 +130,10 @@ class JudgeEvidence(Record):
 class JudgeVerdict(Record):
     """The verdict on the judge as a whole for these criteria and runs, with the next step.
 
-    `verdict` is "trustworthy", "not trustworthy" or "not enough data", or "trustworthy" with its
-    limits: "trustworthy except accuracy", "trustworthy for differences within a case", "trustworthy
-    as one score". `refuted` has the excepted criteria, `one_score` those that cannot be
-    distinguished, and `within_case` is whether success is unknown.
+    `verdict` is "trustworthy", "not trustworthy", "not enough data", or "trustworthy" with limits:
+    "trustworthy except accuracy", "trustworthy for differences within a case", "trustworthy as one
+    score". `refuted` has the excepted criteria and `one_score` the indistinguishable ones.
+    `within_case` is true if success is unknown.
     """
 
     verdict: str
@@ -155,8 +155,8 @@ class JudgeVerdict(Record):
         return next((e for e in self.evidence if e.name == name), None)
 
     def exit_code(self, allowed: Collection[str] = ()) -> int:
-        """Return what a gate exits with: 5 where the judge is not trustworthy or a criterion is
-        refuted that is not in `allowed`, 4 where data are missing (success unknown), else 0."""
+        """Return the exit code of a gate: 5 if the judge is not trustworthy or a criterion outside
+        `allowed` is refuted, 4 if data are missing (success unknown), else 0."""
         if self.verdict == "not trustworthy" or set(self.refuted) - set(allowed):
             return 5
         return 0 if self.trusted and not self.within_case else 4
@@ -165,8 +165,8 @@ class JudgeVerdict(Record):
 class VerifiedSet(Record):
     """The result of one verification.
 
-    `subset` is the smallest choice of criteria that keeps the discrimination of all, empty where
-    success is unknown.
+    `subset` is the smallest set of criteria that discriminates as well as all; empty if success is
+    unknown.
     """
 
     judge: JudgeVerdict

@@ -5,9 +5,9 @@
     {"trace_id": ..., "errors": [{"category", "location", "evidence", "description", "impact"}],
      "scores": [{"reliability_score", "reliability_reasoning", ..., "overall"}]}
 
-People and models write these by hand, so nearly everything may be wrong. A text that can be
-understood is read, with a warning for each defect; any other becomes a status, never an empty list
-of errors. The raw text is kept, because the official scorer reads less than this reader.
+People and models write these files, so nearly everything in them may be wrong. A text that can be
+understood is read, with a warning for each defect. Any other text becomes a status, never an empty
+list of errors. The raw text is kept, because the official scorer reads less than this reader.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class Annotation:
 
 
 def read_annotation(text: str, name: str, taxonomy: Taxonomy | None = None) -> Annotation:
-    """Return the annotation of any text; nothing is raised.
+    """Read an annotation from any text; never raises.
 
-    Categories that `taxonomy` (default: the built-in one) knows get the name of their leaf, others
-    stay as written. An error with several locations becomes one finding for each. Grades outside 0
-    to 5 or not finite have no value.
+    Categories in `taxonomy` (default: the built-in one) get the name of their leaf; others stay as
+    written. An error with several locations becomes one finding per location. Grades that are not
+    finite or outside 0 to 5 have no value.
     """
     try:
         return _AnnotationReader(taxonomy or built_in()).annotation(text, name)
@@ -72,7 +72,7 @@ def read_annotation(text: str, name: str, taxonomy: Taxonomy | None = None) -> A
 
 
 def official_object(findings: Findings, *, extra: bool = False) -> dict[str, Any]:
-    """Return `findings` as an object of the official layout, ready for JSON.
+    """Return `findings` as a JSON object in the official layout.
 
     `extra` adds confidence and source of each finding, which the layout does not have. Grades
     without a value are left out. Raises ValueError for findings with a status: in this layout they
@@ -105,7 +105,7 @@ def official_object(findings: Findings, *, extra: bool = False) -> dict[str, Any
 def official_text(findings: Findings, *, extra: bool = False) -> str:
     """Return the text of a file in the official layout.
 
-    Findings with a status become words that no reader takes for a list of errors.
+    Findings with a status become a sentence that cannot be read as a list of errors.
     """
     if findings.status is not None:
         return f"{findings.status}. No output generated.\n"
@@ -126,7 +126,7 @@ def _is_annotation(value: Any) -> bool:
 
 
 class _AnnotationReader:
-    """Reads one annotation; `notes` are the corrections and omissions with their place."""
+    """Reads one annotation and collects corrections and omissions in `notes`."""
 
     def __init__(self, taxonomy: Taxonomy) -> None:
         self.taxonomy = taxonomy
@@ -149,13 +149,13 @@ class _AnnotationReader:
         if isinstance(errors, list):
             more = self._findings(errors)
         else:
-            more = {"status": "unscored:parse", "message": "there is no list of errors"}
-            self.notes.append("unreadable: there is no list of errors")
+            more = {"status": "unscored:parse", "message": "no list of errors found"}
+            self.notes.append("unreadable: no list of errors found")
         findings = Findings(trace=trace, grades=grades, **more)
         return Annotation(name, findings, text, tuple(self.notes))
 
     def _value(self, text: str) -> Any:
-        """Return the object or list of the text. Raises ReplyError."""
+        """Return the JSON object or list in the text. Raises ReplyError if there is none."""
         try:
             value = json.loads(text.lstrip("\ufeff"))
         except (ValueError, RecursionError):
@@ -170,10 +170,10 @@ class _AnnotationReader:
         if stated is None:
             return name
         if not isinstance(stated, str) or not stated.strip() or not stated.isprintable():
-            self.notes.append("trace_id is not a text; the file name is used instead")
+            self.notes.append("trace_id is not a string; using the file name instead")
             return name
         if stated.strip() != name:
-            self.notes.append(f"trace_id {stated.strip()!r} is not the file name {name!r}")
+            self.notes.append(f"trace_id {stated.strip()!r} differs from the file name {name!r}")
         return stated.strip()
 
     def _findings(self, errors: Sequence[Any]) -> dict[str, Any]:
@@ -190,7 +190,7 @@ class _AnnotationReader:
             category = self._category(_text(fields.get("category")).strip(), place)
             locations = self._locations(fields.get("location"), place)
             if not category and locations == [""]:
-                why = f"{place}: no category, no place"
+                why = f"{place}: no category and no location"
                 rejected.append(Rejected(why=why, said=_text(error)[:_MAX_REJECTED]))
                 continue
             more = self._details(fields, place)
@@ -198,7 +198,7 @@ class _AnnotationReader:
         return {"findings": tuple(findings), "rejected": tuple(rejected)}
 
     def _fields(self, error: Mapping[str, Any], place: str) -> dict[str, Any]:
-        """Values under the proper keys; another spelling counts if the proper key is absent."""
+        """Return values by their proper key; accepts another spelling if the key is missing."""
         fields = {key: error[key] for key in _FIELDS if key in error}
         for key in [key for key in error if key not in _FIELDS]:
             near = difflib.get_close_matches(key.strip().casefold(), _FIELDS, n=1, cutoff=0.8)
@@ -235,7 +235,7 @@ class _AnnotationReader:
             self.notes.append(f"{place}: impact {impact[:80]!r} is not HIGH, MEDIUM or LOW")
         confidence = to_number(fields.get("confidence"))
         if confidence is not None and not 0 <= confidence <= 1:
-            self.notes.append(f"{place}: confidence {confidence:g} is not within 0 and 1")
+            self.notes.append(f"{place}: confidence {confidence:g} is not between 0 and 1")
             confidence = None
         texts = {key: _text(fields.get(key)) for key in ("evidence", "description", "source")}
         return {**texts, "impact": IMPACTS.get(impact), "confidence": confidence}
@@ -243,7 +243,7 @@ class _AnnotationReader:
     def _grades(self, scores: Any) -> dict[str, Grade]:
         if isinstance(scores, list) and scores:
             if len(scores) > 1:
-                self.notes.append(f"{len(scores)} objects of scores; the first is used")
+                self.notes.append(f"{len(scores)} score objects; using the first")
             scores = scores[0]
         if scores and not isinstance(scores, dict):
             self.notes.append("scores is not an object")
@@ -261,13 +261,13 @@ class _AnnotationReader:
         if number is None:
             self.notes.append(f"{key}: {_text(value)[:80]!r} is not a number")
         elif not 0 <= number <= 5:  # prompts of the data set say 0 to 5, its guide 1 to 5
-            self.notes.append(f"{key}: {number:g} is not within 0 and 5")
+            self.notes.append(f"{key}: {number:g} is not between 0 and 5")
             return None
         return number
 
 
 def to_number(value: Any) -> float | None:
-    """Return a finite number, also from its text; None for anything else."""
+    """Convert a number or numeric string to a finite float; anything else gives None."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -288,17 +288,16 @@ def _text(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Pairing:
-    """Pairs of gold annotation and prediction (None: missing), and predictions without gold."""
+    """Pairs of gold annotation and prediction (None if missing), and predictions without gold."""
 
     pairs: tuple[tuple[Annotation, Annotation | None], ...]
     without_gold: tuple[Annotation, ...]
 
 
 def read_folder(source: str | Path, taxonomy: Taxonomy | None = None) -> list[Annotation]:
-    """Read all .json files of a folder and its subfolders, or one file, by path.
+    """Read one file, or all .json files in a folder and its subfolders, sorted by path.
 
-    Raises InputError if there is no such file, a file is too large, or two files annotate the same
-    trace.
+    Raises InputError if a file is missing or too large, or if two files annotate the same trace.
     """
     files = [f.path for f in find(source).files if f.path.suffix.lower() == ".json"]
     if not files:
@@ -312,7 +311,9 @@ def read_folder(source: str | Path, taxonomy: Taxonomy | None = None) -> list[An
         annotation = read_annotation(text, path.stem, taxonomy)
         other = read.setdefault(annotation.trace, path)
         if other is not path:
-            raise InputError(f"trace {annotation.trace!r} stands in {other} already", str(path))
+            raise InputError(
+                f"trace {annotation.trace!r} is already annotated in {other}", str(path)
+            )
         annotations.append(annotation)
     return annotations
 
@@ -320,7 +321,7 @@ def read_folder(source: str | Path, taxonomy: Taxonomy | None = None) -> list[An
 def write_folder(folder: Path, findings: Iterable[Findings], *, extra: bool = False) -> list[Path]:
     """Write one file per trace, named after it (see `official_text`), and return the paths.
 
-    Raises InputError for an id that cannot name a file, and if the system refuses to write.
+    Raises InputError for an id that cannot be a file name, or if writing fails.
     """
     paths, names = [], set[str]()
     for findings_of_trace in findings:

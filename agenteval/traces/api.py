@@ -1,4 +1,4 @@
-"""Errors in traces: read traces, find errors with detectors or a judge, show stored findings."""
+"""Read traces, find errors in them with detectors or a judge, and show stored findings."""
 
 from __future__ import annotations
 
@@ -65,24 +65,24 @@ from agenteval.traces.whole import WholeTraceFinder
 StorePath = str | Path | Store | None
 Judge = Locator | WholeTraceFinder
 _MAX_CONCURRENCY = 8  # traces in memory
-EXCERPTS = "only the stored excerpts were searched; give the trace files to search their full text"
+EXCERPTS = "only stored excerpts were searched; pass the trace files to search the full text"
 _FIELDS = {"span", "category", "impact", "description", "evidence", "confidence", "source"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class FindingsReport(Report):
-    """The findings of finders, and the traces whose text seems to address the judge (`flags`)."""
+    """The findings of all finders, and the traces that seem to address the judge (`flags`)."""
 
     finders: tuple[FinderFindings, ...] = ()
     taxonomy: Taxonomy | None = None
     outlines: tuple[Outline, ...] = ()
     flags: Flags = Flags()  # noqa: RUF009  frozen
     scores: tuple[Table, ...] = ()
-    excerpts: bool = False  # the flags are of stored excerpts alone
+    excerpts: bool = False  # the flags come from stored excerpts only
 
     @property
     def findings(self) -> tuple[Findings, ...]:
-        """The findings of each trace, by finder; with a status if it could not be examined."""
+        """The findings of each trace, by finder; they have a status if it could not be examined."""
         return tuple(f for finder in self.finders for f in finder.findings.values())
 
     @property
@@ -91,7 +91,7 @@ class FindingsReport(Report):
         return tuple(findings for findings in self.findings if findings.status is not None)
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a row per error."""
+        """Return one row per error."""
         return [
             {
                 "finder": finder.name,
@@ -106,7 +106,7 @@ class FindingsReport(Report):
     def page(self, *, most_traces: int = 100, spans: int = 200) -> str:
         """Return a self-contained HTML page that shows errors at their spans.
 
-        It draws `most_traces` traces and `spans` spans of each at most.
+        Shows at most `most_traces` traces and `spans` spans of each.
         """
         from agenteval.traces.page import traces_page
 
@@ -139,10 +139,9 @@ def detect(
     taxonomy: TaxonomyLike = None,
     notify: Notify | None = None,
 ) -> FindingsReport:
-    """Find failed steps with detectors, without a model. Nothing is sent or stored.
+    """Find failed steps with detectors. Needs no model, and sends and stores nothing.
 
-    Returns the findings of each trace, with tables. Raises InputError for traces that cannot be
-    read.
+    Returns a report of the findings. Raises InputError for traces that cannot be read.
     """
     watch, labels = Watch(notify), read_taxonomy(taxonomy)
     findings: dict[str, Findings] = {}
@@ -155,7 +154,7 @@ def detect(
 
 @dataclass
 class _Location:
-    """A finder over traces, into a store."""
+    """Runs a finder over traces and stores the findings."""
 
     cases: list[TraceCase]
     finder: DetectorsFinder | Judge
@@ -166,7 +165,7 @@ class _Location:
     executor: Executor
 
     async def run(self) -> FindingsReport:
-        """Examine the missing traces. Raises Stopped with the stored ones when cancelled."""
+        """Examine the missing traces. Raises Stopped, with the stored findings, when cancelled."""
         if self.options.dry_run:
             return FindingsReport(title="", tables=(), estimate=await self._estimate())
         with opened(self.options.store) as store, self.executor:
@@ -181,7 +180,7 @@ class _Location:
             return self._report(store, result)
 
     def _experiment(self, store: Store) -> Experiment[TraceCase]:
-        # detectors compute: more at once would only hold more traces in memory
+        # Detectors are CPU-bound: running more at once would only hold more traces in memory.
         parallel = isinstance(self.finder, Judge) or self.executor.distributed
         if isinstance(self.finder, Judge):
             client = self.finder.client
@@ -200,7 +199,7 @@ class _Location:
         return self.limits.budget(Trials(store).usage(EVALUATOR, finder_key(self.finder)))
 
     async def _estimate(self) -> CostEstimate:
-        """The requests for the missing traces."""
+        """Estimate the requests for the missing traces."""
         with planned(self.options.store) as store:
             experiment = self._experiment(store)
             pending = experiment.pending().units
@@ -208,13 +207,13 @@ class _Location:
             budget = self._budget(store)
         about = [
             f"finder: {self.finder.name}",
-            f"traces: {len(self.cases)}, of them to examine: {len(pending)}",
+            f"traces: {len(self.cases)}, to examine: {len(pending)}",
         ]
         if isinstance(self.finder, Judge):
             about += withheld_line(self.cases)
             about += self.finder.size_lines([unit.content.load() for unit in pending])
         else:
-            about.append("detectors, computed on this machine: no requests, no cost")
+            about.append("detectors run on this machine: no requests, no cost")
         return replace(estimate, command="trace locate", about=tuple(about), budget=budget)
 
     def _report(self, store: Store, ended: ExperimentResult | None) -> FindingsReport:
@@ -246,7 +245,7 @@ class _Location:
         ).gated(gate)
 
     def _unexplained(self, findings: Mapping[str, Findings]) -> list[str]:
-        """A line about the traces with failed spans that no detector explains, if there are any."""
+        """Return a line about traces with failed spans that no detector explains, if any."""
         traces = []
         for case in self.cases:
             of_case = findings.get(case.key)
@@ -263,21 +262,21 @@ class _Location:
 async def alocate(traces: Traces, **options: Unpack[LocateKeywords]) -> FindingsReport:
     """Find errors in traces with a model, or only with detectors (`detectors_only`).
 
-    `mode` is one question for each area of errors, or one for all ("broad"), about the parts of a
-    trace, or one request with the whole trace, which takes the place of condensing, quotes, hints
-    and repeats ("whole"; a trace longer than the context fails). `context` and `reply_tokens` are
-    the limits of the model (None: the window of a well-known one, else 8,192), and `budget` is the
-    maximum number of tokens of a condensed trace. Each part is judged `repeats` times. `quotes` is
-    where quoted words must occur (see `Quotes`). `hints` adds the findings of detectors to the
-    prompts, `with_reference` the gold answers in spans, which are withheld otherwise.
+    `mode` selects what each request asks: about a part of a trace, one area of errors ("areas") or
+    all of them ("broad"); or about the whole trace at once ("whole"), without condensing, quotes,
+    hints or repeats, where a trace longer than the context fails. `context` and `reply_tokens` are
+    the limits of the model (None: the window of a well-known model, else 8,192). `budget` limits
+    the tokens of a condensed trace. Each part is judged `repeats` times. `quotes` sets where quoted
+    words must occur (see `Quotes`). `hints` adds the findings of detectors to the prompts, and
+    `with_reference` adds gold answers in spans, which are otherwise withheld.
 
     `limit` selects the first traces, and `output` is a folder for findings. Traces already in
-    `store` are not examined again; `max_unscored` is the share that may fail. With `dry_run`
+    `store` are not examined again; `max_unscored` is the share that may fail. With `dry_run`,
     nothing is sent or stored, and the report has an `estimate`. `agenteval.traces.options` lists
     all keywords.
 
-    Returns the findings of each trace, with tables. Raises InputError for the embedded model and
-    for invalid options, Unauthorized when a key is refused, and StoreError.
+    Returns a report of the findings. Raises InputError for the embedded model and for invalid
+    options, Unauthorized when a key is refused, and StoreError.
     """
     settings = read_options(LocateOptions, options, alocate)
     watch, labels = Watch(settings.notify, settings.progress), read_taxonomy(settings.taxonomy)
@@ -323,11 +322,11 @@ def _judge(settings: LocateOptions, limits: Limits, taxonomy: Taxonomy) -> Judge
         seed=settings.seed,
         quotes=settings.quotes,
     )
-    client = make_client(choice, limits, None)  # the store is its cache once it is open
+    client = make_client(choice, limits, None)  # the store becomes its cache once it is open
     reference = settings.with_reference
     if settings.mode == "whole":
         if settings.repeats > 1:
-            raise InputError("a whole trace is sent once; leave out --repeats", "--mode whole")
+            raise InputError("--mode whole sends each trace once; remove --repeats", "--mode whole")
         return WholeTraceFinder(client, taxonomy, options, reference)
     condensing = Options(budget=settings.budget)
     locator = Locator(client, taxonomy, options, condensing, settings.hints, reference)
@@ -336,7 +335,7 @@ def _judge(settings: LocateOptions, limits: Limits, taxonomy: Taxonomy) -> Judge
 
 
 def withheld_line(cases: Sequence[TraceCase]) -> list[str]:
-    """Return a line about gold answers that the judge does not see; none without such answers."""
+    """Return a line about gold answers withheld from the judge; empty if there are none."""
     withheld = [case.outline.withheld for case in cases if case.outline.withheld]
     if not withheld:
         return []
@@ -348,7 +347,7 @@ def withheld_line(cases: Sequence[TraceCase]) -> list[str]:
 
 
 def as_json(findings: Findings, flags: Flags) -> dict[str, Any]:
-    """Return findings for JSON, with the signs of text in the trace that addresses the judge."""
+    """Return findings for JSON, with the flags of text that seems to address the judge."""
     signs = next((flag.signs for flag in reversed(flags.found) if flag.run == findings.trace), ())
     return {"signs": list(signs), **findings.model_dump(mode="json")}
 
@@ -370,7 +369,7 @@ def findings_of(
     outlines: Sequence[Outline] = (),
     scores: Sequence[Table] = (),
 ) -> FindingsReport:
-    """Return a report of the findings of finders, with its tables."""
+    """Return a report of all finders' findings, with its tables."""
     traces = {of_trace.trace for of_trace in outlines}
     traces.update(name for finder in finders for name in finder.findings)
     return FindingsReport(

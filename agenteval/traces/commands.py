@@ -1,4 +1,4 @@
-"""agenteval trace: errors in traces of agents, from reading them to the report."""
+"""The `agenteval trace` commands: find errors in traces of agents and report them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ FindingsDirs = Annotated[
 
 
 class WithoutErrors(StrEnum):
-    """The worth of a trace without gold errors."""
+    """How to score a trace without gold errors."""
 
     correct = "correct"
     zero = "zero"
@@ -116,7 +116,8 @@ def score(
         typer.Option(help="Exit with 1 if joint F1 (official: joint) is lower.", min=0, max=1),
     ] = None,
     max_unscored: Annotated[
-        float, typer.Option(help="Exit with 3 if a larger share has no prediction.", min=0, max=1)
+        float,
+        typer.Option(help="Exit with 3 if a larger share lacks a prediction.", min=0, max=1),
     ] = 0.1,
 ) -> None:
     """Score a folder of findings against a folder of annotations."""
@@ -148,7 +149,7 @@ def stats(
         typer.Option(help="Maximum tokens of a condensed trace. Default: no limit.", min=256),
     ] = None,
 ) -> None:
-    """Count spans by kind, errors, tokens, and what condensing saves."""
+    """Count spans by kind, errors and tokens, and measure what condensing saves."""
     from agenteval.traces.api import stats as stats_of
 
     finish(stats_of(paths, budget=budget, notify=notify), output)
@@ -176,7 +177,7 @@ def report(
     taxonomy: TaxonomyFile = None,
     store: options.StorePath = None,
 ) -> None:
-    """Count errors by category and finder; -o writes a page with spans."""
+    """Count errors by category and finder; -o writes a page that shows them at their spans."""
     from agenteval.files import write_atomically
     from agenteval.traces.findings_api import findings_report
 
@@ -246,7 +247,7 @@ def show(
         if lost:
             some = "; ".join(lost[:3])
             warn(f"{len(lost)} findings are at spans that are not in this trace: {some}")
-    # all spans, so that a finding far down is drawn; texts only as long as they are shown
+    # All spans, so that a finding far down is shown; texts only as long as they are shown.
     shown = outline(run, most=len(run.spans), excerpt=max(chars, 200))
     signs = [sign for flag in flags_of([run]).found for sign in flag.signs]
     if as_json:
@@ -265,7 +266,7 @@ def show(
 
 
 def _chosen(path: str, trace: str | None) -> Run:
-    """The trace of this id, or the only one. Raises InputError for none or several."""
+    """Return the trace with this id, or the only one. Raises InputError for none or several."""
     from agenteval.cli.running import Watch
     from agenteval.traces.input import read_each
 
@@ -276,7 +277,7 @@ def _chosen(path: str, trace: str | None) -> Run:
         runs[run.id] = run
     names = ", ".join(list(runs)[:5])
     if trace is not None:
-        raise InputError(f"no trace {trace!r} in {path}; there are {names}", "--trace")
+        raise InputError(f"no trace {trace!r} in {path}; its traces are {names}", "--trace")
     if len(runs) > 1:
         raise InputError(
             f"{len(runs)} traces are in this file ({names}...); choose one with --trace", path
@@ -287,7 +288,7 @@ def _chosen(path: str, trace: str | None) -> Run:
 def print_trace(
     trace: Outline, results: Sequence[tuple[str, Findings]], *, spans: int, chars: int
 ) -> None:
-    """Print the tree with its head, and a line for each finder."""
+    """Print a heading, the tree, and a line for each finder."""
     from rich.tree import Tree
 
     from agenteval.traces.outline import Bounds, forest, unexplained
@@ -328,7 +329,7 @@ def _add(
     lines: dict[str, list[str]],
     chars: int,
 ) -> None:
-    """Add children with their findings, and the number of omitted spans."""
+    """Add children with their findings, then the number of omitted spans."""
     from agenteval.traces.page import kinds_of
 
     for child in children:
@@ -390,7 +391,7 @@ def _summary(finder: str, findings: Findings) -> str:
 
 
 def _short(text: str, most: int) -> str:
-    """One line of at most `most` characters, with hidden characters visible and markup escaped."""
+    """Return one line of at most `most` characters; shows hidden characters, escapes markup."""
     line = " ".join(text[: 8 * most].split())
     return _safe(line if len(line) <= most else line[: most - 1] + "…")
 

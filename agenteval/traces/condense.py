@@ -1,8 +1,8 @@
 """Condense a trace: show each text once, omit wrappers, excerpt long texts.
 
-Agents send their history with every request, so most of a trace is repetition. Here every message
-is shown in the span where it comes first; later spans name it (M1-M12). The rest is fitted into a
-budget, which never drops a span, error or call.
+Agents send their history with every request, so most of a trace is repetition. Each message is
+shown only in the span where it first occurs; later spans refer to it by number (M1-M12). The rest
+is cut to fit a budget, but no span, error or call is ever dropped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from agenteval.traces.excerpt import estimate_tokens, excerpt, size
 
 _MAX_PATH = 3  # names of omitted wrappers above a span
 _MIN_PIECE = 64  # tokens of a piece
-# Part of the key of stored findings; raise it when `condense` shows a judge something else.
+# Part of the key of stored findings; raise it when the output of `condense` changes.
 CONDENSE_VERSION = 2
 
 LEGEND = """\
@@ -38,7 +38,7 @@ gold answers. They are marks of this view, no part of the trace and no error of 
 class TracePiece:
     """The text of one span for a judge. `tokens` is an estimate (see `estimate_tokens`)."""
 
-    index: str  # S1 ... Sn, in the order of the trace
+    index: str  # S1 ... Sn, in trace order
     span: str  # id of the span
     kind: SpanKind
     text: str
@@ -47,10 +47,10 @@ class TracePiece:
 
 @dataclass(frozen=True)
 class Condensed:
-    """The pieces of a trace in its order.
+    """The pieces of a trace, in order.
 
-    `source_tokens` estimates the whole trace. `dropped` counts omitted spans by reason. Each cut
-    is marked in its text.
+    `source_tokens` estimates the size of the whole trace. `dropped` counts omitted spans by reason.
+    Each cut is marked in the text.
     """
 
     trace: str
@@ -67,7 +67,7 @@ class Condensed:
 @dataclass(frozen=True)
 class Options:
     """Size limits in estimated tokens: `budget` for the whole trace (None: no limit), `piece` for
-    each span. Both hold unless less would hide a span, an error or a call."""
+    each span. They are exceeded only where a span, an error or a call would be hidden."""
 
     budget: int | None = 200_000
     piece: int = 3_000
@@ -80,9 +80,9 @@ class Options:
 
 
 def condense(run: Run, options: Options | None = None) -> Condensed:
-    """Return the run's spans as pieces of text; a run without spans has none.
+    """Return the run's spans as pieces of text; none for a run without spans.
 
-    Time and memory are linear in the size of the trace. Texts are not changed but for the marks
+    Time and memory are linear in the size of the trace. Texts are unchanged except for the marks
     that LEGEND explains. They are untrusted: fence them before showing them to a model.
     """
     options = options or Options()
@@ -105,7 +105,7 @@ def condense(run: Run, options: Options | None = None) -> Condensed:
 
 
 def source_tokens(run: Run) -> int:
-    """Estimate the tokens of everything in the spans, each repetition counted."""
+    """Estimate the tokens of everything in the spans, including repetitions."""
     sizes: dict[int, int] = {}
     total = 0
     for span in run.spans:
@@ -123,7 +123,7 @@ def source_tokens(run: Run) -> int:
 
 
 def _parents(spans: Sequence[Span]) -> list[int | None]:
-    """The position of each span's parent; None for roots and parents that come later."""
+    """Return the position of each span's parent; None for roots and parents that come later."""
     first: dict[str, int] = {}
     parents: list[int | None] = []
     for i, span in enumerate(spans):
@@ -137,8 +137,8 @@ def _drafts(
 ) -> list[SpanDraft]:
     writer = Writer(assignment(run).task.text.strip())
     drafts: list[SpanDraft] = []
-    indices: list[str] = []  # of each span, or of the kept one above it
-    names: list[tuple[str, ...]] = []  # of the left-out wrappers between
+    indices: list[str] = []  # of each span, or of the nearest span above it that is kept
+    names: list[tuple[str, ...]] = []  # of the omitted wrappers in between
     for i, span in enumerate(run.spans):
         parent = parents[i]
         above, path = ("", ()) if parent is None else (indices[parent], names[parent])
@@ -155,7 +155,7 @@ def _drafts(
 
 
 def _rooms(drafts: Sequence[SpanDraft], options: Options) -> Iterator[int]:
-    """Yield bytes for each section: first within each piece, then within the budget."""
+    """Yield the bytes for each section: limited by its piece, then by the budget."""
     for draft in drafts:
         room = 4 * options.piece - draft.fixed - 4
         for section, most in zip(draft.sections, _share(draft.sections, room), strict=True):
@@ -168,7 +168,7 @@ def _rooms(drafts: Sequence[SpanDraft], options: Options) -> Iterator[int]:
 
 
 def _share(sections: Sequence[TextSection], room: int) -> list[int]:
-    """Share room between least and fair, or if it is enough, between fair and wanted."""
+    """Share room between `least` and `fair`, or `fair` and `wanted` if there is enough."""
     weights = [s.weight for s in sections]
     least, fair = [s.least for s in sections], [s.fair for s in sections]
     if sum(fair) >= room:
@@ -181,9 +181,9 @@ def shares(
 ) -> list[int]:
     """Divide `room` by weighted max-min fairness.
 
-    Share i is min(wanted, max(least, level * weight)) at the highest level at which the sum stays
-    within `room`; all get the least if that is more than the room. All arguments have the same
-    unit, weights are above 0, least <= wanted.
+    Share i is min(wanted, max(least, level * weight)), at the highest level at which the sum stays
+    within `room`. If the sum of `least` exceeds the room, every share is its `least`. All arguments
+    have the same unit; weights are above 0, and least <= wanted.
     """
     if sum(wanted) <= room:
         return list(wanted)

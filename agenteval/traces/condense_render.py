@@ -1,4 +1,4 @@
-"""Draft the text of one span: lines that are always shown, and sections that may be cut."""
+"""Draft the text of one span: lines that are always shown and sections that may be cut."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from agenteval.traces.excerpt import ERROR, size
 Role = Literal["rules", "tools", "talk", "agent", "call", "data", "rest"]
 
 _REST = 240  # bytes of attributes of no particular meaning
-# Bytes by role: the minimum, and the share that comes before anything more; and the weight by which
-# the remaining room is divided
+# Bytes by role: the minimum, the fair share that is filled next, and the weight by which the
+# remaining room is divided.
 _LEAST: dict[Role, tuple[int, int, float]] = {
     "rules": (480, 1600, 3.0),
     "tools": (96, 200, 0.5),
@@ -31,7 +31,7 @@ _ALARM = (400, 800)  # the same of any text with signs of an error
 
 @dataclass(slots=True)
 class TextSection:
-    """A text under a label. `least` is always shown, `fair` comes before any `wanted` (bytes)."""
+    """A labelled text. In bytes: `least` is always shown, `fair` is filled before any `wanted`."""
 
     label: str
     text: str
@@ -43,7 +43,7 @@ class TextSection:
 
 @dataclass(slots=True)
 class SpanDraft:
-    """The text of one span: complete lines in `head`, then the sections."""
+    """The text of one span: whole lines in `head`, then the sections."""
 
     index: str
     span: Span
@@ -65,20 +65,20 @@ class SpanDraft:
 
     @property
     def fixed(self) -> int:
-        """Bytes that do not depend on the room: head, labels, line breaks."""
+        """Bytes that are always needed: head, labels and line breaks."""
         return sum(size(h) + 1 for h in self.head) + sum(size(s.label) + 2 for s in self.sections)
 
 
 class Writer:
-    """Drafts spans in their order; repeated texts, such as `task`, become references."""
+    """Drafts spans in order; repeated texts, such as `task`, become references."""
 
     def __init__(self, task: str = "") -> None:
         self.seen = Seen(task)
         self._histories: dict[int, tuple[list[int], str]] = {}  # by first message
-        self._current: dict[str, str] = {}  # models, tools and limits as shown last
+        self._current: dict[str, str] = {}  # the models, tools and limits last shown
 
     def draft(self, index: str, span: Span, place: str) -> SpanDraft:
-        """Return the draft of a span; `place` names the spans above it."""
+        """Draft a span; `place` names the spans above it."""
         draft = SpanDraft(index, span)
         draft.head.append(self._headline(index, span, place))
         if span.status == "error" or span.status_message:
@@ -105,7 +105,7 @@ class Writer:
         return draft
 
     def _changed(self, name: str, value: str) -> bool:
-        """Whether `value` differs from the one shown last."""
+        """Return whether `value` differs from the one last shown."""
         changed = self._current.get(name) != value
         self._current[name] = value
         return changed
@@ -118,7 +118,7 @@ class Writer:
         return " ".join(filter(None, (index, span.kind, name, place, facts and f"[{facts}]")))
 
     def _facts(self, span: Span) -> Iterator[str]:
-        """Status, time and tokens; the model and the limit of tokens, if they changed."""
+        """Yield status, time and tokens; also the model and token limit if they changed."""
         if span.status != "unset":
             yield span.status.upper() if span.status == "error" else span.status
         if span.start is not None and span.end is not None:
@@ -174,7 +174,7 @@ class Writer:
                 repeated.append(number)
         if repeated:
             draft.head.append(f"messages: {ranges(repeated)} as before" + (", then" * bool(new)))
-        # the last call with the same first message
+        # The last call with the same first message
         before, where = self._histories.get(numbers[0], ([], ""))
         self._histories[numbers[0]] = (numbers, draft.index)
         if gone := sorted(set(before) - set(numbers)):
@@ -240,6 +240,6 @@ def _listed(texts: Mapping[str, str]) -> str:
 
 
 def one_line(text: str, most: int) -> str:
-    """Return the text on one line of at most `most` characters and a mark."""
+    """Return the text on one line, cut to `most` characters plus a mark."""
     flat = re.sub(r"\s+", " ", text).strip()
     return flat if len(flat) <= most else f"{flat[:most]}..."

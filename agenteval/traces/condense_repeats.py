@@ -1,4 +1,4 @@
-"""Find repetition in a trace: wrappers around spans, and repeated texts, messages and calls."""
+"""Find repetition in a trace: wrapper spans, and repeated texts, messages and calls."""
 
 from __future__ import annotations
 
@@ -14,26 +14,25 @@ from pydantic import JsonValue
 from agenteval.records.run import Message, Span
 from agenteval.traces.excerpt import ERROR
 
-# Keys of attributes of a wrapper that a reader of the trace may need
+# Attributes of a wrapper that a reader of the trace may need
 TELLING = re.compile(
     r"error|exception|fail|task$|goal|instruction|max|limit|timeout|retr|tools?_names|managed"
     r"|memory|budget|version_conflict|abort|cancel",
     re.IGNORECASE,
 )
-_MAX_VALUES = 50  # of a structured text that are searched in other texts
-_MAX_DEPTH = 8  # levels below a wrapper in which its text is searched
-_MAX_NEAR = 12  # texts of the spans found there
-FOLD = 160  # characters; a shorter text is shown again rather than referred to
-_RECENT = 8  # texts in which, or for which, a new one is searched
+_MAX_VALUES = 50  # values of a structured text that are searched for in other texts
+_MAX_DEPTH = 8  # levels below a wrapper that are searched for its text
+_MAX_NEAR = 12  # texts of spans to search
+FOLD = 160  # characters; a shorter text is repeated instead of referenced
+_RECENT = 8  # the number of recent texts compared with a new one
 
 
 def wrappers(spans: Sequence[Span], parents: Sequence[int | None]) -> list[str | None]:
-    """Return for each span the reason to leave it out, None for those to keep.
+    """Return for each span the reason to omit it, or None to keep it.
 
-    Only spans of kind chain and agent without an error or an event are left out: "repeats" for
-    those whose input and output are in other spans, "empty" for those without either. An agent
-    stays when its name comes for the first time; a span without children when its name does;
-    one with a telling attribute when that is new.
+    Only chain and agent spans without errors and events are omitted: "repeats" if their input and
+    output occur in other spans, "empty" if they have neither. An agent or a span without children
+    is kept when its name is new, and any span when it has a new informative attribute.
     """
     children: list[list[int]] = [[] for _ in spans]
     for i, parent in enumerate(parents):
@@ -46,19 +45,19 @@ def wrappers(spans: Sequence[Span], parents: Sequence[int | None]) -> list[str |
     names, seen_pairs = set[str](), set[tuple[str, str]]()
 
     def is_repeated(i: int, side: int) -> bool:
-        """Whether other spans hold all of the input (side 0) or output (side -1)."""
+        """Return whether other spans contain all of the input (side 0) or output (side -1)."""
         values = _values(spans[i].output if side else spans[i].input, numbers=side == -1)
         new = [value for value in values if value not in texts]
         if not new:
             return True
         near = list(_near(spans, children, i, side))
-        if (parent := parents[i]) is not None:  # it is kept, or repeats what others say
+        if (parent := parents[i]) is not None:  # the parent is kept, or repeats other spans
             near.append(spans[parent].input)
         return len(new) <= _MAX_VALUES and all(any(v in text for text in near) for v in new)
 
     reasons: list[str | None] = []
     for i, span in enumerate(spans):
-        # names that differ in numbers alone, as of steps, count as one
+        # Names that differ only in numbers, such as "Step 1" and "Step 2", count as one.
         name = span.kind + ":" + re.sub(r"\d+", "0", span.name)
         failed = span.status == "error" or span.status_message or span.events
         needed = span.kind not in ("chain", "agent") or bool(
@@ -77,7 +76,7 @@ def wrappers(spans: Sequence[Span], parents: Sequence[int | None]) -> list[str |
         names.add(name)
         inputs_outputs = [text for text in (span.input.strip(), span.output.strip()) if text]
         if needed:
-            texts.update(inputs_outputs)  # spans below need not repeat them
+            texts.update(inputs_outputs)  # wrappers below that repeat them can be omitted
         reasons.append(None if needed else "repeats" if inputs_outputs else "empty")
     return reasons
 
@@ -85,7 +84,7 @@ def wrappers(spans: Sequence[Span], parents: Sequence[int | None]) -> list[str |
 def _near(
     spans: Sequence[Span], children: Sequence[Sequence[int]], below: int, side: int
 ) -> Iterator[str]:
-    """Yield texts of the first (side 0) or last (side -1) spans below that are always kept."""
+    """Yield texts of the first (side 0) or last (side -1) always-kept spans below."""
     count = 0
     for _ in range(_MAX_DEPTH):
         if not children[below]:
@@ -102,7 +101,7 @@ def _near(
 
 
 def _values(text: str, numbers: bool) -> Iterator[str]:
-    """Yield the text, or if it is a JSON object or list, the texts (and numbers) in it."""
+    """Yield the text, or the strings (and numbers) in it if it is a JSON object or list."""
     text = text.strip()
     stack: list[Any] = [text]
     if text[:1] in ("{", "["):
@@ -122,9 +121,9 @@ def _values(text: str, numbers: bool) -> Iterator[str]:
 
 @dataclass(slots=True)
 class Seen:
-    """The place of each text, and the number of each message. Distinct texts are held once."""
+    """Remembers where each text was first shown, and numbers messages. Each text is stored once."""
 
-    task: str = ""  # the agent's request: shown once, then as a reference
+    task: str = ""  # the agent's request; shown once, then referenced
     _task_shown: bool = False
     _texts: dict[str, str] = field(default_factory=dict)
     _recent: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=_RECENT))
@@ -135,14 +134,14 @@ class Seen:
     _first: dict[tuple[str, ...], str] = field(default_factory=dict)
 
     def before(self, here: str, *key: str) -> str:
-        """Return where `key` came first, "" if it is new."""
+        """Return where `key` first occurred, or "" if it is new."""
         first = self._first.get(key, "")
         self._first.setdefault(key, here)
         return first
 
     def fold(self, text: str, here: str) -> str:
-        """Return `text`, or a reference to where all of it is, or the text with references in the
-        place of recent texts that it repeats. From now on it is at `here`."""
+        """Return `text`, a reference if all of it was shown before, or the text with references in
+        place of recent texts that it repeats. Records the text as shown at `here`."""
         if len(self.task) >= FOLD and self.task in text:
             if self._task_shown:
                 text = text.replace(self.task, f"[the task: {len(self.task):,} characters]")
@@ -163,8 +162,8 @@ class Seen:
         return text
 
     def fold_start(self, text: str, here: str) -> str:
-        """Return a text that grows from call to call with a reference in the place of the
-        beginning that a recent one shares."""
+        """Return a text that grows from call to call, with a reference in place of the beginning
+        that it shares with a recent text."""
         shared, where = max(
             ((_common(text, other), where) for other, where in self._starts), default=(0, "")
         )
@@ -176,7 +175,7 @@ class Seen:
     def number(self, message: Message) -> tuple[int, bool]:
         """Return the number of a message, and whether it is new.
 
-        Messages of the same role and content are one, even if the ids of their calls differ. Keep
+        Messages with the same role and content are one, even if the ids of their calls differ. Keep
         the messages alive: they are recognized by identity, so that shared ones are hashed once.
         """
         number = self._by_id.get(id(message))
@@ -191,17 +190,17 @@ class Seen:
         return number, False
 
     def call(self, tool: str, arguments: str, here: str) -> tuple[list[str], int]:
-        """Return where the same tool was called before with the same arguments (the first and the
-        last places), and how often."""
+        """Return where (first and last) and how often this tool was called with the same
+        arguments."""
         calls = self._calls.setdefault((tool, _same(arguments)), [])
         calls.append(here)
         before = calls[:-1]
         return before if len(before) < 5 else [before[0], "...", *before[-2:]], len(before)
 
     def arguments(self, text: str, here: str) -> str:
-        """Return the arguments of a call, the end of long ones that came before as a reference.
+        """Return the arguments of a call; for long ones shown before, the end becomes a reference.
 
-        Their beginning stays, because no call can be judged without it.
+        The beginning is kept, because a call cannot be judged without it.
         """
         where = "" if len(text) < 2 * FOLD else self.before(here, "arguments", _same(text))
         if where in ("", here):
@@ -210,14 +209,14 @@ class Seen:
 
 
 def plain(value: JsonValue) -> str:
-    """Return a text as it is, "" for None, anything else as JSON."""
+    """Return a string unchanged, "" for None, anything else as JSON."""
     if value is None or isinstance(value, str):
         return value or ""
     return json.dumps(value, ensure_ascii=False)
 
 
 def _same(text: str) -> str:
-    """Return a form in which two texts are equal if they are the same JSON."""
+    """Normalize a text so that two texts of the same JSON are equal."""
     try:
         return json.dumps(json.loads(text), sort_keys=True)
     except (ValueError, RecursionError):
@@ -225,7 +224,7 @@ def _same(text: str) -> str:
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """Return message numbers in their order, as "M1-M9, M12, M13 x3"."""
+    """Format message numbers in order, as "M1-M9, M12, M13 x3"."""
     runs: list[list[int]] = []  # first, last, times
     for n in numbers:
         first, last, times = runs[-1] if runs else (0, -1, 0)
@@ -233,7 +232,7 @@ def ranges(numbers: Iterable[int]) -> str:
             runs[-1][1] = n
         elif n == last and first == last:
             runs[-1][2] += 1
-        elif n == last:  # the last of a range again
+        elif n == last:  # the last number of a range repeated
             runs[-1][1] -= 1
             runs.append([n, n, 2])
         else:
@@ -245,7 +244,7 @@ def ranges(numbers: Iterable[int]) -> str:
 
 
 def _common(a: str, b: str) -> int:
-    """Return the length of the common beginning, by halving."""
+    """Return the length of the common prefix, by bisection."""
     low, high = 0, min(len(a), len(b))
     while low < high:
         middle = (low + high + 1) // 2

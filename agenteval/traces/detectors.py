@@ -1,7 +1,7 @@
 """The detectors: rules that find errors in traces without a model.
 
-There is one, `failed-code`: steps that failed because of the code or the call that the model wrote.
-It is the only rule that is better than chance on annotated traces; twelve others were tried and
+There is one detector, `failed-code`: steps that failed because of the code or call that the model
+wrote. It is the only rule that beats chance on annotated traces; twelve others were tried and
 removed (`python -m benchmarks.detectors` measures it).
 """
 
@@ -19,11 +19,11 @@ from agenteval.traces.failures import Fact, facts, failed, is_service_failure
 from agenteval.traces.spans import SpanTree, quote
 from agenteval.traces.taxonomy import Taxonomy
 
-# Share of right findings in a trace that was left out, averaged over the 21 of 40 annotated traces
-# with findings (`python -m benchmarks.detectors`).
+# Precision on held-out traces, averaged over the 21 of 40 annotated traces with findings (`python
+# -m benchmarks.detectors`).
 CONFIDENCE = 0.59
 
-# Python's complaints about the code itself, by type or in the last line of a message
+# Python errors about the code itself, by type or by the last line of the message
 _LANGUAGE = re.compile(
     r"(?:^|[\s:.(])(?:Syntax|Indentation|Tab|Name|UnboundLocal|Import|ModuleNotFound|Attribute)Error"
     r"(?=\b)"
@@ -38,10 +38,10 @@ _CODE = re.compile(r'"\w*(?:code|script|python|program)\w*"\s*:', re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class FailedStep:
-    """A step whose code or call could not be run.
+    """A step with code or a call that could not be run.
 
-    `writer` is the model request that wrote it, `reader` the agent's next request, if any, which
-    was the first to see the failure, `fact` the failure as the failed span describes it.
+    `writer` is the model request that wrote it; `reader` is the agent's next request, if any, which
+    first sees the failure; `fact` is the failure as described by the failed span.
     """
 
     writer: Span
@@ -50,10 +50,10 @@ class FailedStep:
 
 
 def find_failed_code(run: Run, category: str) -> Iterator[Finding]:
-    """Yield one finding of this category per failed step, in the order of the steps.
+    """Yield one finding of this category per failed step, in order.
 
-    A finding is at the agent's next request, where annotators mark it because it is the first that
-    sees the failure; without a next request, at the request that wrote the code.
+    A finding is placed at the agent's next request, where annotators mark it because it is the
+    first to see the failure; without a next request, at the request that wrote the code.
     """
     for step in failed_steps(run):
         span, message = step.reader or step.writer, step.fact.message.strip()
@@ -72,10 +72,10 @@ def find_failed_code(run: Run, category: str) -> Iterator[Finding]:
 
 
 def failed_steps(run: Run) -> Iterator[FailedStep]:
-    """Yield the steps in which a model request ended well and what it wrote failed, each once.
+    """Yield each step in which the model request succeeded but the code or call it wrote failed.
 
-    A step is a chain span around the request, or the span of a tool that was given code or wrong
-    arguments. What a provider or service refused, or took too long for, is not such a failure.
+    A step is a chain span around the request, or the span of a tool that got code or wrong
+    arguments. A refusal or timeout of a provider or service does not count.
     """
     tree = SpanTree(run)
     ends, requests = tree.ends(), tree.requests()
@@ -99,7 +99,7 @@ def failed_steps(run: Run) -> Iterator[FailedStep]:
 
 
 def _wrote(tool: Span, tool_facts: Sequence[Fact]) -> bool:
-    """Return whether a tool failed because of the code or the arguments that it was given."""
+    """Return whether a tool failed because of the code or arguments passed to it."""
     for fact in tool_facts:
         last_line = fact.message.strip().rpartition("\n")[2]
         if _SIGNATURE.search(last_line):
@@ -113,8 +113,8 @@ def _wrote(tool: Span, tool_facts: Sequence[Fact]) -> bool:
 class Detector:
     """A rule that finds errors of one category.
 
-    `find` yields the findings in a run under the given name of the category. `version` is raised
-    when `find` finds something else: it is part of the key of stored findings.
+    `find` takes a run and the name of the category, and yields findings. `version` is part of the
+    key of stored findings: raise it when `find` changes.
     """
 
     name: str
@@ -129,8 +129,7 @@ DETECTORS = (Detector("failed-code", 2, "Formatting Errors", find_failed_code),)
 def detect(run: Run, taxonomy: Taxonomy) -> tuple[Finding, ...]:
     """Return the findings of all detectors, in the order of their spans.
 
-    Findings have the name of their leaf in `taxonomy`; detectors whose category it lacks find
-    nothing.
+    Categories are named as in `taxonomy`; a detector finds nothing if its category is not in it.
     """
     findings: list[Finding] = []
     for detector in DETECTORS:

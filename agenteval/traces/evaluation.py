@@ -1,6 +1,6 @@
-"""All scores of one finder against gold, compared with trivial predictors.
+"""Score one finder against gold and compare it with trivial predictors.
 
-Naming every LLM span with the most common categories beats every published model on TRAIL's
+Marking every LLM span with the most common categories beats every published model on TRAIL's
 location and joint accuracy, so trivial predictors are scored with every result.
 """
 
@@ -37,26 +37,26 @@ from agenteval.traces.taxonomy import Taxonomy
 GOLD = "gold itself (upper bound)"
 _Prediction = Callable[[OfficialCase], AnnotationSets | None]
 _Floats = NDArray[np.float64]
-How = Callable[[], Bootstrap]  # a bootstrap that begins at its seed
+How = Callable[[], Bootstrap]  # returns a freshly seeded bootstrap
 _BINS = 4
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """Names every span of some kinds with each of some categories."""
+    """A trivial predictor: marks every span of some kinds with each of some categories."""
 
     name: str
     kinds: tuple[SpanKind, ...]
     categories: tuple[str, ...]
 
     def labels(self, spans: Sequence[Span]) -> LabelSets:
-        """Return its labels of a trace; all categories share one set of spans."""
+        """Return its labels for a trace; all categories share one set of spans."""
         ids = frozenset(span.id for span in spans if span.kind in self.kinds)
         labels = self.categories if ids else ()
         return LabelSets(dict.fromkeys(labels, ids), len(ids) * len(labels))
 
     def official(self, spans: Sequence[Span]) -> AnnotationSets:
-        """Return the same for the official scorer."""
+        """Return its labels for the official scorer."""
         sets = self.labels(spans)
         labels = frozenset(map(normalize, sets.categories))
         return AnnotationSets(sets.locations, frozenset(product(sets.locations, labels)), labels)
@@ -65,8 +65,8 @@ class Baseline:
 def baselines(gold: Iterable[LabelSets], taxonomy: Taxonomy) -> tuple[Baseline, ...]:
     """Return the three predictors, the last two with the most common categories in gold.
 
-    Frequency counts pairs of span and category; ties go by the order of the taxonomy. The
-    predictors know the frequencies, which a finder does not: their figures are a little too good.
+    Frequency counts pairs of span and category; ties follow the order of the taxonomy. The
+    predictors know the frequencies in gold, unlike a finder, so their scores are slightly too high.
     """
     names = tuple(leaf.name for leaf in taxonomy.assigned)
     counts: Counter[str] = Counter()
@@ -76,13 +76,13 @@ def baselines(gold: Iterable[LabelSets], taxonomy: Taxonomy) -> tuple[Baseline, 
     chosen = [common[:most] for most in (8, 3) if common]
     return (
         Baseline(f"LLM and tool spans x {len(names)}", ("llm", "tool"), names),
-        *(Baseline(f"LLM spans x {len(some)} commonest", ("llm",), some) for some in chosen),
+        *(Baseline(f"LLM spans x {len(some)} most common", ("llm",), some) for some in chosen),
     )
 
 
 @dataclass(frozen=True)
 class ReferenceScore:
-    """A predictor that reads nothing, or gold itself, by both scorers."""
+    """Scores of a trivial predictor, or of gold itself, by both scorers."""
 
     name: str
     scores: Scores
@@ -93,9 +93,9 @@ class ReferenceScore:
 class Evaluation:
     """All scores of one finder.
 
-    `official` is None if the taxonomy is not TRAIL's; `penalised` are the same scores with missing
-    and unreadable predictions as empty ones. `beside` has the trivial predictors (only with the
-    spans of traces) and gold itself. `notes` list what was excluded and why.
+    `official` is None if the taxonomy is not TRAIL's; `penalised` has the same scores with missing
+    and unreadable predictions counted as empty. `beside` has the trivial predictors (only if spans
+    are available) and gold itself. `notes` list what was excluded and why.
     """
 
     how: Scoring
@@ -115,10 +115,10 @@ def evaluate(
     spans: Mapping[str, Sequence[Span]] | None = None,
     tokens: Mapping[str, int] | None = None,
 ) -> Evaluation:
-    """Return the figures of `predicted` against `gold`.
+    """Score `predicted` against `gold`.
 
-    `spans` by trace serve the trivial predictors, `tokens` by trace the scores against length.
-    Unreadable gold is left out and reported in the notes. Raises ValueError if no gold is readable
+    `spans` by trace are for the trivial predictors, `tokens` by trace for the scores by length.
+    Unreadable gold is excluded and reported in the notes. Raises ValueError if no gold is readable
     or two gold files annotate one trace.
     """
     how, spans = how or Scoring(), spans or {}
@@ -138,7 +138,7 @@ def evaluate(
     def official(
         some: Iterable[OfficialCase], prediction: _Prediction | None = None
     ) -> OfficialScores | None:
-        """The official figures, optionally with another prediction."""
+        """Return the official scores, optionally of another prediction."""
         if not applies:
             return None
         if prediction is not None:
@@ -174,7 +174,7 @@ def evaluate(
 
 
 def _lengths(scores: Scores, tokens: Mapping[str, int], how: Scoring) -> Iterator[LengthScore]:
-    """F1 of each level per trace against length."""
+    """Compare the F1 of each level per trace with length."""
     for level in LEVELS:
         worth = [(t.trace, t.worth[level]["f1"], t.answered) for t in scores.per_trace]
         rows = [(trace, f1, answered) for trace, f1, answered in worth if f1 is not None]
@@ -185,17 +185,17 @@ def _notes(pairing: Pairing, cases: Sequence[ScoredTrace], *, applies: bool) -> 
     if unread := [g.name for g, _ in pairing.pairs if g.findings.status is not None]:
         yield f"{len(unread)} gold files could not be read: {_some(unread)}"
     if without_gold := [p.name for p in pairing.without_gold]:
-        yield f"{len(without_gold)} predictions are of traces without gold: {_some(without_gold)}"
+        yield f"{len(without_gold)} predictions are for traces without gold: {_some(without_gold)}"
     ids = [(case, {span.id for span in case.spans}) for case in cases if case.spans is not None]
     if not ids:
         yield "no traces were given, so the trivial predictors are not available"
     elif len(ids) < len(cases):
         yield (
-            f"{len(cases) - len(ids)} of {len(cases)} traces have no spans here: the trivial "
+            f"{len(cases) - len(ids)} of {len(cases)} traces have no spans: the trivial "
             "predictors are scored on the rest"
         )
     if lost := sum(len(case.gold.locations - {""} - spans) for case, spans in ids):
-        yield f"{lost} gold locations are not spans of their trace and cannot be found"
+        yield f"{lost} gold locations are not spans of their trace, so no finder can match them"
     if not applies:
         yield "no official scores: they are defined for TRAIL's categories only"
 
@@ -206,9 +206,9 @@ def _some(names: Sequence[str]) -> str:
 
 
 def as_json(evaluation: Evaluation) -> dict[str, Any]:
-    """Return all numbers as JSON holds them: None for unknown, no NaN.
+    """Return all numbers ready for JSON, with None instead of NaN.
 
-    Figures of single traces are given for the finder only, not for the reference predictors.
+    Scores of single traces are included for the finder only, not for the reference predictors.
     """
     taxonomy = evaluation.how.taxonomy
     figures = asdict(evaluation)
@@ -231,9 +231,9 @@ def as_json(evaluation: Evaluation) -> dict[str, Any]:
 class GradeScore:
     """One grade over the `pearson.n` traces that have it on both sides.
 
-    `error` is the mean absolute difference in points; `constant` the same if every trace got the
-    median of gold: a grader that is not better is useless. `missing` counts traces with gold but
-    without a prediction, `no_gold` traces without gold. `pearson.mean` is None, with a reason, if
+    `error` is the mean absolute difference in points; `constant` is the same for a grader that
+    always answers the median of gold, which a useful grader must beat. `missing` counts traces with
+    gold but no prediction, `no_gold` traces without gold. `pearson.mean` is None, with a reason, if
     a side does not vary.
     """
 
@@ -258,7 +258,7 @@ def values(findings: Findings | None) -> Mapping[str, float]:
 def score_grades(
     pairs: Iterable[tuple[Findings, Findings | None]], how: How
 ) -> tuple[GradeScore, ...]:
-    """Return the scores of the grades that gold holds at least once; the order does not matter."""
+    """Score each grade that occurs in gold, in any order of traces."""
     ordered = sorted(pairs, key=lambda pair: pair[0].trace)
     graded = [(values(gold), values(predicted)) for gold, predicted in ordered]
     scores = []
@@ -282,7 +282,7 @@ def score_grades(
 
 
 def _correlation(first: _Floats, second: _Floats, how: How) -> Interval:
-    """Pearson's r with an interval by resampling pairs; None, with a reason, if undefined."""
+    """Return Pearson's r with an interval over pairs; None, with a reason, if undefined."""
     n = len(first)
     if n < 3:
         return Interval(None, None, None, None, n, None, "none", f"{n} traces have both")
@@ -299,7 +299,7 @@ def _correlation(first: _Floats, second: _Floats, how: How) -> Interval:
 
 @dataclass(frozen=True)
 class LengthBin:
-    """Traces of `low` to `high` tokens, both included; `answered` have a readable prediction."""
+    """Traces of `low` to `high` tokens (inclusive); `answered` have a readable prediction."""
 
     low: int
     high: int
@@ -321,10 +321,10 @@ class LengthScore:
 def against_length(
     name: str, scores: Sequence[tuple[str, float, bool]], tokens: Mapping[str, int], how: How
 ) -> LengthScore:
-    """Compare `scores` with `tokens` by trace; scores are (trace, score, whether it was answered).
+    """Compare scores with the length of traces; `scores` are (trace, score, whether answered).
 
-    Computes Pearson with a bootstrap interval, Spearman with Bonett and Wright's, and the mean in
-    bins of about equal numbers of traces (quartiles of length; equal lengths stay together).
+    Computes Pearson with a bootstrap interval, Spearman with Bonett and Wright's interval, and the
+    mean in each quartile of length (equal lengths stay together).
     """
     ordered = sorted((tokens[row[0]], *row) for row in scores if row[0] in tokens)
     lengths = np.array([row[0] for row in ordered], dtype=np.float64)
@@ -344,7 +344,7 @@ def against_length(
 
 
 def _quarters(lengths: _Floats) -> Sequence[NDArray[np.intp]]:
-    """Positions in each bin of sorted lengths."""
+    """Return the positions of each quartile of sorted lengths."""
     if not len(lengths):
         return []
     edges = np.quantile(lengths, np.arange(1, _BINS) / _BINS, method="inverted_cdf")

@@ -1,7 +1,7 @@
-"""Finders of errors over traces: missing traces are examined, findings are stored.
+"""Run finders of errors over traces: examine missing traces and store the findings.
 
-A trial is one finder's work on one trace. Its log is the Findings, also if the finder failed: then
-it has a status and no findings, and is repeated on resume or on `retry_failed`.
+A trial is one finder's work on one trace. Its log is the Findings. If the finder failed, they have
+a status and no findings, and the trial is repeated on resume or with `retry_failed`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from agenteval.traces.outline import Outline, outline, trace_key
 from agenteval.traces.taxonomy import Taxonomy
 
 EVALUATOR = "traces"
-_ATTEMPT = "attempt"  # in a log, beside the fields of Findings
+_ATTEMPT = "attempt"  # stored in a log next to the fields of Findings
 CLEAN = levels("clean", "Whether nothing was found in the trace.", "no", "yes")
 NO_HIGH_IMPACT = levels(
     "no_high_impact", "Whether no error of high impact was found in the trace.", "no", "yes"
@@ -52,8 +52,8 @@ class FinderResult:
 class TraceFinder(Protocol):
     """Anything that finds errors in traces.
 
-    `parameters` is everything that can change the findings (model, prompts, taxonomy, options):
-    its hash with the name is the key under which findings are stored.
+    `parameters` is everything that can change the findings (model, prompts, taxonomy, options).
+    Findings are stored under a hash of name and parameters.
     """
 
     @property
@@ -65,10 +65,10 @@ class TraceFinder(Protocol):
         ...
 
     async def find(self, run: Run, attempt: int = 0) -> FinderResult:
-        """Return the findings; with a status, or an exception, if the trace was not examined.
+        """Return the findings; they have a status if the trace was not examined.
 
-        `attempt` counts earlier tries that ended in a failure of content; it is part of the
-        requests, so that no stored reply to an earlier try is used.
+        May also raise. `attempt` counts earlier tries with an unusable reply; it is part of the
+        requests, so that stored replies to earlier tries are not used.
         """
         ...
 
@@ -79,11 +79,11 @@ def finder_key(finder: TraceFinder) -> str:
 
 
 async def find(finder: TraceFinder, run: Run, attempt: int = 0) -> FinderResult:
-    """Return the findings of one trace; an exception becomes Findings with its status.
+    """Return the findings of one trace; an exception becomes Findings with a status.
 
-    A trace of which nothing was understood is not examined, and has a status as well.
+    A trace that the readers did not understand is not examined, and has a status as well.
 
-    Raises Unauthorized, which concerns all further traces.
+    Raises Unauthorized, because all further traces would fail too.
     """
     if why := why_not_understood(run):
         return FinderResult(not_examined(run, why))
@@ -99,12 +99,12 @@ async def find(finder: TraceFinder, run: Run, attempt: int = 0) -> FinderResult:
 
 
 def not_examined(run: Run, why: str) -> Findings:
-    """Return the findings of a trace of which nothing was understood."""
+    """Return findings with a status, for a trace that the readers did not understand."""
     return Findings(trace=run.id, status="unscored:unsupported", message=why[:500])
 
 
 def detected(run: Run, taxonomy: Taxonomy) -> Findings:
-    """Return the findings of the detectors, which need no model."""
+    """Return the findings of the detectors on a run."""
     if why := why_not_understood(run):
         return not_examined(run, why)
     return Findings(trace=run.id, findings=detectors.detect(run, taxonomy))
@@ -137,7 +137,7 @@ class DetectorsFinder:
 class TraceCase:
     """A trace to examine: its key, its outline, and a function that reads it again.
 
-    Traces are large, so only those that are being examined are in memory.
+    Traces are large, so only those being examined are in memory.
     """
 
     key: str
@@ -150,7 +150,7 @@ class TraceCase:
         return self.outline.trace
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle with the trace itself: its file may be missing where the case is read."""
+        """Pickle the trace itself, because its file may be missing in the other process."""
         return _loaded, (self.key, self.outline, self.load())
 
 
@@ -159,13 +159,13 @@ def _loaded(key: str, outline: Outline, run: Run) -> TraceCase:
 
 
 def case_of(run: Run, load: Callable[[], Run] | None = None) -> TraceCase:
-    """Return the case of a trace; without `load` the run stays in memory."""
+    """Return the case of a trace; without `load`, the run stays in memory."""
     return TraceCase(trace_key(run), outline(run), load or (lambda: run))
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFindings:
-    """The stored findings of one trace; names of finders are distinct (see `distinct_names`)."""
+    """The stored findings of one trace, with distinct names of finders (see `distinct_names`)."""
 
     finder: str
     trace_key: str
@@ -187,7 +187,7 @@ class TracesEvaluator(AttemptEvaluator[TraceCase]):
     def of(cls, store: Store, cases: Sequence[TraceCase], finder: TraceFinder) -> TracesEvaluator:
         """Return the evaluator of a finder over these traces.
 
-        Raises InputError for different traces of one id: findings name their trace by its id.
+        Raises InputError for different traces with the same id, because findings refer to it.
         """
         by_key = {case.key: case for case in cases}
         names: dict[str, str] = {}
@@ -200,7 +200,7 @@ class TracesEvaluator(AttemptEvaluator[TraceCase]):
         return cls(EVALUATOR, system, by_key, 1, finder=finder, attempts=attempts)
 
     def stored_case(self, key: str, case: TraceCase) -> TrialCase:
-        """Return the outline of the trace, as the store keeps it."""
+        """Return the outline of the trace as a stored case."""
         body = case.outline.model_dump(mode="json", exclude_defaults=True)
         return TrialCase(key=case.key, id=case.trace, body=body)
 
@@ -209,7 +209,7 @@ class TracesEvaluator(AttemptEvaluator[TraceCase]):
         return Findings(trace=case.trace, status="error:infrastructure", message=message)
 
     def requests(self, unit: Unit[TraceCase]) -> Requests:
-        """Return the finder's requests for the trace, which is read again."""
+        """Read the trace again and return the finder's requests for it."""
         run = unit.content.load()
         return {} if why_not_understood(run) else self.finder.requests(run)
 
@@ -242,7 +242,7 @@ class TracesEvaluator(AttemptEvaluator[TraceCase]):
 
 
 def of_findings(trial: Trial, findings: Findings) -> tuple[Result, ...]:
-    """Return the results of a trace: whether it is clean, and its grades."""
+    """Return the results of a trace: whether it has no errors, and its grades."""
     if findings.status is not None:
         return failed(trial, MEASURES, findings.status, findings.message)
     high = any(finding.impact == "HIGH" for finding in findings.findings)
@@ -259,9 +259,9 @@ def of_findings(trial: Trial, findings: Findings) -> tuple[Result, ...]:
 
 
 def attempts_of(tables: Trials, key: str, cases: Sequence[str]) -> dict[str, int]:
-    """Return by trace key how many tries ended in a failure of content; none of them is repeated.
+    """Return by trace key the number of tries with an unusable reply, which must not be reused.
 
-    After a failure of the infrastructure the number stays, so that stored replies are used.
+    Failures of the infrastructure do not count, so that stored replies are used.
     """
     attempts = {}
     for trial in tables.trials(EVALUATOR, cases, [key]):
@@ -296,7 +296,7 @@ def load_findings(
 def distinct_names(systems: Iterable[TrialSystem]) -> dict[str, str]:
     """Return names of finders by key.
 
-    Finders of one name get the options in which they differ, at most three, and a part of their key
+    Finders with the same name get up to three options in which they differ, and part of their key
     if that is not enough.
     """
     by_name: dict[str, list[TrialSystem]] = {}
@@ -317,7 +317,7 @@ def distinct_names(systems: Iterable[TrialSystem]) -> dict[str, str]:
 
 
 def _leaves(value: JsonValue, name: str = "") -> Iterator[tuple[str, str]]:
-    """The single options in a finder's parameters, each by the last part of its name."""
+    """Yield the single options in a finder's parameters, each with the last part of its name."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from _leaves(inner, key)
@@ -326,7 +326,7 @@ def _leaves(value: JsonValue, name: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _brief(value: str | None) -> str:
-    """An option in short: the beginning of a hash."""
+    """Shorten a hash in an option."""
     text = "none" if value is None else value
     return text[:6] if len(text) in (40, 64) and text.isalnum() else text[:30]
 

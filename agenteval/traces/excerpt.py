@@ -1,7 +1,7 @@
 """Measure texts, and excerpt long ones.
 
-An excerpt keeps the two ends of a text, and between them lines that look like errors, rules or
-claims. Every cut is marked with the number of characters.
+An excerpt keeps both ends of a text, and the lines between them that look like errors, rules or
+claims. Every cut is marked with the number of omitted characters.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _RULE = re.compile(
     r"|tested|ran|read|visited|calculated|computed|called|used|will|know|remember|assume)"
     r"|final answer|the answer is|in conclusion|according to)"
 )
-# Segments of long lines end with a sentence if possible, else with a word; by their longest
+# Segments of long lines end with a sentence if possible, else with a word. By maximum length
 _SEGMENTS = {
     width: re.compile(
         rf".{{{width // 3},{width}}}(?<=[.!?;}}\]>]\s)|.{{{width // 2},{width}}}(?<=[\s,}}\]>])"
@@ -36,16 +36,16 @@ _SEGMENTS = {
     )
     for width in (60, 120)
 }
-_MARK = 32  # bytes of a mark and its line breaks, at most
+_MARK = 32  # maximum bytes of a mark and its line breaks
 
 
 def size(text: str) -> int:
-    """Return the bytes of the text in UTF-8; a lone surrogate counts as one."""
+    """Return the size of the text in UTF-8 bytes; a lone surrogate counts as one byte."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
 
 
 def clip(text: str, most: int, end: bool = False) -> str:
-    """Return the longest beginning (or end) of at most `most` bytes, at least one character."""
+    """Return the longest prefix (or suffix) of at most `most` bytes, but at least one character."""
     if size(text) <= most:
         return text
     clipped = text[-max(most, 1) :] if end else text[: max(most, 1)]
@@ -56,14 +56,15 @@ def clip(text: str, most: int, end: bool = False) -> str:
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate tokens as four bytes of UTF-8 each, which is close for English and JSON."""
+    """Estimate tokens at four UTF-8 bytes each, which is close for English and JSON."""
     return size(text) // 4 + 1
 
 
 def segments(text: str, width: int) -> list[str]:
-    """Return the lines of a text with their ends; joined they are the text.
+    """Split a text into lines, keeping line ends, so that joining them gives the text.
 
-    Lines of more than twice `width` (60 or 120) characters come in segments of at most `width`.
+    Lines longer than twice `width` (60 or 120 characters) are split into segments of at most
+    `width`.
     """
     parts: list[str] = []
     for line in text.splitlines(keepends=True):
@@ -72,11 +73,11 @@ def segments(text: str, width: int) -> list[str]:
 
 
 def excerpt(text: str, room: int) -> str:
-    """Return what fits into `room` bytes of the text, with marks where characters were cut.
+    """Shorten a text to `room` bytes, with marks where characters were cut.
 
-    Half of the room is for lines that look like errors, then for rules and claims, lines of a new
-    shape first; the rest is for the beginning and the end of the text. If there is no room for
-    marks, the result may be a single mark, which is longer than `room`.
+    Half of the room goes to lines that look like errors, then rules and claims, starting with lines
+    of a new shape; the rest goes to the beginning and end of the text. If `room` is too small for
+    marks, the result may be a single mark, longer than `room`.
     """
     if size(text) <= room:
         return text
@@ -98,7 +99,7 @@ def excerpt(text: str, room: int) -> str:
 
 
 def _telling(parts: Sequence[str]) -> list[int]:
-    """Return the positions of telling lines, errors before rules, repeated shapes later."""
+    """Return the positions of informative lines: errors before rules, repeated shapes last."""
     ranked = []
     shapes: Counter[str] = Counter()
     for i, part in enumerate(parts):

@@ -1,10 +1,9 @@
-"""The failures that a span records about itself, and whether they are failures of a service.
+"""Read the failures that a span records, and decide whether a service caused them.
 
-Failures of a service (rate limit, refused key, timeout, 5xx) are recognized by the names and forms
-that libraries give their errors. Names of types are those of openai, anthropic, google-api-core,
-google-genai, botocore, httpx, requests, urllib3, aiohttp, grpc, litellm and the standard library;
-forms of messages are those of their `__str__`. Free words count only in the first line of a
-message.
+Service failures (rate limit, refused key, timeout, 5xx) are recognized by the type names and
+message formats of libraries. Type names come from openai, anthropic, google-api-core, google-genai,
+botocore, httpx, requests, urllib3, aiohttp, grpc, litellm and the standard library; message formats
+come from their `__str__`. Free text counts only in the first line of a message.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ _CODES = (
     "http.response.status",
     "error.code",
 )
-_MARKS = ("isError", "is_error")  # MCP's and Anthropic's word for a result that is an error
-_GENERIC = {"tool_error", "_OTHER", "error"}  # values of `error.type` that are no type
-# This instrumentation sets the status to ok before it knows better, and OpenTelemetry's SDK keeps
-# the first ok: there it says nothing, and a tool that raised has the bare text of its exception.
+_MARKS = ("isError", "is_error")  # how MCP and Anthropic mark a result as an error
+_GENERIC = {"tool_error", "_OTHER", "error"}  # values of `error.type` that name no specific type
+# This instrumentation sets the status to ok too early, and OpenTelemetry's SDK keeps the first ok.
+# There the status says nothing, and the output of a tool that raised is its exception's text.
 _ALWAYS_OK = "openinference.instrumentation.autogen_agentchat"
 _BARE = re.compile(
     r"Error code: \d{3}(?: - .*)?"  # openai, anthropic
@@ -49,12 +48,12 @@ _BARE = re.compile(
     r"|[^\n]*\(<\w+>, line \d+\)",
     re.DOTALL,
 )
-_MAX_BARE = 4000  # characters of such a text
+_MAX_BARE = 4000  # characters of such an exception text
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One failure as described by its span; `type` is "" if only a text is available."""
+    """One failure as described by its span; `type` is "" if only a message is available."""
 
     type: str
     message: str
@@ -62,9 +61,9 @@ class Fact:
 
 
 def failed(span: Span) -> bool:
-    """Return whether the span itself failed: status error, or an exception that left it.
+    """Return whether the span itself failed: status error, or an exception that escaped it.
 
-    An exception that is only recorded, in a span whose status is ok, was caught by design.
+    An exception recorded in a span with status ok was handled, so it does not count.
     """
     if span.status != "unset":
         return span.status == "error"
@@ -90,7 +89,7 @@ def facts(span: Span) -> list[Fact]:
 
 
 def _is_bare(span: Span) -> bool:
-    """Whether the output of a tool is only an exception's text and the status says nothing."""
+    """Return whether a tool's output is just an exception's text and the status is unreliable."""
     if span.kind != "tool" or span.status != "ok" or len(span.output) > _MAX_BARE:
         return False
     scoped = span.attributes.get("scope_name") == _ALWAYS_OK
@@ -112,7 +111,7 @@ def _exceptions(span: Span) -> Iterator[Fact]:
 
 
 def _status_code(attributes: Mapping[str, JsonValue]) -> int | None:
-    """An HTTP status of 400 to 599 among the attributes; None without one."""
+    """Return an HTTP status of 400 to 599 from the attributes, or None."""
     return next((code for name in _CODES if (code := _as_code(attributes.get(name)))), None)
 
 
@@ -133,7 +132,7 @@ def _object(text: str) -> dict[str, JsonValue] | None:
 
 
 def _from_output(text: str) -> Fact:
-    """The output of a failed tool: its error field, MCP content, or the text itself."""
+    """Read the output of a failed tool: its error field, MCP content, or the text itself."""
     value = _object(text)
     if value is None:
         return Fact("", text)
@@ -185,13 +184,12 @@ _UNREACHABLE = _re(r"""^(?:API)?ConnectionError$ | ^ConnectError$
     | ^Connection(?:Refused|Reset)Error$ | ^ClientConnector(?:DNS)?Error$ | ^NewConnectionError$
     | ^NameResolutionError$ | ^ServerDisconnectedError$ | ^RemoteProtocolError$
     | ^RemoteDisconnected$ | ^EndpointConnectionError$""")
-# These types are about data that could not be processed; numbers and words in their messages are
-# data.
+# These types are about data that could not be processed; their messages may quote any data.
 _DATA = re.compile(
     r"(?:Value|Type|Key|Index|Assertion|Attribute|Name|Lookup|Syntax|JSONDecode|UnicodeDecode"
     r"|UnicodeEncode|ZeroDivision|Validation|Arithmetic)Error|StopIteration"
 )
-# The name of a type within a message: "litellm.RateLimitError: ...", "... due to: HTTPError: ..."
+# A type name within a message: "litellm.RateLimitError: ...", "... due to: HTTPError: ..."
 _NAMED = re.compile(
     r"(?:^|[:\n] ?|\()((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Timeout|Exhausted|NotFound"
     r"|Forbidden|Unauthorized|TooManyRequests|Expired|Exceeded|Unavailable))(?=:|\(|\s*$)"
@@ -243,7 +241,7 @@ _SERVICE_CODES = {401, 403, 404, 407, 408, 410, 429}
 
 @lru_cache(maxsize=1024)
 def is_service_failure(fact: Fact) -> bool:
-    """Return whether the form of a failure says that a service or resource failed."""
+    """Return whether a failure looks like the failure of a service or resource."""
     head = fact.message.strip()
     if "Traceback (most recent call last)" in head[: 4 * _MAX_CHARACTERS]:
         head = head.rpartition("\n")[2]  # the line with the exception
@@ -267,12 +265,12 @@ def is_service_failure(fact: Fact) -> bool:
 
 
 def _is_service_code(code: int | None) -> bool:
-    """Return whether an HTTP status is about the service; 400 and 422 are about the request."""
+    """Return whether an HTTP status blames the service; 400 and 422 blame the request."""
     return code is not None and (code in _SERVICE_CODES or 500 <= code <= 599)
 
 
 def _has_service_form(head: str) -> bool:
-    """Return whether the message has the fixed form that a library gives to service failures."""
+    """Return whether the message has a library's fixed format for service failures."""
     if match := _SDK_STATUS.search(head):
         return _is_service_code(int(next(filter(None, match.groups()))))
     if match := _BOTO.search(head):

@@ -1,4 +1,4 @@
-"""The stored findings of all finders on traces, beside findings and gold from folders."""
+"""Show stored findings of all finders together with findings and gold from folders."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def findings_report(
     store: StorePath = None,
     notify: Notify | None = None,
 ) -> FindingsReport:
-    """Return the stored findings of all finders on the `traces` (default: all), and those in
-    folders of `findings`.
+    """Report all finders' stored findings on `traces` (default: all), and those in `findings`
+    folders.
 
-    With `gold`, human annotations, the finders are scored against them. Raises InputError when
-    there are no findings.
+    With `gold` (human annotations), the finders are scored against it. Raises InputError if there
+    are no findings.
     """
     watch, labels = Watch(notify), read_taxonomy(taxonomy)
     keys: set[str] | None = set() if traces else None
@@ -125,7 +125,7 @@ def _by_id(outlines: Iterable[Outline]) -> dict[str, Outline]:
     by_id: dict[str, Outline] = {}
     for stored in outlines:
         if by_id.setdefault(stored.trace, stored) is not stored:
-            what = "the store has different traces with this id; give the trace files"
+            what = "the store has different traces with this id; pass the trace files"
             raise InputError(what, stored.trace)
     return by_id
 
@@ -136,7 +136,7 @@ def _scores(
     outlines: Iterable[Outline],
     labels: Taxonomy,
 ) -> list[Table]:
-    """The first tables of a finder against gold, with its name in their titles."""
+    """Return a finder's first tables against gold, with its name in their titles."""
     predicted = [
         read_annotation(official_text(f, extra=True), t, labels) for t, f in finder.findings.items()
     ]

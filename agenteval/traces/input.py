@@ -1,4 +1,4 @@
-"""Traces, taxonomies and findings as people pass them, and the signs of text for the judge."""
+"""Read traces, taxonomies and findings from user input, and flag text that addresses the judge."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from agenteval.traces.taxonomy import Taxonomy, built_in, load_taxonomy
 
 Traces = str | Path | Sequence[str | Path | Run]
 TaxonomyLike = str | Path | Taxonomy | None
-_MANY = 1000  # spans from which a trace is read again instead of being kept in memory
+_MANY = 1000  # spans above which a trace is read again instead of kept in memory
 
 
 def read_each(
     traces: Traces, watch: Watch, *, with_gold: bool = False
 ) -> Iterator[tuple[Run, Callable[[], Run]]]:
-    """Yield every trace, one file in memory at a time, with a function that reads it again.
+    """Yield each trace with a function that reads it again; holds one file in memory at a time.
 
     `traces` are files, folders, globs or runs. `watch` receives skipped files and corrections. Gold
-    answers in spans are withheld unless `with_gold`. Raises InputError for unreadable traces, for
-    an id used twice, and if there are no traces.
+    answers in spans are withheld unless `with_gold` is set. Raises InputError for unreadable
+    traces, for an id used twice, and if there are no traces.
     """
     sources = [traces] if isinstance(traces, str | Path) else traces
     seen: dict[str, tuple[Run, str]] = {}
@@ -75,7 +75,7 @@ def _note_unknown(run: Run, path: Path, notes: Notes) -> None:
 
 
 def _again(run: Run, id_in_file: str, path: Path, with_gold: bool) -> tuple[Run, Callable[[], Run]]:
-    """Return the run, and a function that reads it again, or keeps it where it is small."""
+    """Return the run and a function that reads it again, or returns it if it is small."""
     if len(run.spans) < _MANY and path.stat().st_size < 1 << 20:
         return run, lambda: run
     id = run.id
@@ -92,7 +92,7 @@ def _again(run: Run, id_in_file: str, path: Path, with_gold: bool) -> tuple[Run,
 
 
 def read_taxonomy(taxonomy: TaxonomyLike) -> Taxonomy:
-    """Return the taxonomy of a file, or the built-in one."""
+    """Read a taxonomy from a file, or return the built-in one."""
     if isinstance(taxonomy, Taxonomy):
         return taxonomy
     return built_in() if taxonomy is None else load_taxonomy(Path(taxonomy))
@@ -101,25 +101,25 @@ def read_taxonomy(taxonomy: TaxonomyLike) -> Taxonomy:
 def read_findings(
     folder: str | Path, taxonomy: Taxonomy, watch: Watch, what: str
 ) -> list[Annotation]:
-    """Return annotations of a folder or file; `watch` receives corrections, titled `what`."""
+    """Read annotations from a folder or file; `watch` receives corrections, titled `what`."""
     annotations = read_folder(Path(folder), taxonomy)
     lines = [f"{a.name}: {text}" for a in annotations for text in a.warnings]
-    watch.warn_list(f"{what}, read with changes:", lines, most=5)
+    watch.warn_list(f"{what}, read with corrections:", lines, most=5)
     return annotations
 
 
 def name_of(folder: str | Path) -> str:
-    """Return the name of a folder of findings in tables."""
+    """Return the name shown in tables for a folder of findings."""
     return Path(folder).resolve().name or str(folder)
 
 
 def flags_of(runs: Iterable[Run]) -> Flags:
-    """Return the flags of traces, from everything that a judge would see of them."""
+    """Flag traces, searching everything that a judge would see of them."""
     return flags_of_views((run, make_view(run)) for run in runs)
 
 
 def flags_of_outlines(outlines: Iterable[Outline]) -> Flags:
-    """Return the flags of stored traces, from their excerpts (of inputs those of tools)."""
+    """Flag stored traces, searching their excerpts (inputs only of tools)."""
     flags, examined = [], 0
     for outline in outlines:
         examined += 1
@@ -132,6 +132,6 @@ def flags_of_outlines(outlines: Iterable[Outline]) -> Flags:
 
 
 def combined(flags: Sequence[Flags]) -> Flags:
-    """Return the flags of several groups of traces as one."""
+    """Merge the flags of several groups of traces."""
     every = tuple(flag for group in flags for flag in group.found)
     return Flags(every, sum(group.examined for group in flags))

@@ -1,10 +1,10 @@
-"""The locator: a judge that reads a trace in parts and says which errors are at which spans.
+"""The locator: a judge that reads a trace in parts and locates errors at spans.
 
-Every part is sent with the kinds of errors, the task, notes on the earlier parts, and the findings
-of detectors. An entry of a reply counts if its span exists, its kind is known, and its quoted words
-occur in the span. A part that could not be judged is recorded as such: it never passes for a part
-without errors. After TRAIL (arXiv 2505.08638), whose judges read a whole trace at once and fail on
-long ones.
+Each part is sent with the kinds of errors, the task, notes on earlier parts, and the findings of
+detectors. An entry of a reply counts if its span exists, its kind is known, and its quoted words
+occur in the span. A part that could not be judged is recorded as not judged, never as free of
+errors. Based on TRAIL (arXiv 2505.08638), where judges read a whole trace at once and fail on long
+ones.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class _Graded:
 class Locator:
     """A finder that asks a chat model; see the module.
 
-    With `hints` the prompts contain the findings of detectors. `with_reference` says that the runs
+    With `hints`, prompts include the findings of detectors. `with_reference` means that the runs
     were read with the gold answers in their spans.
     """
 
@@ -113,13 +113,13 @@ class Locator:
         }
 
     def check(self) -> None:
-        """Raise InputError if the context leaves no room for spans, however short the task."""
+        """Raise InputError if the context leaves no room for spans, even with an empty task."""
         self._prompts.questions(Run(id="-"))
 
     def requests(self, run: Run) -> Requests:
-        """Return one request for each part, question and repeat, and one for the grades.
+        """Count a request per part, question and repeat, and one for the grades.
 
-        Each malformed reply takes one more. Parts that the endpoint calls too long are halved;
+        Each malformed reply costs one more. Parts that the endpoint rejects as too long are halved;
         these requests are not counted. Raises InputError as `check` does.
         """
         return {"judge": self.bounds(run, condense(run, self.condensing), self._hints(run))}
@@ -129,8 +129,8 @@ class Locator:
     ) -> RequestBounds:
         """Return the requests for a condensed trace.
 
-        Their tokens are estimated (UTF-8 bytes / 3) with summaries of full length, without the
-        request for the grades.
+        Tokens are estimated (UTF-8 bytes / 3) for summaries of maximum length; the request for
+        grades is excluded.
         """
         layout, _ = self._layout(run, condensed, hints)
         prompts = [
@@ -146,7 +146,7 @@ class Locator:
         )
 
     def size_lines(self, runs: Iterable[Run]) -> list[str]:
-        """Return lines on how much of the traces is shown, and what a larger context saves."""
+        """Return lines on how far traces are condensed and how much a larger context would save."""
         before = after = requests = least = tokens = 0
         large = replace(self, options=replace(self.options, context=LARGEST))
         for run in runs:
@@ -161,7 +161,7 @@ class Locator:
         lines = [f"condensed: {before:,} tokens to {after:,}{share}"]
         if self.options.context < LARGEST and requests < least:
             lines.append(
-                f"context: {self.options.context:,} tokens; for a model that takes more, "
+                f"context: {self.options.context:,} tokens; for a model with a larger window, "
                 f"--context {LARGEST} would need {requests:,} requests and at least "
                 f"{tokens:,} tokens of prompt"
             )
@@ -176,13 +176,14 @@ class Locator:
     async def examine(
         self, run: Run, condensed: Condensed, hints: Sequence[Finding] = (), attempt: int = 0
     ) -> FinderResult:
-        """Return the errors of a run, its grades, and what was rejected or not judged.
+        """Return the errors and grades of a run, and entries and parts that were rejected or not
+        judged.
 
-        `hints` are the findings of detectors; `attempt` counts earlier tries, whose stored replies
+        `hints` are the findings of detectors. `attempt` counts earlier tries; their stored replies
         are not used. If no part could be judged, the findings have the status of the first failure.
-        If the infrastructure prevented the judging of any part, they have that status: on resume
-        the other replies are stored, and only the missing parts are asked. Raises InputError as
-        `check` does, and Unauthorized.
+        If an infrastructure failure affected any part, they have that status: resuming then uses
+        the stored replies and requests only the missing parts. Raises InputError as `check` does,
+        and Unauthorized.
         """
         if not condensed.pieces:
             message = "the trace has no spans to read"
@@ -236,12 +237,12 @@ class Locator:
         return FinderResult(complete, usage + graded.usage)
 
     async def _grade(self, request: Request) -> _Graded:
-        """Ask for the grades; without them the findings still count."""
+        """Request the grades; if this fails, the findings still count."""
         try:
             answer = await ask(self.client, request, read_grades)
         except Unauthorized:
             raise
-        except Exception as error:  # noqa: BLE001  becomes an entry of what was rejected
+        except Exception as error:  # noqa: BLE001  recorded as a rejected entry
             status, why = classify(error)
             rejected = Rejected(why=f"no grades: {status}: {why[:300]}")
             return _Graded({}, (rejected,), status, getattr(error, "spent", None) or Usage())
@@ -254,7 +255,7 @@ class Locator:
     def _layout(
         self, run: Run, condensed: Condensed, hints: Sequence[Finding]
     ) -> tuple[list[tuple[LocatorQuestion, list[SliceRow]]], set[str]]:
-        """The rows of each question, and the indices of spans shown without their middle."""
+        """Return the rows of each question, and the indices of spans shown without their middle."""
         lines: dict[str, list[str]] = {}
         for hint in hints:
             text = " ".join(f"{hint.category}: {hint.description or hint.evidence}".split())
@@ -291,7 +292,7 @@ class Locator:
 
 
 def _message(readings: Sequence[PartReading], cut: set[str]) -> str:
-    """Return how many parts were judged not at all or partially, and why, or ""."""
+    """Return how many parts were not judged or only partially, and why, or ""."""
     sentences = []
     if kinds := Counter(r.status for r in readings if r.status is not None):
         listed = ", ".join(f"{kind} {n}" for kind, n in sorted(kinds.items()))
@@ -312,7 +313,7 @@ def _message(readings: Sequence[PartReading], cut: set[str]) -> str:
 
 
 def _names(parts: Iterable[str]) -> str:
-    """The first five, in the order of the trace."""
+    """Return the first five parts, in trace order."""
     ordered = sorted(set(parts), key=lambda part: (int(part.partition(" ")[0][1:]), part))
     more = f" and {len(ordered) - 5} more" if len(ordered) > 5 else ""
     return f"{', '.join(ordered[:5])}{more}"

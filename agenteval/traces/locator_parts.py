@@ -1,17 +1,17 @@
-"""Read the parts of a trace with a judge, and merge what it found into one list of findings.
+"""Read the parts of a trace with a judge, and merge its answers into one list of findings.
 
 The same span and category in several parts, areas or repeats is one finding. Its votes are the
-repeats that named it; its confidence is
+repeats that reported it; its confidence is
 
     share of votes  ×  mean of the confidences stated with them
 
 where the share counts only repeats that read the span and were asked for the category. Without a
-stated confidence it is the share alone, and unknown after a single reading, since one vote measures
+stated confidence it is the share alone, or unknown after a single reading, since one vote measures
 nothing.
 
-Errors of one category whose quotes or descriptions are nearly the same text (`alike`) are one
-error made again: it is kept at its first span, or at its last if the category says so (TRAIL,
-arXiv 2505.08638, the judge's instructions: first instance, last for Resource Abuse).
+Errors of one category with nearly identical quotes or descriptions (`alike`) are one repeated
+error. It is kept at its first span, or at its last if the category says so (TRAIL, arXiv
+2505.08638, the judge's instructions: first instance, last for Resource Abuse).
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ from agenteval.traces.locator_text import SliceRow, refit, rows_of, shorten
 from agenteval.traces.taxonomy import Leaf, Taxonomy
 
 T = TypeVar("T")
-_GIVE_UP = 3  # parts that fail in a row, for other reasons than their reply
-# A part is halved down to this share of the room, and to so many tokens
+_GIVE_UP = 3  # consecutive parts that fail for reasons other than their reply
+# A part is halved down to this share of the room and this number of tokens.
 _MIN_SHARE, _MIN_TOKENS = 8, 150
 _ERROR_LINE = 160  # characters
 
@@ -70,8 +70,8 @@ async def ask(
 ) -> LocatorAnswer[T]:
     """Return the parsed reply, or its repair if the reply is unreadable or has a gap.
 
-    A reply with a gap is used if its repair is not better. Raises UnreadableReply, Filtered, and
-    what the client raises; `spent` is the usage of both requests.
+    A reply with a gap is used if its repair is no better. Raises UnreadableReply, Filtered and the
+    client's errors; `spent` is the usage of both requests.
     """
     partial: list[LocatorAnswer[T]] = []
     last = ""
@@ -121,9 +121,9 @@ class PartReading:
 class PartReader:
     """Reads the parts for one question and repeat.
 
-    If an endpoint calls a part too long, it and all later parts are halved. After some failures in
-    a row that are not about the reply, the remaining parts are not asked. `notes` is the state
-    after the last part, `usage` what was paid for.
+    If the endpoint rejects a part as too long, it and all later parts are halved. After several
+    consecutive failures not caused by a reply, the remaining parts are skipped. `notes` is the
+    state after the last part, `usage` the usage that was paid for.
     """
 
     def __init__(
@@ -145,11 +145,11 @@ class PartReader:
         self._quotes = quotes
         self._attempt = attempt
         self._room = question.room
-        self._failures = 0  # in a row
+        self._failures = 0  # consecutive
         self._stopped: tuple[FailureStatus, str] | None = None
 
     async def read(self, rows: Sequence[SliceRow]) -> None:
-        """Append a reading for each part, failed ones as well. Raises Unauthorized."""
+        """Append a reading for each part, including failed ones. Raises Unauthorized."""
         waiting = list(reversed(rows))
         while waiting:
             row = waiting.pop()
@@ -162,13 +162,13 @@ class PartReader:
                 waiting.append(row)
 
     async def _ask(self, row: SliceRow) -> bool:
-        """Ask about a part. Returns False if it must be asked again in smaller parts."""
+        """Ask about a part. Returns False if it must be split into smaller parts."""
         request = self._prompts.part(self.question, row, self.notes, self.repeat)
         try:
             answer = await ask(self._client, replace(request, attempt=self._attempt), read_reply)
         except Unauthorized:
             raise
-        except Exception as error:  # noqa: BLE001  becomes the record of this part
+        except Exception as error:  # noqa: BLE001  recorded as the failure of this part
             self.usage += getattr(error, "spent", None) or Usage()
             smaller = row.tokens // 2
             least = max(self.question.room // _MIN_SHARE, _MIN_TOKENS)
@@ -208,7 +208,7 @@ class PartReader:
     def _fail(self, row: SliceRow, error: Exception) -> None:
         status, message = classify(error)
         self._lose(row, status, message, getattr(error, "raw", None))
-        if not status.startswith(("error:", "unscored:too_long")):  # the reply's own failure
+        if not status.startswith(("error:", "unscored:too_long")):  # the reply itself was at fault
             self._failures = 0
             return
         self._failures += 1
@@ -219,7 +219,7 @@ class PartReader:
     def _lose(
         self, row: SliceRow, status: FailureStatus, message: str, raw: str | None = None
     ) -> None:
-        """Record that a part was not judged, also in the notes for the next part."""
+        """Record that a part was not judged, and tell the next part in its notes."""
         why = f"{self._where(row)} not judged: {status}: {message[:300]}"
         reading = self._reading(row, Rejected(why=why, said=abridged(raw) if raw else None))
         self.readings.append(replace(reading, status=status, message=message))
@@ -234,21 +234,21 @@ class PartReader:
 
 # -- merging --------------------------------------------------------------------------------------
 
-SAME = 90.0  # similarity (0 to 100) from which two errors of a kind are the same error
+SAME = 90.0  # similarity (0 to 100) from which two errors of a category count as one
 _GRAVITY: Mapping[Impact | None, int] = {"HIGH": 3, "MEDIUM": 2, "LOW": 1, None: 0}
 _COMPARED = 400  # characters
-_MIN_DESCRIPTION = 40  # characters; shorter ones name a kind of error, not an error
+_MIN_DESCRIPTION = 40  # characters; shorter ones describe a kind of error, not a specific error
 
 
 def merge(
     readings: Sequence[PartReading], pieces: Sequence[TracePiece], taxonomy: Taxonomy
 ) -> tuple[tuple[Finding, ...], tuple[Rejected, ...]]:
-    """Return the findings in the order of the trace, then of the taxonomy; and those left out.
+    """Return findings ordered by trace, then taxonomy; and those omitted as repetitions.
 
     The result does not depend on the order of the readings.
     """
     votes: dict[tuple[str, str], dict[int, list[CheckedFinding]]] = {}
-    readers: dict[tuple[str | None, str], set[int]] = {}  # repeats, by area and index
+    readers: dict[tuple[str | None, str], set[int]] = {}  # repeats by area and index
     for reading in readings:
         for entry in reading.findings:
             by_repeat = votes.setdefault((entry.index, entry.category), {})
@@ -274,7 +274,7 @@ def merge(
 
 
 def _finding(span: str, votes: Mapping[int, Sequence[CheckedFinding]], read: int) -> Finding:
-    """Return one finding for all votes, in the words of the most confident one."""
+    """Merge all votes into one finding, with the text of the most confident one."""
     entries = [entry for repeat in sorted(votes) for entry in votes[repeat]]
     best = min(entries, key=lambda n: (-(n.confidence or 0), n.evidence, n.description))
     impacts: list[Impact | None] = [n.impact for n in entries if n.impact is not None]
@@ -292,7 +292,7 @@ def _finding(span: str, votes: Mapping[int, Sequence[CheckedFinding]], read: int
 def confidence(votes: Mapping[int, Sequence[CheckedFinding]], read: int) -> float | None:
     """Return the share of votes times the mean of the stated confidences; see the module.
 
-    A repeat that named the error in two overlapping parts counts once, with its higher one.
+    A repeat that reported the error in two overlapping parts counts once, with the higher value.
     """
     share = len(votes) / read
     stated = [
@@ -308,7 +308,7 @@ def confidence(votes: Mapping[int, Sequence[CheckedFinding]], read: int) -> floa
 def _distinct(
     findings: Sequence[tuple[str, Finding]], leaf: Leaf
 ) -> tuple[list[tuple[str, Finding]], list[Rejected]]:
-    """Findings of one leaf, by index, without repetitions of the same error; and those."""
+    """Split the findings of one leaf (by index) into distinct errors and repetitions."""
     last = leaf.locate == "last"
     distinct: list[tuple[str, Finding]] = []
     repeated = []
@@ -326,9 +326,9 @@ def _distinct(
 def alike(first: Finding, second: Finding, *, renumbered: bool) -> bool:
     """Return whether two findings of one leaf are the same error.
 
-    They are if their quotes or their descriptions (from 40 characters) reach SAME by normalized
-    Indel similarity (0 to 100) and their numbers are equal. With `renumbered` numbers may differ:
-    errors that are marked at their last span are repetitions by nature.
+    They are if the normalized Indel similarity (0 to 100) of their quotes, or of their descriptions
+    (from 40 characters), reaches SAME and their numbers are equal. With `renumbered`, numbers may
+    differ, because errors marked at their last span repeat by nature.
     """
     pairs = [(first.evidence, second.evidence)]
     if min(len(first.description), len(second.description)) >= _MIN_DESCRIPTION:
@@ -341,9 +341,9 @@ def alike(first: Finding, second: Finding, *, renumbered: bool) -> bool:
     return False
 
 
-@lru_cache(maxsize=4096)  # every finding is compared with many
+@lru_cache(maxsize=4096)  # every finding is compared with many others
 def _compared(text: str) -> tuple[str, list[str]]:
-    """The beginning of a text as it is compared, and the numbers in it."""
+    """Return the normalized beginning of a text for comparison, and the numbers in it."""
     plain = " ".join(text[:_COMPARED].casefold().split())
     return plain, re.findall(r"\d+", plain)
 
@@ -351,9 +351,9 @@ def _compared(text: str) -> tuple[str, list[str]]:
 def with_hints(
     findings: Sequence[Finding], hints: Sequence[Finding], run: Run, taxonomy: Taxonomy
 ) -> tuple[Finding, ...]:
-    """Add the findings of detectors, which replace the judge's on the same span and category.
+    """Add findings of detectors, which replace the judge's on the same span and category.
 
-    In the order of the trace, then of the taxonomy, then of their sources.
+    Ordered by trace, then taxonomy, then source.
     """
     position = {span.id: i for i, span in reversed(list(enumerate(run.spans)))}
     rank = {leaf.name: i for i, leaf in enumerate(taxonomy.leaves)}

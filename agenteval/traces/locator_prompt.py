@@ -1,4 +1,4 @@
-"""The requests of a locator: its options, its prompts, and the room they leave for spans."""
+"""Build the requests of a locator: options, prompts, and the room they leave for spans."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from agenteval.traces.locator_text import SliceRow, prompt_tokens, shorten, toke
 from agenteval.traces.taxonomy import Leaf, Taxonomy
 
 SUMMARY = 300  # tokens of the notes carried from part to part
-# Tokens at a context of 8,192, and the most at larger ones: of the task and of the ending of a run,
-# and of the agent's instructions
+# Tokens at a context of 8,192, and the maximum at larger ones: for the task and the ending of a
+# run, and for the agent's instructions.
 _TASK, _RULES = (400, 2000), (150, 1500)
-_NO_RULES = 6000  # a context below this has no room for the agent's instructions
-_GUIDED = 24  # the guidance is shown if it fits into the context so many times
+_NO_RULES = 6000  # smaller contexts have no room for the agent's instructions
+_GUIDED = 24  # the guidance is shown if the context is at least this many times as large
 _MIN_ROOM = 200  # tokens for spans; less would be one sentence at a time
-_SHOWN_AGAIN = 120  # tokens of a reply that is to be repaired
+_SHOWN_AGAIN = 120  # tokens of the faulty reply that a repair request shows
 _PROBLEM = 300  # characters
 _PROMPTS = {
     name: load_prompt("agenteval.traces", name)
@@ -35,7 +35,7 @@ _PROMPTS = {
 PROMPTS_SHA256 = content_hash([prompt.sha256 for prompt in _PROMPTS.values()])
 
 
-# One question over all kinds of errors, one for each area, or one request with the whole trace.
+# One question about all kinds of errors, one per area, or one request with the whole trace.
 FinderMode = Literal["broad", "areas", "whole"]
 
 
@@ -48,7 +48,7 @@ class LocatorOptions:
     context: int = 8192  # tokens of prompt and reply together
     reply_tokens: int = 1536
     repeats: int = 1
-    temperature: float | None = 1.0  # None leaves it to the endpoint
+    temperature: float | None = 1.0  # None: the endpoint's default
     seed: int = 0
     grades: bool = True
     quotes: QuoteCheck = "step"  # where quoted words must occur
@@ -76,10 +76,11 @@ LONGEST_NOTES = RunningNotes("x" * 3 * SUMMARY, "x" * 3 * SUMMARY)
 
 @dataclass(frozen=True, slots=True)
 class LocatorQuestion:
-    """One question over a trace: an area or all, and its leaves.
+    """One question about a trace: an area or all of them, and its leaves.
 
-    `room` is the number of tokens that its fixed text leaves for spans. `rules` are the agent's
-    instructions in short, shown with parts that do not hold the span `rules_at`, their source.
+    `room` is the number of tokens that the fixed text leaves for spans. `rules` is an extract of
+    the agent's instructions, shown with parts that do not include their source, the span
+    `rules_at`.
     """
 
     area: str | None
@@ -94,7 +95,7 @@ class LocatorQuestion:
 
 
 class PromptBuilder:
-    """Makes the requests of one locator. All texts of a trace go into data blocks."""
+    """Builds the requests of one locator. All texts from the trace go into data blocks."""
 
     def __init__(self, taxonomy: Taxonomy, options: LocatorOptions, legend: str) -> None:
         self.taxonomy = taxonomy
@@ -102,7 +103,7 @@ class PromptBuilder:
         self._legend = legend
 
     def questions(self, run: Run, indices: Mapping[str, str] = {}) -> list[LocatorQuestion]:
-        """Return one question, or one for each area with leaves; `indices` of spans are by id.
+        """Return one question, or one per area with leaves; `indices` maps ids of spans to indices.
 
         Raises InputError if the context leaves no room for spans.
         """
@@ -144,16 +145,15 @@ class PromptBuilder:
         room = self._room(longest)
         if room < _MIN_ROOM:
             raise InputError(
-                f"a context of {self.options.context} tokens leaves {max(room, 0)} for the spans "
-                f"beside the instructions and a reply of {self.options.reply_tokens}; "
-                f"at least {_MIN_ROOM} are needed (or ask by areas)",
+                f"a context of {self.options.context} tokens leaves {max(room, 0)} for spans "
+                f"after the instructions and a reply of {self.options.reply_tokens}; "
+                f"at least {_MIN_ROOM} are needed (or use --mode areas)",
                 "context",
             )
         return replace(question, room=room)
 
     def _short(self, text: str, bounds: tuple[int, int]) -> str:
-        """Cut a text to the first bound at a context of 8,192, in proportion above, the second at
-        most."""
+        """Cut a text to the first bound, which grows with contexts above 8,192 up to the second."""
         least, most = bounds
         room = max(least, min(most, least * self.options.context // 8192))
         return shorten(neutralise(text), room)
@@ -164,7 +164,7 @@ class PromptBuilder:
         return self._short(rules_of(instructions), _RULES)
 
     def _room(self, request: Request) -> int:
-        """Tokens that are left beside a request, its repair and their replies."""
+        """Return the tokens left after a request, its repair and their replies."""
         repair = (
             {"role": "assistant", "content": "x" * 3 * _SHOWN_AGAIN},
             {"role": "user", "content": repair_text("x" * _PROBLEM)},
@@ -180,7 +180,7 @@ class PromptBuilder:
         repeat: int = 0,
         hints: Sequence[str] = (),
     ) -> Request:
-        """Return the request on one part, with the hints of its slices and `hints`."""
+        """Return the request for one part, with the hints of its slices and `hints`."""
         hints = [*hints, *(line for part in row.slices for line in part.hints)]
         shown = any(part.index == question.rules_at and part.is_complete for part in row.slices)
         user = _PROMPTS["locator_user"].render(
@@ -206,8 +206,7 @@ class PromptBuilder:
         ending: Passage,
         unread: str,
     ) -> Request:
-        """Return the request for the grades, with as many lines of `errors`, gravest first, as the
-        context has room for."""
+        """Return the request for grades, with the lines of `errors` that fit, gravest first."""
         assigned = assignment(run)
         texts = {
             "task": self._short(assigned.task.text, _TASK),
@@ -230,7 +229,7 @@ class PromptBuilder:
 
 
 def by_group(leaves: Sequence[Leaf]) -> list[tuple[str, list[Leaf]]]:
-    """Return the leaves of each group, for a prompt."""
+    """Group the leaves for a prompt."""
     return [(name, list(group)) for name, group in groupby(leaves, key=lambda leaf: leaf.group)]
 
 
@@ -242,7 +241,7 @@ def request_of(
     schema: dict[str, Any] | None = None,
     repeat: int = 0,
 ) -> Request:
-    """Return the request of a system and a user message."""
+    """Return a request with a system and a user message."""
     parameters: dict[str, Any] = {
         "seed": (options.seed * 100_003 + repeat) % 2**31,
         "max_tokens": options.reply_tokens,
@@ -262,12 +261,12 @@ def repair_text(problem: str) -> str:
 
 
 def shown_again(text: str) -> str:
-    """Return the part of a reply that is shown to the judge for repair."""
+    """Return the part of a faulty reply that the judge sees when asked for a repair."""
     return shorten(neutralise(text), _SHOWN_AGAIN)
 
 
 def _listed(lines: Sequence[str], room: int) -> str:
-    """Return as many lines as fit, and the number of omitted ones."""
+    """Return the lines that fit, and the number of omitted ones."""
     listed: list[str] = []
     used = 8  # the last line
     for line in map(neutralise, lines):
@@ -283,15 +282,15 @@ _RULE = re.compile(
     r"|\b(?:must|never|always|only|do not|don't|should|required|forbidden)\b",
     re.IGNORECASE,
 )
-_RULE_LINE = 160  # characters of one line of instructions
+_RULE_LINE = 160  # characters per line of instructions
 _CODE = re.compile(r"^\s*(```|~~~)")
 
 
 def rules_of(instructions: str) -> str:
-    """Return the lines of an agent's instructions that permit or forbid something.
+    """Return the lines of an agent's instructions that allow or forbid something.
 
-    These are items of lists outside of code, and sentences with words such as "must"; all lines if
-    there are none. A mark replaces omitted lines.
+    These are list items outside of code and sentences with words like "must"; if there are none,
+    all lines. A mark replaces omitted lines.
     """
     lines: list[str] = []
     code = False
@@ -305,7 +304,7 @@ def rules_of(instructions: str) -> str:
 
 
 def _origin(run: Run, passage: Passage) -> str:
-    """The kind and name of the span that a passage comes from, for its heading; "" for none."""
+    """Return kind and name of the span that a passage comes from, for its heading, or ""."""
     spans = (f"{s.kind} {s.name}" for s in run.spans if s.id == passage.span)
     name = " ".join(neutralise(next(spans, "")).split())
     return f", from {name[:80]}" if name else ""

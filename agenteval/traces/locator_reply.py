@@ -1,4 +1,4 @@
-"""Read the replies of a judge of traces: findings, whose quotes are checked, and grades."""
+"""Read the replies of a trace judge: findings, with their quotes checked, and grades."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class LocatorAnswer(Generic[T]):
-    """A reply that was understood. `gap` says what is missing of it, None if it is complete."""
+    """A parsed reply. `gap` describes missing content; None if the reply is complete."""
 
     value: T
     gap: str | None = None
@@ -39,18 +39,18 @@ class LocatorAnswer(Generic[T]):
 
 _LISTS = ("findings", "errors", "issues")
 _SPAN = ("span", "location", "index", "span_index", "span_id")
-# An index, or the heading it stands in, copied: "S7 llm, characters 1 to 900 of 1200".
+# An index, or a copy of the heading around it: "S7 llm, characters 1 to 900 of 1200".
 _INDEX = re.compile(
     r"\W*(?:span\s+)?(\w+)(?:\s+(?:agent|llm|tool|chain|user)\b.*)?\W*", re.I | re.S
 )
-_MAX_REJECTED = 600  # characters of something rejected
+_MAX_REJECTED = 600  # characters kept of a rejected entry
 _PLACEHOLDER = "<index>"  # as in the prompt
-_NEAR = 0.5  # of a confidence remains if the words occur in another span of the step
+_NEAR = 0.5  # factor on the confidence if the words occur in another span of the step
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedFinding:
-    """A finding that passed the checks; `near`: its words occur in another span of its step."""
+    """A finding that passed the checks; `near` if its words occur in another span of its step."""
 
     index: str
     category: str
@@ -62,7 +62,7 @@ class CheckedFinding:
 
 
 def reply_schema(leaves: Sequence[Leaf]) -> dict[str, Any]:
-    """Return the JSON schema of a reply on these leaves."""
+    """Return the JSON schema of a reply about these leaves."""
     finding = {
         "span": {"type": "string"},
         "evidence": {"type": "string"},
@@ -87,9 +87,9 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
 def read_reply(text: str) -> LocatorAnswer[tuple[list[Any], str]]:
     """Return the unchecked entries and the summary ("" for none) of a reply.
 
-    Accepts {"findings": [...]} (also "errors", "issues"), a list of such objects, and a list of
-    findings. Only an empty list says that there are no errors. Raises ReplyError for no list, and
-    for the form of the prompt, repeated.
+    Accepts {"findings": [...]} (also "errors", "issues"), a list of these objects, and a list of
+    findings. Only an empty list means that there are no errors. Raises ReplyError without a list,
+    and if the reply repeats the template of the prompt.
     """
     parsed = parse_reply(text, lambda value: _entries(value) is not None)
     items = _entries(parsed.value) or []
@@ -116,11 +116,11 @@ def _entries(value: Any) -> list[Any] | None:
 def check(
     item: Any, asked: Collection[str], taxonomy: Taxonomy, quotes: Quotes
 ) -> CheckedFinding | Rejected:
-    """Return the finding that an entry states, or why it does not count. Nothing is guessed.
+    """Return the finding in an entry, or why it is rejected. Nothing is guessed.
 
     The index must exist in the trace, the category must be a leaf in `asked` (or another spelling
-    of one), and the quoted words must occur in the span. If they occur in its step only, the
-    finding is `near` and has half its confidence, unless `quotes` has another rule.
+    of one), and the quoted words must occur in the span. If they occur only elsewhere in its step,
+    the finding is `near` and its confidence is halved, unless `quotes` has another rule.
     """
 
     def rejected(why: str) -> Rejected:
@@ -143,7 +143,7 @@ def check(
     problem = quotes.problem(index, evidence)
     if problem is not None and not quotes.is_near(index, evidence):
         return rejected(problem)
-    # 0 to 1; anything else is unknown, since 85 may mean many things
+    # Only 0 to 1: other values, such as 85, are ambiguous and count as unknown.
     number = to_number(item.get("confidence"))
     confidence = number if number is not None and 0 <= number <= 1 else None
     if confidence is not None and problem is not None:
@@ -164,7 +164,7 @@ def _first(item: Mapping[Any, Any], names: Sequence[str]) -> Any:
 
 
 def _leaf_of(label: Any, taxonomy: Taxonomy) -> Leaf | None:
-    """Find the leaf named alone, at the end of a path ("Planning > Goal Deviation"), or before an
+    """Find the leaf from its name, a path ("Planning > Goal Deviation"), or a name with an
     explanation in brackets ("Tool-related (makes up a result)")."""
     if not isinstance(label, str):
         return None
@@ -179,7 +179,7 @@ def _text(value: Any) -> str:
 
 
 def abridged(value: JsonValue) -> JsonValue:
-    """Return a short value unchanged, else the beginning of its text."""
+    """Return a short value unchanged, and of a long one the beginning of its text."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return f"{text[:_MAX_REJECTED]}..." if len(text) > _MAX_REJECTED else value
 
@@ -192,28 +192,29 @@ _SHOWN_CODE = re.compile(r"\[U\+[0-9A-F]{4,6}\]")  # how prompts show invisible 
 _NOISE = re.compile(r"[\s\"'`´‘’‚‛“”„‟«»‹›\u200b-\u200f\u2060\ufeff]+")
 _ELLIPSIS = re.compile(r"\[\s*(?:\.{3,}|…)\s*\]|\(\s*(?:\.{3,}|…)\s*\)|\.{3,}|…")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_MIN_QUOTE = 3  # characters without white space and quote marks
-_MIN_PIECE = 8  # of the longest piece of a quote with gaps, and of a line that is quoted whole
-_SIMILARITY = 90  # from which words are the same but for slips (0 to 100)
-_CACHED = 64  # flattened texts of spans
+_MIN_QUOTE = 3  # characters, not counting white space and quote marks
+_MIN_PIECE = 8  # characters of the longest piece of a quote with gaps, and of a whole quoted line
+_SIMILARITY = 90  # minimum similarity (0 to 100) of words that differ only by slips
+_CACHED = 64  # spans with a flattened text in the cache
 
 
 def flat(text: str) -> str:
-    """Remove what quoting changes: white space, quote marks, escapes, dashes, case."""
+    """Normalize away differences caused by quoting: white space, quote marks, escapes, dashes,
+    case."""
     text = _SHOWN_CODE.sub("", neutralise(text))  # a judge may quote the original or what it saw
     text = _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if m[1] else "", text)
-    if _SURROGATE.search(text):  # two escapes may make one character: \\ud83e\\udd9c
+    if _SURROGATE.search(text):  # a pair of escapes may be one character: \\ud83e\\udd9c
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     text = text.replace("–", "-").replace("—", "-")
     return _NOISE.sub("", text).casefold()
 
 
 def quoted_in(quote: str, flat_text: str) -> str | None:
-    """Return why a quote does not count for a text (see `flat`); None if it occurs in it.
+    """Return why a quote does not match a text (see `flat`), or None if it occurs in it.
 
-    White space, quote marks, backslash escapes and case do not matter. An ellipsis stands for
-    omitted words: the pieces must follow one another in the text, and one of them must have eight
-    characters. A quote of fewer than three characters shows nothing.
+    White space, quote marks, backslash escapes and case are ignored. An ellipsis marks omitted
+    words: the pieces must occur in this order, and one of them must have eight characters. A quote
+    of fewer than three characters does not count.
     """
     words = flat(quote)
     if len(_ELLIPSIS.sub("", words)) < _MIN_QUOTE:
@@ -235,10 +236,10 @@ def quoted_in(quote: str, flat_text: str) -> str | None:
 class Quotes:
     """The texts of a trace in which quoted words are searched.
 
-    The words count if they occur in the span as it was shown, or in its reply and output: what was
-    shown as a reference can be read elsewhere. One line of several is enough, and slips are
-    allowed. With "step" they also count, for less, in what the span was sent and in its step: the
-    chain or tool around it, and what else that holds. With "off" nothing is searched.
+    Quoted words count if they occur in the span as shown, or in its full reply and output, which
+    may be shown elsewhere. One line of several is enough, and slips are allowed. With "step", they
+    also count, with half the confidence, in the input of the span and in its step: the enclosing
+    chain or tool and the spans in it. With "off", quotes are not checked.
     """
 
     def __init__(self, run: Run, condensed: Condensed, rule: QuoteCheck = "step") -> None:
@@ -255,11 +256,11 @@ class Quotes:
         return index in self._ids
 
     def problem(self, index: str, quote: str) -> str | None:
-        """Return why a quote does not count for a span; None if it occurs in it."""
+        """Return why a quote does not match a span, or None if it occurs in it."""
         return None if self.rule == "off" else _missing(quote, self._text(self._ids[index]))
 
     def is_near(self, index: str, quote: str) -> bool:
-        """Return whether the rule accepts a quote that occurs in the input or step of the span."""
+        """Return whether the rule accepts a quote from the input or step of the span."""
         if self.rule != "step":
             return False
         id = self._ids[index]
@@ -295,7 +296,7 @@ def _missing(quote: str, text: str) -> str | None:
 
 # -- grades ----------------------------------------------------------------------------------------
 
-_UNFILLED = "<text>"  # as in the prompt: a small model fills in the number alone
+_UNFILLED = "<text>"  # as in the prompt: a small model may fill in only the number
 
 
 def grades_schema() -> dict[str, Any]:
@@ -307,10 +308,10 @@ def grades_schema() -> dict[str, Any]:
 def read_grades(text: str) -> LocatorAnswer[dict[str, Grade]]:
     """Return a Grade for each name in GRADES and for "overall".
 
-    A score that is missing or not within 1 and 5 is a Grade without value whose reason says so.
-    If the reply does not state `overall`, it is the mean of the other grades (the rule of the
-    annotations of TRAIL, arXiv 2505.08638); it has no value if it would be the only grade. The gap
-    names the grades without a value. Raises ReplyError for a reply without any grade.
+    A score that is missing or not between 1 and 5 becomes a Grade without a value, with the reason.
+    If the reply does not state `overall`, it is the mean of the other grades (as in the annotations
+    of TRAIL, arXiv 2505.08638); it has no value if it would be the only grade. The gap lists grades
+    without a value. Raises ReplyError for a reply without grades.
     """
     parsed = parse_reply(text, lambda value: _members(value) is not None)
     members = _members(parsed.value) or {}
@@ -329,7 +330,7 @@ def read_grades(text: str) -> LocatorAnswer[dict[str, Grade]]:
 
 
 def _members(value: Any) -> dict[str, Any] | None:
-    """Find the object with at least one of the grades, also one level down or in a list."""
+    """Find an object with at least one grade; it may be one level down or in a list."""
     for row in value if isinstance(value, list) else [value]:
         if not isinstance(row, dict):
             continue
@@ -341,7 +342,7 @@ def _members(value: Any) -> dict[str, Any] | None:
 
 
 def _entry(members: Mapping[str, Any], name: str) -> Any:
-    """The entry of a grade: `name`, or `name_score` as in the layout of TRAIL."""
+    """Return the entry of a grade: `name`, or `name_score` as in TRAIL's layout."""
     return _first(members, (name, f"{name}_score"))
 
 

@@ -1,4 +1,4 @@
-"""Spread a trace over prompts: measure and cut text, make slices of spans, fill rows with them."""
+"""Split a trace over prompts: measure and cut texts, slice spans, fill rows with slices."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from agenteval.models.wire import NONCE, Request
 from agenteval.traces.condense import TracePiece
 from agenteval.traces.excerpt import size
 
-# 24 random hex digits are two characters to a token; the placeholder has 11 bytes.
+# 24 random hex digits take a token per two characters; the placeholder has 11 bytes.
 _NONCE_EXTRA = 2 * 24 - len(NONCE.encode())
-_SEAM = 120  # bytes shown in both windows, so that words at the border can be read
-_MAX_SLICES = 4  # of one span; of a longer one the middle is left out, visibly
-_MAX_HINTS = 4  # shown for one span; the others are counted
+_SEAM = 120  # bytes shown in both windows, so that words at the border are readable
+_MAX_SLICES = 4  # of one span; the middle of a longer one is omitted with a mark
+_MAX_HINTS = 4  # shown per span; the others are counted
 _NOTE = "; what follows is left out"
 _LINE_BREAKS = 2  # between blocks, in bytes
 
@@ -27,13 +27,13 @@ def tokens(text: str) -> int:
 
 
 def prompt_tokens(request: Request) -> int:
-    """Estimate the tokens of a request's prompt with the nonce that is yet to be put in."""
+    """Estimate the tokens of a request's prompt, including the nonce that is inserted later."""
     nonces = sum(str(m.get("content") or "").count(NONCE) for m in request.messages)
     return estimate_tokens(request) + -(-_NONCE_EXTRA * nonces // 3)
 
 
 def shorten(text: str, most: int) -> str:
-    """Cut the middle of a text to `most` tokens and say how many characters are missing."""
+    """Cut the middle of a text to fit `most` tokens, with a mark that counts omitted characters."""
     if tokens(text) <= most:
         return text
     data = text.encode("utf-8", "replace")
@@ -46,9 +46,9 @@ def shorten(text: str, most: int) -> str:
 
 
 def windows(text: str, most: int) -> Iterator[tuple[int, int]]:
-    """Yield (start, end) of stretches of at most `most` bytes that together cover the text.
+    """Yield (start, end) of windows of at most `most` bytes that together cover the text.
 
-    They end at a line break if one is near, and begin a few words before the last one ended.
+    They end at a nearby line break, if any, and start a few words before the previous end.
     """
     if not text:
         yield 0, 0
@@ -66,7 +66,7 @@ def windows(text: str, most: int) -> Iterator[tuple[int, int]]:
 class Slice:
     """The part of a span in one prompt: its neutralised text or a section of it.
 
-    `start` and `total` are in characters; `hints` are lines on what detectors found there.
+    `start` and `total` are in characters; `hints` are lines on findings of detectors there.
     """
 
     index: str
@@ -79,19 +79,19 @@ class Slice:
 
     @property
     def is_complete(self) -> bool:
-        """Whether it shows all of its span."""
+        """Whether the slice shows its whole span."""
         return len(self.text) == self.total
 
     @property
     def label(self) -> str:
-        """The heading: `S7 llm`, or which characters of it these are."""
+        """The heading: `S7 llm`, with the range of characters if incomplete."""
         end = self.start + len(self.text)
         where = f", characters {self.start + 1} to {end} of {self.total}"
         return f"{self.index} {self.kind}{'' if self.is_complete else where}{self.note}"
 
     @property
     def tokens(self) -> int:
-        """Estimated tokens in a prompt, with markers and hints."""
+        """Estimated tokens in a prompt, including markers and hints."""
         hints = sum(tokens(hint) + _LINE_BREAKS for hint in self.hints)
         return tokens(data_block(self.text, self.label)) + _LINE_BREAKS + hints
 
@@ -119,10 +119,10 @@ class SliceRow:
 def slices_of(
     pieces: Sequence[TracePiece], hints: Mapping[str, Sequence[str]], room: int
 ) -> Iterator[Slice]:
-    """Yield slices of at most `room` tokens, at most four of each piece.
+    """Yield slices of at most `room` tokens, up to four per piece.
 
-    The headings say where the middle of a piece is left out. `hints` are lines by span id; they
-    are shown with the first slice.
+    Headings say where the middle of a piece is omitted. `hints` are lines by span id, shown with
+    the first slice.
     """
     for piece in pieces:
         lines = tuple(f"{piece.index}: {line}" for line in hints.get(piece.span, ()))
@@ -137,14 +137,14 @@ def slices_of(
 
 
 def refit(slice_: Slice, room: int) -> Iterator[Slice]:
-    """Yield the slice, or slices of at most `room` tokens of it."""
+    """Yield the slice, split into slices of at most `room` tokens if needed."""
     if slice_.tokens <= room:
         yield slice_
         return
     number = 10 ** len(f"{slice_.total}")
     frame = replace(slice_, text="", start=number, total=number, note=_NOTE)
     width = 3 * (room - frame.tokens - 1)
-    if width < 24:  # no room beside the hints: they are the smaller loss
+    if width < 24:  # no room for text next to the hints: drop the hints, the smaller loss
         slice_ = replace(slice_, hints=())
         width = max(3 * (room - replace(frame, hints=()).tokens - 1), 24)
     for start, end in windows(slice_.text, width):
@@ -160,8 +160,8 @@ def refit(slice_: Slice, room: int) -> Iterator[Slice]:
 def rows_of(slices: Sequence[Slice], room: int, *, overlap: bool = True) -> Iterator[SliceRow]:
     """Yield rows within `room` tokens, each with at least one new slice.
 
-    With `overlap` the last slice of a row is shown again in the next one if it takes at most a
-    quarter of the room. A slice that is larger than the room is a row of its own.
+    With `overlap`, the last slice of a row is repeated in the next row if it takes at most a
+    quarter of the room. A slice larger than the room gets its own row.
     """
     costs = [slice_.tokens for slice_ in slices]
     at = 0

@@ -1,16 +1,16 @@
-"""TRAIL's own scorer, with its quirks, so that figures can be compared with published ones.
+"""Reimplement TRAIL's scorer, including its quirks, to compare with published scores.
 
-This computes the same figures as calculate_scores.py of patronus-ai/trail-benchmark (commit
+This computes the same scores as calculate_scores.py of patronus-ai/trail-benchmark (commit
 0ffbed9), without its code, from the raw texts of gold and prediction. Its quirks, all preserved:
 
-- location and joint count recall only, and a trace without gold errors is worth 0;
-- missing and unreadable predictions and unreadable gold files are left out, not penalised;
-- a category is completed from any part of a label ("a" is "Language-only");
-- an empty category shifts the categories of all later errors to the place before;
-- a score that is 0, empty or no number is -1, and predicted reliability is cut to an integer.
+- location and joint are recall only, and a trace without gold errors scores 0;
+- missing and unreadable predictions and unreadable gold files are skipped, not penalised;
+- a category matches the first label that contains it ("a" is "Language-only");
+- an empty category shifts the categories of all later errors up by one;
+- a score that is 0, empty or non-numeric is -1, and predicted reliability is truncated.
 
-If that program would stop with an exception (a category that is a list, scores that are no list, a
-score that is a list or too large to be cut), the trace is left out and counted as "not in form".
+Where the original would crash (a category that is a list, scores that are not a list, a score that
+is a list or too large to truncate), the trace is skipped and counted as "not in form".
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from agenteval.stats.bootstrap import Bootstrap, bootstrap_mean, bootstrap_sums
 from agenteval.stats.interval import Interval
 from agenteval.traces.taxonomy import built_in
 
-CATEGORIES = tuple(leaf.name for leaf in built_in().leaves)  # in the order of the scorer
+CATEGORIES = tuple(leaf.name for leaf in built_in().leaves)  # in the scorer's order
 SCORES = {
     "reliability": "reliability_score",
     "security": "security_score",
@@ -43,7 +43,7 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class AnnotationSets:
-    """The labels and scores (by name) that the official scorer takes from one object."""
+    """The labels and scores (by name) that the official scorer reads from one object."""
 
     locations: frozenset[str]
     pairs: frozenset[tuple[str, str]]
@@ -66,7 +66,7 @@ class OfficialCase:
 
 @dataclass(frozen=True)
 class OfficialCategory:
-    """Scores of one category over traces; `support` is the number of gold traces with it."""
+    """Scores of one category over traces; `support` counts the gold traces with it."""
 
     category: str
     precision: float
@@ -86,7 +86,7 @@ class Correlation:
 
 @dataclass(frozen=True)
 class OfficialScores:
-    """All official scores; means are None without traces. `skipped` counts omitted traces by
+    """All official scores; means are None without traces. `skipped` counts skipped traces by
     reason; `per_trace` is (location, joint)."""
 
     weighted_f1: Interval
@@ -100,7 +100,7 @@ class OfficialScores:
 
 
 def normalize(category: str) -> str:
-    """Return the label that the official scorer reads `category` as, else lowercase text."""
+    """Return the label that the official scorer maps `category` to, else lowercase text."""
     if not category:
         return ""
     lower = category.lower().strip()
@@ -112,10 +112,10 @@ def normalize(category: str) -> str:
 
 
 def parse(text: str) -> Any:
-    """Return the object that begins at the first "{" of a prediction, whatever follows it.
+    """Return the object that begins at the first "{" of a prediction, ignoring text after it.
 
-    The original drops characters from the end until the rest is JSON. An object has one end only,
-    so both agree. Raises ReplyError if there is none.
+    The original drops characters from the end until the rest is JSON. An object has only one end,
+    so both agree. Raises ReplyError if there is no object.
     """
     start = text.find("{")
     if start < 0:
@@ -134,7 +134,7 @@ def _number(value: Any, *, whole: bool) -> float:
 
 
 def annotation_sets(value: Any, *, gold: bool) -> AnnotationSets:
-    """Return what the scorer takes from a decoded object.
+    """Read labels and scores from a decoded object, as the scorer does.
 
     Raises what the original would raise: AttributeError, IndexError, KeyError, OverflowError or
     TypeError.
@@ -156,7 +156,7 @@ def annotation_sets(value: Any, *, gold: bool) -> AnnotationSets:
 
 
 def official_case(trace: str, gold: str, predicted: str | None) -> OfficialCase:
-    """Return the case of two texts; `predicted` is None where the file is missing."""
+    """Return the case of two texts; `predicted` is None if the file is missing."""
     truth, why = _taken(gold, "gold")
     if truth is None or predicted is None:
         return OfficialCase(trace, truth, None, why or "prediction missing")
@@ -176,10 +176,10 @@ def _taken(text: str, side: str) -> tuple[AnnotationSets | None, str | None]:
 def score_official(
     cases: Iterable[OfficialCase], *, seed: int = 0, resamples: int = 2000
 ) -> OfficialScores:
-    """Official figures over `cases`; intervals (not official) by resampling traces.
+    """Return the official scores of `cases`; intervals (not official) resample traces.
 
-    Weighted F1 is sum_c support_c F1_c / sum_c support_c over the labels, F1_c from the presence
-    of c in each trace and 0 where undefined; location and joint are means over traces.
+    Weighted F1 is sum_c support_c F1_c / sum_c support_c over the labels, F1_c from the presence of
+    c in each trace and 0 where undefined; location and joint are means over traces.
     """
     every = sorted(cases, key=lambda case: case.trace)
     read = {
@@ -230,7 +230,8 @@ def _divided(above: _Floats, below: _Floats) -> _Floats:
 
 
 def _categories(gold: _Floats, predicted: _Floats) -> tuple[OfficialCategory, ...]:
-    """Presence in gold and prediction, (traces, categories) each, as scikit-learn scores it."""
+    """Score presence per trace like scikit-learn; `gold` and `predicted` are (traces,
+    categories)."""
     from sklearn.metrics import precision_recall_fscore_support
 
     if not len(gold):
@@ -243,7 +244,7 @@ def _categories(gold: _Floats, predicted: _Floats) -> tuple[OfficialCategory, ..
 
 
 def _correlations(sides: Sequence[tuple[AnnotationSets, AnnotationSets]]) -> dict[str, Correlation]:
-    """Pearson per score; scores that no trace has on both sides are left out."""
+    """Return Pearson's r per score, if any trace has the score on both sides."""
     correlations = {}
     for name in SCORES:
         scored = [(g.scores, p.scores) for g, p in sides]

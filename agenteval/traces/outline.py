@@ -1,4 +1,4 @@
-"""The outline of a trace: every span with excerpts, small enough to be stored, and its drawing."""
+"""Outline a trace: every span with excerpts, small enough to store, and draw it as a tree."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from agenteval.records import Message, Record, Run, Span, canonical_json
 from agenteval.records.finding import Findings
 from agenteval.records.run import SpanKind
 
-MAX_SPANS = 3000  # of one trace
+MAX_SPANS = 3000  # per trace
 EXCERPT = 400  # characters of an input or output
 _MAX_NAME = 200
 _NOT_UNDERSTOOD = b"not understood 1"  # version 1 of the check
 
 
 class OutlineSpan(Record):
-    """One span, cut short. `seconds`, `tokens`, `cost` are None if the trace does not state them.
+    """One span, shortened. `seconds`, `tokens` and `cost` are None if the trace does not state
+    them.
 
-    Tokens and cost that a span inside states as well count there and are None here.
+    Tokens and cost that an inner span also states count there and are None here.
 
     `note` is the message of an error: the status message, else the first exception's.
     """
@@ -47,12 +48,12 @@ class OutlineSpan(Record):
 
 
 class Outline(Record):
-    """Spans in the order of the trace, a parent before its children.
+    """Spans in trace order, each parent before its children.
 
-    `kinds` counts all spans of the trace, also those omitted from a large one; `errors` those with
-    status error, `tokens` and `cost` sum what spans state, each once (None if none does). `task`
-    and `ending` are the agent's request and its last answer, with the ids of their spans if spans
-    hold them; `withheld` are the paths of gold that the reader removed from the spans.
+    `kinds` counts all spans, including those omitted from a large trace; `errors` counts those with
+    status error. `tokens` and `cost` are sums of the values in spans, each counted once (None
+    without values). `task` and `ending` are the agent's request and last answer, with the ids of
+    their spans, if any. `withheld` are the paths of gold that the reader removed from the spans.
     """
 
     trace: str
@@ -76,8 +77,8 @@ class Outline(Record):
 def outline(run: Run, *, most: int = MAX_SPANS, excerpt: int = EXCERPT) -> Outline:
     """Return the first `most` spans, with texts cut to `excerpt` characters.
 
-    Task and ending may have eight times as many. The input of an LLM span is the last message it
-    was sent, its output the reply.
+    Task and ending may be eight times as long. The input of an LLM span is the last message sent to
+    it, its output the reply.
     """
     tokens, costs = counted_once(run.spans, tokens_stated), counted_once(run.spans, cost_stated)
     assigned = assignment(run)
@@ -102,9 +103,9 @@ def outline(run: Run, *, most: int = MAX_SPANS, excerpt: int = EXCERPT) -> Outli
 def trace_key(run: Run) -> str:
     """Return the content hash (hex) of id, input, output and spans, all without gold.
 
-    A trace of which nothing is understood has a key that no version without this check has stored
-    findings under: an earlier "clean" of it does not count. A message that many spans share is
-    hashed once, so the time is linear in the distinct text.
+    A trace that the readers do not understand gets a key that versions without this check never
+    used, so an earlier "clean" result does not count. A message shared by many spans is hashed
+    once, so the time is linear in the distinct text.
     """
     run = without_gold(run)
     total = hashlib.sha256(_bytes([run.id, run.input, run.output]))
@@ -126,7 +127,7 @@ def _bytes(value: object) -> bytes:
 
 
 def cut_short(text: str, most: int) -> str:
-    """Return beginning and end of a long text, with the number of characters between them."""
+    """Shorten a long text to its two ends, with the number of characters between them."""
     if len(text) <= most:
         return text
     head = most * 2 // 3
@@ -182,7 +183,7 @@ def unexplained(spans: Sequence[OutlineSpan], findings: Findings) -> list[str]:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A span to draw, its drawn children, and the number of omitted ones by kind."""
+    """A span to draw, its drawn children, and the number of omitted children by kind."""
 
     span: OutlineSpan
     depth: int
@@ -200,7 +201,7 @@ class Forest:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Limits of the display: spans in total, children of a span, levels below a root."""
+    """Display limits: total spans, children per span, levels below a root."""
 
     spans: int = 200
     children: int = 25
@@ -219,16 +220,16 @@ def nodes(roots: Iterable[Drawn]) -> Iterator[Drawn]:
 def forest(
     spans: Sequence[OutlineSpan], marked: Collection[str] = (), bounds: Bounds = Bounds()
 ) -> Forest:
-    """Return the spans as trees within `bounds`; the others are counted at their place.
+    """Return the spans as trees within `bounds`; omitted spans are counted at their place.
 
-    Spans in `marked`, then those with an error, come first, with the spans above them, so that they
-    are visible in a trace of any size. A span whose parent does not come before it is a root, as is
-    one more than `bounds.depth` below its own: a broken or endless chain draws no loop.
+    Spans in `marked`, then spans with an error, are chosen first, with the spans above them, so
+    that they are visible in a trace of any size. A span is a root if its parent does not precede it
+    or it is more than `bounds.depth` below its root, so broken or circular links draw no loop.
     """
     parents, depths = _places(spans, bounds.depth)
     chosen = _chosen(spans, parents, marked, bounds)
     drawn: dict[int, Drawn] = {}
-    anchors: list[int | None] = []  # the drawn span at or above each span
+    anchors: list[int | None] = []  # the nearest drawn span at or above each span
     result = Forest()
     for i, span in enumerate(spans):
         parent = parents[i]
@@ -245,7 +246,7 @@ def forest(
 
 
 def _places(spans: Sequence[OutlineSpan], deepest: int) -> tuple[list[int | None], list[int]]:
-    """Index of each span's parent, and its depth; the first of several spans of one id counts."""
+    """Return each span's parent index and depth; of spans with the same id, the first counts."""
     seen: dict[str, int] = {}
     parents: list[int | None] = []
     depths: list[int] = []
@@ -265,7 +266,7 @@ def _chosen(
     marked: Collection[str],
     bounds: Bounds,
 ) -> set[int]:
-    """Positions of the spans to draw: marked ones, errors, then from the beginning."""
+    """Choose the positions of spans to draw: marked ones, errors, then from the start."""
     chosen: set[int] = set()
     first = [i for i, span in enumerate(spans) if span.id in marked]
     for i in [*first, *(i for i, span in enumerate(spans) if span.status == "error")]:

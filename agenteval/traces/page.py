@@ -1,4 +1,4 @@
-"""The page of errors in traces: findings at their spans."""
+"""The HTML page that shows findings at their spans."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from agenteval.traces.taxonomy import built_in
 if TYPE_CHECKING:
     from agenteval.traces.api import FindingsReport
 
-_MAX_CARDS = 200  # findings shown of one trace
+_MAX_CARDS = 200  # findings shown per trace
 _MAX_TEXT = 1500
 _MAX_PLAIN = 160  # characters of the texts of a span without findings
 
@@ -46,10 +46,10 @@ def traces_page(
     most_traces: int = 100,
     spans: int = 200,
 ) -> str:
-    """Return the page as HTML. The same report gives the same text.
+    """Return the page as HTML; the output is deterministic. Shows at most `most_traces` traces,
+    those with the most findings first, and the total number.
 
-    At most `most_traces` traces can be unfolded, those with most findings first; the page says how
-    many there are. `facts` are (name, text) for the end.
+    `facts` are (name, text) for the end of the page.
     """
     taxonomy, finders = report.taxonomy or built_in(), report.finders
     outlines = {outline.trace: outline for outline in report.outlines}
@@ -73,8 +73,8 @@ def traces_page(
         [headline(f, len(every)) for f in finders] or ["These traces have not been examined."],
     )
     lead = (
-        "Traces with most findings come first. The number beside a span counts the findings at it "
-        "and below. Long texts are cut."
+        "Traces with the most findings come first. The number next to a span counts findings at it "
+        "and below it. Long texts are cut."
     )
     some = [
         trace_item(report, trace, outlines.get(trace), Bounds(spans=spans), first=i == 0)
@@ -85,13 +85,13 @@ def traces_page(
         PageSection("tables", "Tables", report.tables),
         foldouts("traces", "Traces", some, len(ordered), "trace{s}", lead),
     ]
-    title, lead = "Errors in traces", "Errors in agent traces, with their spans."
+    title, lead = "Errors in traces", "Errors in agent traces, shown at their spans."
     facts = [("taxonomy", f"{taxonomy.name}, version {taxonomy.version}"), *facts]
     return render(Page("trace report", title, lead, sections, report.unfinished, facts))
 
 
 def worth_reading(traces: Sequence[str], finders: Sequence[FinderFindings]) -> list[str]:
-    """Order traces: those with most findings first, then those that a finder failed on."""
+    """Order traces: those with the most findings first, then those that a finder failed on."""
 
     places = {}
     for trace in traces:
@@ -102,7 +102,7 @@ def worth_reading(traces: Sequence[str], finders: Sequence[FinderFindings]) -> l
 
 
 def headline(finder: FinderFindings, traces: int) -> str:
-    """Return one sentence: how much a finder found, in how many traces, how often it failed."""
+    """Return one sentence: how many errors a finder found in how many traces, and its failures."""
     examined, name = finder.examined(), finder.title
     failed, untried = finder.failures().total(), traces - len(finder.findings)
     gaps = f"; could not examine {failed:,}" if failed else ""
@@ -120,7 +120,8 @@ def headline(finder: FinderFindings, traces: int) -> str:
 def trace_item(
     report: FindingsReport, trace: str, outline: Outline | None, bounds: Bounds, *, first: bool
 ) -> Foldout:
-    """Return a trace with the findings of all finders; its id is the same on every page."""
+    """Return a trace with the findings of all finders, under an id that is the same on every
+    page."""
     results = [(f, f.findings[trace]) for f in report.finders if trace in f.findings]
     findings = [(finder, finding) for finder, of in results for finding in of.findings]
     cards: defaultdict[str, list[Card]] = defaultdict(list)
@@ -143,7 +144,7 @@ def trace_item(
     if grades:
         blocks.append(Lines(grades, "Grades"))
     if elsewhere:
-        title = "Findings at spans that are not shown here or not in the trace"
+        title = "Findings at spans that are not shown or not in the trace"
         blocks.append(Cards(elsewhere, title, "list"))
     if len(findings) > _MAX_CARDS:
         more = len(findings) - _MAX_CARDS
@@ -164,7 +165,8 @@ def trace_item(
 
 
 def brief(outline: Outline | None) -> list[tuple[str, str]]:
-    """Return (name, text) of the task, the agent's last answer, and the places of withheld gold."""
+    """Return (name, text) of the task, the agent's last answer, and the location of withheld
+    gold."""
     if outline is None:
         return []
     origins = {span.id: f", from {span.kind} {span.name} ({span.id})" for span in outline.spans}
@@ -180,7 +182,7 @@ def brief(outline: Outline | None) -> list[tuple[str, str]]:
 
 
 def facts_of(span: OutlineSpan) -> str:
-    """Return duration, tokens and cost of a span, as in "1.2 s · 340 tokens"."""
+    """Format duration, tokens and cost of a span, as in "1.2 s · 340 tokens"."""
     parts = []
     if span.seconds is not None:
         digits = 0 if span.seconds >= 100 else 1
@@ -194,12 +196,12 @@ def facts_of(span: OutlineSpan) -> str:
 
 
 def kinds_of(kinds: Mapping[str, int]) -> str:
-    """Return counts as in "3 llm, 2 tool", the most frequent first."""
+    """Format counts as in "3 llm, 2 tool", most frequent first."""
     return ", ".join(f"{n:,} {kind}" for kind, n in Counter(kinds).most_common() if n)
 
 
 def _span(drawn: Drawn, cards: Mapping[str, Sequence[Card]]) -> Foldout:
-    """A span with its findings and the spans below it; open if it has findings."""
+    """Return a span with its findings and the spans below it, expanded if it has findings."""
     span = drawn.span
     at_span = sorted(cards.get(span.id, ()), key=_words)
     children = [_span(child, cards) for child in drawn.children]
@@ -230,7 +232,7 @@ def _words(card: Card) -> str:
 
 
 def _hidden(kinds: Counter[str], beyond: int) -> str:
-    """The number of omitted spans."""
+    """Format the number of omitted spans."""
     if not kinds and not beyond:
         return ""
     text = f"… {plural(kinds.total() + beyond, 'more span')} not shown"
@@ -273,7 +275,7 @@ def _badge(finder: FinderFindings, findings: Findings | None) -> Fragment:
         return badge(f"{finder.name}: failed", "repair")
     if findings.findings:
         return badge(f"{finder.name}: {plural(len(findings.findings), 'finding')}", "drop")
-    # no mark of success: errors that a finder misses may still be there
+    # No success mark: the finder may have missed errors.
     return Fragment(f"{finder.name}: no findings", "small")
 
 

@@ -1,10 +1,10 @@
 """Score findings against gold: precision, recall and F1 with intervals.
 
-The official figures of TRAIL are recall only (see `official`); these also count wrong findings. A
-prediction that is missing or unreadable counts as empty.
+TRAIL's official scores are recall only (see `official`); these also count wrong findings. A missing
+or unreadable prediction counts as empty.
 
-Three levels: `location`, the spans named; `category`, the kinds named anywhere in the trace;
-`joint`, the pairs of span and kind. Duplicates count once.
+There are three levels: `location` (the spans), `category` (the categories anywhere in the trace)
+and `joint` (pairs of span and category). Duplicates count once.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _Floats = NDArray[np.float64]
 class Scoring:
     """How to score.
 
-    `without_errors`: a trace without gold errors is worth 1 if the prediction was made and is
-    empty, else 0 (`correct`); always 0, as in the official scorer (`zero`); or is left out.
-    `missing`: a prediction that is missing or unreadable counts as empty, or its trace is left out
-    (as in the official scorer, which flatters finders that fail on long traces). Intervals:
-    bootstrap over traces, `resamples` draws from `seed`.
+    `without_errors`: a trace without gold errors scores 1 if the prediction is present and empty,
+    else 0 (`correct`); always 0, as in the official scorer (`zero`); or is excluded. `missing`: a
+    missing or unreadable prediction counts as empty, or its trace is excluded (as in the official
+    scorer, which favours finders that fail on long traces). Intervals are bootstrap intervals over
+    traces, with `resamples` draws from `seed`.
     """
 
     taxonomy: Taxonomy = field(default_factory=built_in)
@@ -50,7 +50,7 @@ class Scoring:
     resamples: int = 2000
 
     def bootstrap(self) -> Bootstrap:
-        """Return a bootstrap that begins at the seed."""
+        """Return a freshly seeded bootstrap."""
         return Bootstrap(np.random.default_rng(self.seed), self.resamples)
 
 
@@ -58,10 +58,10 @@ class Scoring:
 class LabelSets:
     """The spans of each category in one trace.
 
-    Findings without a category are under "", those without a place have the span "". `entries`
-    counts the findings; `unknown` counts labels that the taxonomy does not know, which are
-    categories of their own. Sets may be shared: a predictor that names every span 20 times costs
-    no more than one that does once.
+    Findings without a category are under "", those without a location have the span "". `entries`
+    counts the findings; `unknown` counts labels that are not in the taxonomy, which become their
+    own categories. Sets may be shared, so a predictor that marks every span with 20 categories
+    costs no more than one with a single category.
     """
 
     spans: Mapping[str, frozenset[str]]
@@ -95,7 +95,7 @@ class LabelSets:
 
 @dataclass(frozen=True)
 class ScoreCounts:
-    """Counts of one level in one or more traces; a ratio is None if its denominator is 0."""
+    """Counts of one level over one or more traces; a ratio is None if its denominator is 0."""
 
     hits: int = 0
     predicted: int = 0
@@ -125,8 +125,8 @@ class ScoreCounts:
 
 @dataclass(frozen=True)
 class ScoredTrace:
-    """The labels of gold and of a finder (None: no prediction, with the reason in `status`), and
-    the spans of the trace if they are known."""
+    """The labels of gold and of a finder (None without a prediction, with the reason in `status`),
+    and the spans of the trace if known."""
 
     trace: str
     gold: LabelSets
@@ -142,7 +142,7 @@ class ScoredTrace:
         taxonomy: Taxonomy,
         spans: Sequence[Span] | None = None,
     ) -> ScoredTrace:
-        """Compare two Findings. Raises ValueError if gold has a status and so no findings."""
+        """Compare two Findings. Raises ValueError if gold has a status, and thus no findings."""
         if gold.status is not None:
             raise ValueError(f"{gold.trace}: gold is {gold.status} and cannot be scored against")
         status = "missing" if predicted is None else predicted.status
@@ -153,7 +153,7 @@ class ScoredTrace:
 @dataclass(frozen=True)
 class TraceScore:
     """Counts of one trace by level, of pairs by category, and of presence by category; `worth` is
-    its part in the macro average."""
+    its contribution to the macro average."""
 
     trace: str
     levels: Mapping[Level, ScoreCounts]
@@ -186,7 +186,7 @@ class LevelScore:
 
 @dataclass(frozen=True)
 class CategoryScore:
-    """Scores of one category: pairs of span and category, and the traces with it."""
+    """Scores of one category: for pairs of span and category, and for traces with the category."""
 
     category: str
     pairs: ScoreCounts
@@ -196,7 +196,7 @@ class CategoryScore:
 
 @dataclass(frozen=True)
 class Coverage:
-    """Gold traces, those with a readable prediction, and the others by reason."""
+    """Numbers of gold traces, of those with a readable prediction, and of the others by reason."""
 
     traces: int
     answered: int
@@ -207,7 +207,7 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Scores:
-    """All scores of one finder. `unknown` are labels by text, in gold and in predictions."""
+    """All scores of one finder. `unknown` counts unknown labels in gold and in predictions."""
 
     levels: tuple[LevelScore, ...]
     categories: tuple[CategoryScore, ...]
@@ -257,8 +257,8 @@ def score(cases: Iterable[ScoredTrace], how: Scoring | None = None) -> Scores:
 
 
 def _trace_score(case: ScoredTrace, how: Scoring) -> TraceScore:
-    """Gold errors without a place do not count for location and joint, those without a category
-    not for category and joint; a prediction without either is a wrong one."""
+    """Score one trace. Gold errors without a location are ignored for location and joint, those
+    without a category for category and joint. A prediction that lacks either is wrong."""
     gold, predicted = case.gold, case.predicted or LabelSets({}, 0)
 
     def tally(truth: frozenset[str], labels: frozenset[str]) -> ScoreCounts:
@@ -278,15 +278,15 @@ def _trace_score(case: ScoredTrace, how: Scoring) -> TraceScore:
     }
 
     def worth(counts: ScoreCounts) -> dict[Part, float | None]:
-        """Return the contribution of the trace to the macro average, or None if this level has no
-        gold."""
+        """Return the trace's share of the macro average, or None if this level has no gold."""
         if not gold.entries:
             answered = case.predicted is not None
             right = how.without_errors == "correct" and answered and not counts.predicted
             return dict.fromkeys(PARTS, 1.0 if right else 0.0)
         if not counts.gold:
             return dict.fromkeys(PARTS, None)
-        # no findings where there are errors is not precise: 0, as sklearn's zero_division=0
+        # Without findings, precision is 0 if there are gold errors, as with sklearn's
+        # zero_division=0.
         return {part: getattr(counts, part) or 0.0 for part in PARTS}
 
     return TraceScore(
@@ -315,8 +315,7 @@ def _level(level: Level, traces: Sequence[TraceScore], how: Scoring) -> LevelSco
 
 
 def _categories(traces: Sequence[TraceScore], how: Scoring) -> Iterator[CategoryScore]:
-    """Return categories in the order of the taxonomy, then unknown labels; unused ones
-    are omitted."""
+    """Yield used categories in taxonomy order, then unknown labels."""
     labels = {label for trace in traces for label in trace.categories}
     ordered = [leaf.name for leaf in how.taxonomy.leaves if leaf.name in labels]
     for label in (*ordered, *sorted(labels - set(ordered))):
@@ -330,7 +329,7 @@ def _total(counts: Iterable[ScoreCounts]) -> ScoreCounts:
     return sum(counts, ScoreCounts())
 
 
-# numerator and denominator as weights of hits, predicted, gold
+# Numerator and denominator, as weights of hits, predicted, gold
 _RATIOS: Mapping[Part, tuple[_Floats, _Floats]] = {
     "precision": (np.array([1.0, 0, 0]), np.array([0.0, 1, 0])),
     "recall": (np.array([1.0, 0, 0]), np.array([0.0, 0, 1])),
@@ -339,7 +338,7 @@ _RATIOS: Mapping[Part, tuple[_Floats, _Floats]] = {
 
 
 def _ratio(counts: Sequence[ScoreCounts], part: Part, how: Scoring) -> Interval:
-    """A ratio of sums over traces, resampled by traces; None if its denominator is 0."""
+    """Bootstrap a ratio of sums over traces; None if its denominator is 0."""
     parts = np.array([[c.hits, c.predicted, c.gold] for c in counts], dtype=np.float64)
     above, below = _RATIOS[part]
 

@@ -1,4 +1,4 @@
-"""Score findings against gold annotations, with the figures as tables."""
+"""Score findings against gold annotations and return tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _THIS = "this result"
 
 @dataclass(frozen=True, kw_only=True)
 class FindingsScoreReport(Report):
-    """Scores of findings against gold; `result` has every figure."""
+    """Scores of findings against gold; `result` has all scores."""
 
     result: Evaluation
 
@@ -46,15 +46,14 @@ def score_findings(
 ) -> FindingsScoreReport:
     """Score a folder of findings against a folder of annotations.
 
-    `official` reproduces TRAIL's scores exactly, with their quirks. A trace without gold errors
-    scores 1 if its prediction is empty ("correct"), always 0 ("zero"), or is excluded
+    `official` reproduces TRAIL's scores exactly, including their quirks. A trace without gold
+    errors scores 1 if its prediction is empty ("correct"), always 0 ("zero"), or is excluded
     ("leave_out"). Traces without a readable prediction count as empty, or are excluded with
     `leave_out_missing`. With `traces`, trivial predictors are scored for comparison. `gate` is the
-    minimum joint F1 (official: joint), and `max_unscored` the share of traces that may lack a
-    prediction.
+    minimum joint F1 (official: joint accuracy), and `max_unscored` the share of traces that may
+    lack a prediction.
 
-    Returns a report with the scores as tables. Raises InputError for files that cannot be read or
-    scored.
+    Returns a report with tables. Raises InputError for files that cannot be read or scored.
     """
     watch, labels = Watch(notify), read_taxonomy(taxonomy)
     how = Scoring(
@@ -100,11 +99,11 @@ def score_findings(
 
 
 def score_tables(result: Evaluation, *, official: bool = False) -> tuple[Table, ...]:
-    """Return the tables of `result`: the first has the figures, the others are details.
+    """Return the tables of `result`: the main scores first, then details.
 
-    By default the figures that count precision, and the official ones in one table; with
-    `official` those alone, with their categories and correlations (none if they do not apply).
-    The trivial predictors are in both.
+    By default, these are scores that include precision, plus one table of official scores; with
+    `official`, only official scores, with categories and correlations (none if they do not apply).
+    Both include the trivial predictors.
     """
     figures = result.official
     if official:

@@ -1,4 +1,4 @@
-"""Shared parts of detectors: the tree of spans, their texts, and quotes from them."""
+"""Helpers for detectors: the tree of spans, their texts, and quotes from them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pydantic import JsonValue
 
 from agenteval.records import Message, Run, Span
 
-_QUOTE = 300  # characters of evidence at most
+_QUOTE = 300  # maximum characters of evidence
 
 
 class SpanTree:
-    """The spans of a run with their places in the tree, by position.
+    """The tree of a run's spans, which are referred to by position.
 
-    Of several spans with one id the first counts. A parent that does not come before its child
-    counts as missing, so that broken or circular links cannot mislead.
+    Of several spans with the same id, the first counts. A parent that does not precede its child
+    counts as missing, so that broken or circular links do no harm.
     """
 
     def __init__(self, run: Run) -> None:
@@ -34,7 +34,7 @@ class SpanTree:
             self.parents.append(parent)
             passive = parent is not None and self.spans[parent].kind in ("chain", "user")
             self._actors.append(self._actors[parent] if parent is not None and passive else parent)
-        enclosing: set[int] = set()  # positions of what runs a tool
+        enclosing: set[int] = set()  # positions of spans that run a tool
         for i in range(len(self.spans) - 1, -1, -1):
             parent = self.parents[i]
             if parent is not None and (self.spans[i].kind == "tool" or i in enclosing):
@@ -42,14 +42,14 @@ class SpanTree:
         for i, span in enumerate(self.spans):
             parent = self.parents[i]
             inherited = None if parent is None else self.agents[parent]
-            is_client = span.model and i not in enclosing  # around a model request
+            is_client = span.model and i not in enclosing  # wraps a model request
             self.agents.append(i if span.kind == "agent" and not is_client else inherited)
 
     def requests(self) -> dict[int | None, list[int]]:
-        """Positions of the model requests by agent.
+        """Return the positions of model requests by agent.
 
-        A request that was traced twice (a client inside a wrapper) counts once, as the outer span;
-        spans that say nothing of a request are left out.
+        A request traced twice (a client inside a wrapper) counts once, as the outer span; spans
+        without any content of a request are omitted.
         """
         requests: dict[int | None, list[int]] = {}
         for i, span in enumerate(self.spans):
@@ -63,7 +63,7 @@ class SpanTree:
         return requests
 
     def ends(self) -> list[int]:
-        """For each span, the position of the last span below it, or its own."""
+        """Return for each span the position of the last span below it, or its own."""
         ends = list(range(len(self.spans)))
         for i in range(len(ends) - 1, -1, -1):
             parent = self.parents[i]
@@ -73,12 +73,12 @@ class SpanTree:
 
 
 def is_recorded(request: Span) -> bool:
-    """Return whether a model request says anything of its messages, its reply or its end."""
+    """Return whether a model request records messages, a reply or a finish reason."""
     return bool(request.messages or request.reply or request.finish)
 
 
 def texts(span: Span) -> Iterator[str]:
-    """Yield every text of a span that a finding may quote; its messages come last."""
+    """Yield every text of a span that a finding may quote, messages last."""
     yield from (span.status_message, span.output, span.input, span.name, span.finish or "")
     yield span.tool or ""
     for message in span.reply:
@@ -98,7 +98,7 @@ def _message_texts(message: Message) -> Iterator[str]:
     yield message.content
     for call in message.tool_calls:
         yield call.name
-        arguments = call.arguments  # a text when the model's arguments were not JSON
+        arguments = call.arguments  # a string if the model's arguments were not JSON
         yield arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
 
 

@@ -1,4 +1,4 @@
-"""Tables of findings, and of the contents of traces."""
+"""Tables of findings and of trace statistics."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _Number = TypeVar("_Number", int, float)
 
 @dataclass(frozen=True)
 class FinderFindings:
-    """One finder and its findings by trace id; `gold` is set for human annotations."""
+    """One finder with its findings by trace id; `gold` is true for human annotations."""
 
     name: str
     findings: Mapping[str, Findings]
@@ -38,19 +38,19 @@ class FinderFindings:
 
     @property
     def title(self) -> str:
-        """Its name in tables."""
+        """The name shown in tables."""
         return f"{self.name} (gold)" if self.gold else self.name
 
     def examined(self) -> list[Findings]:
-        """Return the findings of the traces that it could examine."""
+        """Return the findings of the examined traces."""
         return [findings for findings in self.findings.values() if findings.status is None]
 
     def failures(self) -> Counter[str]:
-        """Return the number of traces that could not be examined by status."""
+        """Count the traces that could not be examined, by status."""
         return Counter(f.status for f in self.findings.values() if f.status is not None)
 
     def labels(self, taxonomy: Taxonomy) -> list[tuple[str, str]]:
-        """Return category and trace of every finding."""
+        """Return (category, trace) of every finding."""
         return [
             (category_of(finding.category, taxonomy), findings.trace)
             for findings in self.examined()
@@ -59,13 +59,13 @@ class FinderFindings:
 
 
 def category_of(name: str, taxonomy: Taxonomy) -> str:
-    """Return the leaf of a spelling; the spelling itself if the taxonomy does not know it."""
+    """Return the name of the matching leaf, or `name` itself if the taxonomy has none."""
     leaf = taxonomy.find(name)
     return leaf.name if leaf else name
 
 
 def categories_of(finders: Sequence[FinderFindings], taxonomy: Taxonomy) -> list[str]:
-    """Return all categories of findings, in the taxonomy's order, then the unknown ones."""
+    """Return all categories of findings in taxonomy order, then unknown ones."""
     used = {category for finder in finders for category, _ in finder.labels(taxonomy)}
     ordered = [leaf.name for leaf in taxonomy.leaves if leaf.name in used]
     return [*ordered, *sorted(used - set(ordered))]
@@ -74,7 +74,7 @@ def categories_of(finders: Sequence[FinderFindings], taxonomy: Taxonomy) -> list
 def finding_tables(
     finders: Sequence[FinderFindings], taxonomy: Taxonomy, traces: int
 ) -> tuple[Table, ...]:
-    """Return tables of finders on the `traces`, of errors by category, and of grades if any."""
+    """Return tables of finders, of errors by category, and of grades, if any."""
     tables = [_coverage(finders, traces), _categories(finders, taxonomy), _grades(finders)]
     return tuple(table for table in tables if table.rows)
 
@@ -171,7 +171,8 @@ def _grades(finders: Sequence[FinderFindings]) -> Table:
 
 @dataclass(frozen=True)
 class TraceStats:
-    """Figures of one trace; tokens are estimated, but `reported` and `cost` are stated by spans."""
+    """Statistics of one trace; tokens are estimates, except `reported`; spans state it and
+    `cost`."""
 
     trace: str
     spans: int
@@ -190,12 +191,12 @@ class TraceStats:
 
     @property
     def ratio(self) -> float | None:
-        """Share of the tokens that remains after condensing."""
+        """The share of tokens that remains after condensing."""
         return self.condensed / self.tokens if self.tokens else None
 
 
 def trace_stats(run: Run, budget: int | None = None) -> TraceStats:
-    """Return figures of a trace, condensed within `budget` tokens (None: texts are not cut)."""
+    """Return the statistics of a trace, condensed to `budget` tokens (None: texts are not cut)."""
     condensed = condense(run, Options(budget=budget, piece=1 << 40 if budget is None else 3000))
     depths: list[int] = []
     depth_of: dict[str, int] = {}
@@ -223,7 +224,7 @@ def trace_stats(run: Run, budget: int | None = None) -> TraceStats:
 
 
 def _sum(numbers: Iterable[_Number | None]) -> _Number | None:
-    """The sum of the stated numbers; None without any."""
+    """Return the sum of the numbers that are not None, or None if there are none."""
     stated = [n for n in numbers if n is not None]
     return sum(stated) if stated else None
 
@@ -238,7 +239,9 @@ class _TraceColumns:
 class _SizeColumns:
     depth: int = column("depth", "count")
     errors: int = column("errors", "count", "spans with status error")
-    reported: int | None = column("tokens\ntold", "count", "reported by spans, each counted once")
+    reported: int | None = column(
+        "tokens\nreported", "count", "reported by spans, each counted once"
+    )
     cost: float | None = column("cost", "number", "reported by spans, each counted once")
     tokens: int = column("tokens", "count", "estimated, including repetitions")
     condensed: int = column("condensed", "count")
@@ -246,7 +249,7 @@ class _SizeColumns:
 
 
 def stats_tables(stats: Sequence[TraceStats]) -> tuple[Table, ...]:
-    """Return a table of all traces together, and one of each of them."""
+    """Return a table of totals and a table with a row per trace."""
     kinds_of_spans = sorted({kind for s in stats for kind in s.kinds})
     costs = any(s.cost is not None for s in stats)
     columns = (

@@ -1,4 +1,4 @@
-"""The kinds of errors: areas, groups and leaves with definitions; findings name leaves."""
+"""The taxonomy of errors: areas, groups, and leaves with definitions. Findings name leaves."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from agenteval.records import Record, content_hash
 
 
 class Leaf(Record):
-    """One category of error. `signs` are its indicators, `aliases` other spellings. `locate` is
-    which span to mark if the error occurs several times. `assigned` is False for a label that
-    scorers know but finders do not use."""
+    """One category of error. `signs` are its indicators, `aliases` other spellings. `locate` says
+    which span to mark if the error repeats. `assigned` is False for a label that scorers know but
+    finders do not use."""
 
     name: str = Field(min_length=1)
     area: str
@@ -39,7 +39,7 @@ class Guidance(Record):
 
 
 class Taxonomy(Record):
-    """Leaves in their order, with guidance on similar ones."""
+    """Ordered leaves, with guidance on similar ones."""
 
     name: str
     version: int = 1
@@ -56,7 +56,7 @@ class Taxonomy(Record):
                     raise ValueError(f"{text!r} of {leaf.name!r} has no letter or digit")
                 if seen.setdefault(_plain(text), leaf.name) != leaf.name:
                     raise ValueError(
-                        f"{text!r} stands for both {seen[_plain(text)]!r} and {leaf.name!r}"
+                        f"{text!r} matches both {seen[_plain(text)]!r} and {leaf.name!r}"
                     )
         for kind in (kind for entry in self.guidance for kind in entry.kinds):
             if _plain(kind) not in seen:
@@ -69,16 +69,17 @@ class Taxonomy(Record):
 
     @property
     def assigned(self) -> tuple[Leaf, ...]:
-        """The leaves a finder may name."""
+        """The leaves that a finder may use."""
         return tuple(leaf for leaf in self.leaves if leaf.assigned)
 
     @property
     def areas(self) -> tuple[str, ...]:
-        """Names of the areas, in their order."""
+        """Names of the areas, in order."""
         return tuple(dict.fromkeys(leaf.area for leaf in self.leaves))
 
     def find(self, text: str) -> Leaf | None:
-        """Return the leaf of a name or alias, ignoring case, blanks and hyphens, or None."""
+        """Find a leaf by name or alias, ignoring case, blanks and hyphens; None if there is
+        none."""
         return self._by_name.get(_plain(text))
 
     @cached_property
@@ -95,14 +96,14 @@ def _plain(text: str) -> str:
 def built_in() -> Taxonomy:
     """Return the 20 leaves of TRAIL (arXiv 2505.08638) in 3 areas, in our own words.
 
-    The 21st label is known to its scorer, but no finder is asked for it.
+    TRAIL's scorer knows a 21st label, but finders are not asked for it.
     """
     text = files("agenteval.traces").joinpath("data/taxonomy.json").read_text("utf-8")
     return Taxonomy.model_validate_json(text)
 
 
 def load_taxonomy(path: Path) -> Taxonomy:
-    """Read a taxonomy from JSON or YAML (.yaml, .yml) in the form of the built-in one.
+    """Read a taxonomy from JSON or YAML (.yaml, .yml) in the format of the built-in one.
 
     Raises InputError with the line of a syntax error, else with the key.
     """

@@ -1,8 +1,8 @@
 """A judge that reads a whole trace in one request, as the judges of TRAIL do (arXiv 2505.08638).
 
-The prompt is our own; the kinds of errors and the layout of the reply are those of the paper. What
-the spans hold is sent unchanged, and quotes are not checked. A trace that does not fit into the
-context is not examined.
+The prompt is our own; the kinds of errors and the format of the reply follow the paper. The content
+of spans is sent unchanged, and quotes are not checked. A trace that does not fit into the context
+is not examined.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from agenteval.traces.taxonomy import Taxonomy
 
 _VERSION = 1
 _SYSTEM, _USER = (load_prompt("agenteval.traces", name) for name in ("whole_system", "whole_user"))
-_UNFILLED = "<"  # how places in the form of the prompt begin
+_UNFILLED = "<"  # start of the placeholders in the prompt's template
 
 
 @dataclass(frozen=True)
@@ -67,14 +67,14 @@ class WholeTraceFinder:
         return {"source": source.model_dump(mode="json"), **more}
 
     def requests(self, run: Run) -> Requests:
-        """Return one request, and one to repair its reply; none for a trace that is too long."""
+        """Count one request, plus one to repair its reply; none for a trace that is too long."""
         request = self._request(run)
         if self._too_long(request):
             return {}
         return {"judge": RequestBounds(1, MOST_REQUESTS, prompt_tokens(request))}
 
     def size_lines(self, runs: Iterable[Run]) -> list[str]:
-        """Return a line on how many traces do not fit into the context; none if all fit."""
+        """Return a line on the number of traces that do not fit into the context, if any."""
         lengths = [prompt_tokens(self._request(run)) for run in runs]
         room = self.options.context - self.options.reply_tokens
         longer = sum(length > room for length in lengths)
@@ -135,7 +135,7 @@ class WholeTraceFinder:
             what = what if finding.span not in spans else f"unknown kind {finding.category!r:.80}"
             rejected.append(Rejected(why=what, said=finding.model_dump(mode="json")))
         dropped = len(rejected)
-        message = f"{dropped} of {dropped + len(accepted)} entries of the judge did not hold"
+        message = f"{dropped} of {dropped + len(accepted)} entries of the judge were rejected"
         return Findings(
             trace=run.id,
             findings=tuple(accepted),

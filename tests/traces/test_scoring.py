@@ -65,8 +65,8 @@ def test_figures_of_both_scorers_and_of_what_stands_beside() -> None:
     assert (result.official.location.mean, result.official.joint.mean) == (0.5, 0.5)
     assert [one.name for one in result.beside] == [
         "LLM and tool spans x 20",
-        "LLM spans x 3 commonest",
-        "LLM spans x 3 commonest",
+        "LLM spans x 3 most common",
+        "LLM spans x 3 most common",
         GOLD,
     ]
     every, best = result.beside[0], result.beside[-1]
@@ -90,10 +90,10 @@ def test_what_is_lost_on_the_way_is_told() -> None:
     assert result.scores.coverage.traces == 11
     assert result.scores.coverage.lost == {"missing": 1}
     assert "1 gold files could not be read: t0" in notes(result)
-    assert "1 of 11 traces have no spans here" in notes(result)
+    assert "1 of 11 traces have no spans" in notes(result)
     assert "1 gold locations are not spans" in notes(result)
     # with gold unreadable, the prediction of that trace is none without gold
-    assert "1 predictions are of traces without gold: stray" in notes(result)
+    assert "1 predictions are for traces without gold: stray" in notes(result)
     assert result.official is not None
     assert result.official.skipped == {"prediction missing": 1, "gold unreadable": 1}
 
@@ -203,7 +203,7 @@ def test_the_three_predictors() -> None:
     )
     assert three.categories == eight.categories[:3]
     assert eight.kinds == three.kinds == ("llm",)
-    assert eight.name == "LLM spans x 4 commonest"
+    assert eight.name == "LLM spans x 4 most common"
     assert len(baselines([], built_in())) == 1  # without gold errors there is no commonest
 
 

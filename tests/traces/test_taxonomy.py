@@ -81,7 +81,7 @@ def changed(**leaf: Any) -> dict[str, Any]:
         ({"name": "x", "leaves": []}, "leaves: tuple should have at least 1 item"),
         (changed(locate="middle"), "leaves.1.locate: input should be 'first' or 'last'"),
         (changed(colour="red"), "leaves.1.colour: extra inputs"),
-        (changed(aliases=["RUDE-answer"]), "'RUDE-answer' stands for both"),
+        (changed(aliases=["RUDE-answer"]), "'RUDE-answer' matches both"),
         (changed(aliases=["--"]), "has no letter or digit"),
     ],
 )
