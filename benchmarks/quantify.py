@@ -30,9 +30,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,19 +48,6 @@ TARGETS, TARGET_LATENCY = {64: 0.95, 256: 2.0}, 0.1  # by requests in flight
 TARGET_CPU_MS = 0.0  # of quantify above bare, per call
 NONCE = "[0-9a-f]{24}"  # differs from store to store: left out when bodies are compared
 OTHER_BODIES = "bare and quantify did not send the same bodies"
-
-
-@dataclass
-class Rounds:
-    """What the sides measured, one entry per round, and what was wrong."""
-
-    seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    cpu: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    loop_cpu: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    server_cpu: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    peak_mb: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    cells: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
-    wrong: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -89,23 +75,21 @@ def run_side(
     return measured
 
 
-def measure(options: Setting, server: Endpoint, side: str, rounds: Rounds) -> None:
-    """Add one round of one side to `rounds`, with what was wrong."""
-    profile = options.profile and side == "quantify"
+def measure(setting: Setting, server: Endpoint, side: str, wrong: list[str]) -> dict[str, Any]:
+    """One round of one side; what is wrong with it goes to `wrong`."""
+    profile = setting.profile and side == "quantify"
     server.counted()  # what came before is not this side's
-    got = run_side(side, server.base_url, options.runs, options.concurrency, profile=profile)
+    got = run_side(side, server.base_url, setting.runs, setting.concurrency, profile=profile)
     stats = server.counted()
-    sent = options.runs + options.concurrency  # those before the clock started included
+    sent = setting.runs + setting.concurrency  # those before the clock started included
     if not stats["requests"] == stats["different"] == sent:
-        rounds.wrong.append(
+        wrong.append(
             f"{side}: wanted {sent} different requests, got {stats['different']} in "
             f"{stats['requests']}"
         )
-    if got["cells"] not in (None, options.runs * CRITERIA):
-        rounds.wrong.append(f"{side}: {got['cells']} cells stored of {options.runs * CRITERIA}")
-    rounds.server_cpu[side].append(stats["cpu_seconds"] / sent)
-    for name in ("seconds", "cpu", "loop_cpu", "peak_mb", "cells"):
-        getattr(rounds, name)[side].append(got[name])
+    if got["cells"] not in (None, setting.runs * CRITERIA):
+        wrong.append(f"{side}: {got['cells']} cells stored of {setting.runs * CRITERIA}")
+    return {**got, "server_cpu": stats["cpu_seconds"] / sent}
 
 
 def same_bodies(script: str) -> bool:
@@ -121,43 +105,53 @@ def same_bodies(script: str) -> bool:
     return len(asked[0]) == 12 and asked[0] == asked[1]
 
 
-def summary(options: Setting, rounds: Rounds) -> dict[str, Any]:
+def summary(
+    setting: Setting, rounds: dict[str, list[dict[str, Any]]], wrong: list[str]
+) -> dict[str, Any]:
     """The line of JSON: medians over the rounds; ratios are taken within each round."""
-    n, median = options.runs, statistics.median
+    n = setting.runs
+
+    def median(side: str, name: str) -> float:
+        return float(statistics.median(measured[name] for measured in rounds[side]))
+
     sides: dict[str, dict[str, Any]] = {}
-    for side, seconds in rounds.seconds.items():
-        bare = rounds.seconds["bare"]
-        stored = [c for c in rounds.cells[side] if c is not None]
+    for side, measured in rounds.items():
+        ratios = [
+            bare["seconds"] / this["seconds"]
+            for bare, this in zip(rounds["bare"], measured, strict=True)
+        ]
+        stored = [m["cells"] for m in measured if m["cells"] is not None]
+        seconds = median(side, "seconds")
         sides[side] = {
-            "calls_per_s": round(n / median(seconds), 1),
-            "cells_per_s": round(n * CRITERIA / median(seconds), 1) if stored else None,
-            "ratio": round(median(b / s for b, s in zip(bare, seconds, strict=True)), 3),
-            "ratios": [round(b / s, 3) for b, s in zip(bare, seconds, strict=True)],
-            "cpu_ms_per_call": round(1000 * median(rounds.cpu[side]) / n, 3),
-            "cpu_ratio": round(median(rounds.cpu[side]) / median(rounds.cpu["bare"]), 3),
-            "loop_cpu_ms_per_call": round(1000 * median(rounds.loop_cpu[side]) / n, 3),
-            "server_cpu_ms_per_call": round(1000 * median(rounds.server_cpu[side]), 3),
-            "peak_rss_mb": round(max(rounds.peak_mb[side]), 1),
+            "calls_per_s": round(n / seconds, 1),
+            "cells_per_s": round(n * CRITERIA / seconds, 1) if stored else None,
+            "ratio": round(statistics.median(ratios), 3),
+            "ratios": [round(ratio, 3) for ratio in ratios],
+            "cpu_ms_per_call": round(1000 * median(side, "cpu") / n, 3),
+            "cpu_ratio": round(median(side, "cpu") / median("bare", "cpu"), 3),
+            "loop_cpu_ms_per_call": round(1000 * median(side, "loop_cpu") / n, 3),
+            "server_cpu_ms_per_call": round(1000 * median(side, "server_cpu"), 3),
+            "peak_rss_mb": round(max(m["peak_mb"] for m in measured), 1),
             "cells_committed": min(stored) if stored else None,
         }
-    target = TARGETS.get(options.concurrency) if options.latency == TARGET_LATENCY else None
+    target = TARGETS.get(setting.concurrency) if setting.latency == TARGET_LATENCY else None
     ratio = sides["quantify"]["ratio"]
     above = sides["quantify"]["cpu_ms_per_call"] - sides["bare"]["cpu_ms_per_call"]
     return {
         "runs": n,
         "criteria": CRITERIA,
         "cells": n * CRITERIA,
-        "concurrency": options.concurrency,
-        "latency_s": options.latency,
-        "rounds": options.rounds,
+        "concurrency": setting.concurrency,
+        "latency_s": setting.latency,
+        "rounds": setting.rounds,
         "load": round(os.getloadavg()[0], 1),
         "cores": os.cpu_count(),
-        "same_bodies": OTHER_BODIES not in rounds.wrong,
+        "same_bodies": OTHER_BODIES not in wrong,
         "target_ratio": target,
         "cpu_ms_above_bare": round(above, 3),
         "met": None if target is None else ratio >= target and above <= TARGET_CPU_MS,
         "sides": sides,
-        "wrong": rounds.wrong,
+        "wrong": wrong,
     }
 
 
@@ -250,13 +244,14 @@ def main() -> int:
 def settings(options: argparse.Namespace) -> list[Setting]:
     """Return what is measured at each number in flight."""
     first = options.concurrency[0]
+    sides = tuple(s for s in SIDES if s in ("bare", "quantify", *options.sides))
     return [
         Setting(
             runs=max(options.runs, options.runs * n // (2 * first)),
             concurrency=n,
             latency=options.latency,
             rounds=options.rounds,
-            sides=tuple(s for s in SIDES if s in ("bare", "quantify") or s in options.sides),
+            sides=sides,
             profile=options.profile,
         )
         for n in options.concurrency
@@ -265,14 +260,13 @@ def settings(options: argparse.Namespace) -> list[Setting]:
 
 def run_setting(setting: Setting, same: bool) -> dict[str, Any]:
     """All sides round by round over one endpoint."""
-    rounds = Rounds()
-    if not same:
-        rounds.wrong.append(OTHER_BODIES)
+    wrong = [] if same else [OTHER_BODIES]
+    rounds: dict[str, list[dict[str, Any]]] = {side: [] for side in setting.sides}
     with endpoint(fixed_reply(), setting.latency) as server:
         for _ in range(setting.rounds):
             for side in setting.sides:
-                measure(setting, server, side, rounds)
-    return summary(setting, rounds)
+                rounds[side].append(measure(setting, server, side, wrong))
+    return summary(setting, rounds, wrong)
 
 
 if __name__ == "__main__":
