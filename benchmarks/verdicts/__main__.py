@@ -14,13 +14,14 @@ import argparse
 import sys
 import time
 from collections import Counter
+from itertools import product
 
 from rich.console import Console
 from rich.table import Table
 from scipy.stats import beta
 
 from benchmarks.outcome import Row, finish
-from benchmarks.verdicts.kinds import EXCEPT, KINDS, LIMITED, NOT, TRUSTED, UNDECIDED, Kind
+from benchmarks.verdicts.kinds import EXCEPT, KINDS, LIMITED, TRUSTED, VERDICTS
 from benchmarks.verdicts.simulate import simulate, truth
 from benchmarks.verdicts.world import Design
 
@@ -44,17 +45,16 @@ def show(
         title=f"{task}: {design.runs} runs ({how}, {design.copied:.0%} copied) x {design.repeats} "
         f"repeats, {seeds} judges of each kind, {seconds:.0f} s"
     )
-    classes = (TRUSTED, EXCEPT, LIMITED, NOT, UNDECIDED)
-    for head in ("kind", "right verdicts", *classes, "right", "trusted at most"):
+    for head in ("kind", "right verdicts", *VERDICTS, "right", "trusted at most"):
         table.add_column(head, justify="left" if head in ("kind", "right verdicts") else "right")
     for kind in (truth(k, task) for k in KINDS if k.name in counts):
         found = counts[kind.name]
         right = sum(found[v] for v in kind.allowed)
-        wanted = "any" if len(kind.allowed) == len(classes) else " / ".join(kind.allowed)
+        wanted = "any" if len(kind.allowed) == len(VERDICTS) else " / ".join(kind.allowed)
         table.add_row(
             kind.name,
             wanted,
-            *(f"{found[v]}" if found[v] else "·" for v in classes),
+            *(f"{found[v]}" if found[v] else "·" for v in VERDICTS),
             f"{right / seeds:.1%}",
             f"{upper(_trusted(found), seeds):.1%}" if kind.must_not else "",
         )
@@ -72,41 +72,39 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--runs", type=int, nargs="+", default=[20, 40, 60])
     parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=TASKS)
-    parser.add_argument("--kinds", nargs="+", help="only kinds whose names contain one of these")
+    parser.add_argument(
+        "--kinds", nargs="+", default=[""], help="only kinds whose names contain one of these"
+    )
     parser.add_argument("--copied", type=float, default=1.0, help="share of runs with copies")
     parser.add_argument("--shared", action="store_true", help="three systems on the same cases")
     parser.add_argument("--repeats", type=int, default=2)
     options = parser.parse_args()
-    kinds: list[Kind] = [
-        k for k in KINDS if not options.kinds or any(name in k.name for name in options.kinds)
-    ]
+    kinds = [k for k in KINDS if any(name in k.name for name in options.kinds)]
     start, rows, everything = time.perf_counter(), list[Row](), {}
-    for task in options.tasks:
-        for runs in options.runs:
-            design = Design(runs, options.repeats, options.copied, options.shared)
-            began = time.perf_counter()
-            counts = dict[str, Counter[str]]()
-            for kind in kinds:
-                counts[kind.name] = simulate(kind, task, design, range(options.seeds))
-                line = ", ".join(f"{n} {v}" for v, n in counts[kind.name].most_common())
-                print(f"{task}, {runs} runs: {kind.name}: {line}", file=sys.stderr, flush=True)
-            show(counts, task, design, options.seeds, time.perf_counter() - began)
-            everything[f"{task}, {runs} runs"] = {name: dict(c) for name, c in counts.items()}
+    for task, runs in product(options.tasks, options.runs):
+        where = f"{task}, {runs} runs"
+        design = Design(runs, options.repeats, options.copied, options.shared)
+        began = time.perf_counter()
+        counts = dict[str, Counter[str]]()
+        for kind in kinds:
+            found = simulate(kind, task, design, range(options.seeds))
+            counts[kind.name] = found
+            line = ", ".join(f"{n} {v}" for v, n in found.most_common())
+            print(f"{where}: {kind.name}: {line}", file=sys.stderr, flush=True)
+            if kind.must_not:
+                bound = upper(_trusted(found), options.seeds)
+                measured, target, met = f"at most {bound:.1%}", "<= 5%", bound <= MOST_FALSE
+            elif kind.name == GOOD and runs >= 60:
+                share = found[TRUSTED] / options.seeds
+                measured, target, met = f"{share:.1%}", ">= 90%", share >= LEAST_TRUE
+            else:
+                continue
             judged = options.seeds >= ENOUGH
-
-            def row(what: str, measured: str, target: str, met: bool, judged: bool = judged) -> Row:
-                return Row(what, measured, target, met if judged else None)
-
-            for kind in kinds:
-                found, where = counts[kind.name], f"{task}, {runs} runs"
-                if kind.must_not:
-                    bound = upper(_trusted(found), options.seeds)
-                    what = f"{kind.name}, trusted ({where})"
-                    rows.append(row(what, f"at most {bound:.1%}", "<= 5%", bound <= MOST_FALSE))
-                elif kind.name == GOOD and runs >= 60:
-                    share = found[TRUSTED] / options.seeds
-                    what = f"{kind.name}, trusted ({where})"
-                    rows.append(row(what, f"{share:.1%}", ">= 90%", share >= LEAST_TRUE))
+            rows.append(
+                Row(f"{kind.name}, trusted ({where})", measured, target, met if judged else None)
+            )
+        show(counts, task, design, options.seeds, time.perf_counter() - began)
+        everything[where] = {name: dict(c) for name, c in counts.items()}
     return finish(
         "verdicts",
         rows,

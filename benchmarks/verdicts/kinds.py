@@ -13,14 +13,8 @@ import numpy as np
 
 from benchmarks.verdicts.world import Floats, World
 
-TRUSTED, EXCEPT, LIMITED, NOT, UNDECIDED = (
-    "trusted",
-    "trusted except",
-    "trusted as one score",
-    "not trusted",
-    "undecided",
-)
-VERDICTS = (TRUSTED, EXCEPT, LIMITED, NOT, UNDECIDED)
+VERDICTS = ("trusted", "trusted except", "trusted as one score", "not trusted", "undecided")
+TRUSTED, EXCEPT, LIMITED, NOT, UNDECIDED = VERDICTS
 
 Rate = Callable[[World, np.random.Generator], Floats]
 

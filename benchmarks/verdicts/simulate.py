@@ -31,7 +31,7 @@ def verdict_of(kind: Kind, task: str, design: Design, seed: int) -> VerifiedSet:
     rng = np.random.default_rng([seed, [k.name for k in KINDS].index(kind.name)])
     world = make_world(material, design, kind.share, rng)
     ratings = rate(world, kind.rate(world, rng), kind.noise, rng)
-    table = as_table(world, ratings, labelled=design.labelled)
+    table = as_table(world, ratings)
     return verify_table(table, material.criteria, OPTIONS)
 
 

@@ -112,15 +112,13 @@ class World:
 class Design:
     """How much is judged: `runs` of three systems, in turn; `copied` is the share with copies.
 
-    With `shared` the systems answer the same cases, else every run is a case of its own. Without
-    `labelled` nobody knows which runs succeeded.
+    With `shared` the systems answer the same cases, else every run is a case of its own.
     """
 
     runs: int
     repeats: int = 2
     copied: float = 1.0
     shared: bool = False
-    labelled: bool = True
 
 
 def make_world(
@@ -185,7 +183,7 @@ def rate(world: World, latent: Floats, noise: float, rng: np.random.Generator) -
     return np.asarray(np.clip(np.floor(noisy / world.step + 0.5) * world.step, 0, 1))
 
 
-def as_table(world: World, ratings: Floats, *, labelled: bool = True) -> ScoreTable:
+def as_table(world: World, ratings: Floats) -> ScoreTable:
     """The score table of these ratings (texts, repeats, criteria)."""
     texts, repeats, k = world.shape
     width = repeats * k
@@ -203,10 +201,9 @@ def as_table(world: World, ratings: Floats, *, labelled: bool = True) -> ScoreTa
         "variant": column(np.repeat(world.variant, width), VARIANTS),
         "status": column(np.zeros(len(run)), ("scored",)),
     }
-    success = world.success[run] if labelled else np.full(len(run), -1)
     return ScoreTable(
         **columns,
         repeat=np.tile(np.repeat(np.arange(repeats), k), texts).astype(np.int32),
-        success=success.astype(np.int8),
+        success=world.success[run].astype(np.int8),
         value=ratings.ravel(),
     )
