@@ -235,27 +235,9 @@ def crashes(calls: int, sessions: int) -> list[Row]:
     cells = """SELECT item_key, criterion_key, repeat, status, label, value, detail FROM results
         ORDER BY 1, 2, 3"""
     trials = "SELECT item_key, repeat, status, outcome FROM calls ORDER BY 1, 2"
-    talk = (
-        "-m",
-        "agenteval",
-        "flow",
-        "session",
-        agents.ROLE,
-        "--user",
-        "scripted",
-        "--agent",
-        "template",
-        "--model",
-        "openai:test-model",
-        "--turns",
-        "20",
-        "--max-unscored",
-        "1",
-        "--limit",
-        str(sessions),
-        "-j",
-        str(IN_FLIGHT // 2),
-    )
+    options = "--user scripted --agent template --model openai:test-model --turns 20"
+    options += f" --max-unscored 1 --limit {sessions} -j {IN_FLIGHT // 2}"
+    talk = ("-m", "agenteval", "flow", "session", agents.ROLE, *options.split())
     with serve(answer=reply, latency=0.05, ignore=("[0-9a-f]{24}",)) as server:
         url = server.base_url
 
