@@ -152,7 +152,8 @@ def comparison_warnings(pair: ComparedRatings, comparison: Comparison) -> tuple[
     for side, cases in (("A", comparison.only_first), ("B", comparison.only_second)):
         if cases:
             runs = _runs_of_cases(sides_of[side])
-            some = ", ".join(runs[case] for case in cases[:3])
+            # a store names cases by a hash
+            some = ", ".join(case if len(case) <= 24 else runs[case] for case in cases[:3])
             more = ", ..." if len(cases) > 3 else ""
             lines.append(f"omitted: {len(cases)} cases only in {side} ({some}{more})")
         lines += [f"{side}: {line}" for line in lines_on_failed_runs(sides_of[side])]
