@@ -1,4 +1,4 @@
-"""The engine: runs what the store lacks of an experiment, and stores each outcome."""
+"""The engine: runs the units of an experiment that the store lacks, and stores each outcome."""
 
 from agenteval.engine.dry_run import (
     Amount,

@@ -1,4 +1,4 @@
-"""Shared parts of evaluators of agents and traces: attempts at cases, as run by the engine."""
+"""Base class for evaluators of agents and traces, which make attempts at cases."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ C = TypeVar("C")
 
 @dataclass(frozen=True)
 class AttemptEvaluator(ABC, Generic[C]):
-    """A system at cases, each `trials` times: every case once before any comes twice.
+    """Runs a system on each case `trials` times; all cases run once before any is repeated.
 
-    `cases` are by key. A subclass says how a case is stored (`stored_case`), how an attempt is made
-    (`evaluate`) and how many requests it takes (`requests`).
+    `cases` are by key. Subclasses define how a case is stored (`stored_case`), how an attempt is
+    made (`evaluate`) and how many requests it takes (`requests`).
     """
 
     evaluator: str
@@ -34,11 +34,11 @@ class AttemptEvaluator(ABC, Generic[C]):
     noun: ClassVar[str] = "trial"
     grace: ClassVar[float | None] = 30.0  # seconds for running attempts after an interrupt
     criteria: ClassVar[tuple[Criterion, ...]] = ()
-    measures: ClassVar[tuple[Criterion, ...]] = ()  # what an attempt has results on
+    measures: ClassVar[tuple[Criterion, ...]] = ()  # criteria of an attempt's results
 
     @cached_property
     def source(self) -> Source:
-        """The system under this evaluator."""
+        """The evaluator and its system."""
         return Source(
             evaluator=self.evaluator,
             version=1,
@@ -58,12 +58,12 @@ class AttemptEvaluator(ABC, Generic[C]):
 
     @property
     def lock(self) -> str:
-        """The key of the source: one process works with a system at a time."""
+        """The key of the source, so that only one process uses a system at a time."""
         return self.source_key
 
     @abstractmethod
     def stored_case(self, key: str, case: C) -> TrialCase:
-        """Return the case as the store keeps it."""
+        """Return the case as it is stored."""
 
     @abstractmethod
     def requests(self, unit: Unit[C]) -> Requests:
@@ -71,20 +71,20 @@ class AttemptEvaluator(ABC, Generic[C]):
 
     @abstractmethod
     async def evaluate(self, unit: Unit[C]) -> Outcome:
-        """Make one attempt. Failures are outcomes; what is raised ends the experiment."""
+        """Make one attempt. Failures are outcomes; an exception ends the experiment."""
 
     def units(self) -> Iterator[Unit[C]]:
-        """Yield every case, `trials` times."""
+        """Yield all cases, `trials` times."""
         for number in range(self.trials):
             for key, case in self.cases.items():
                 yield Unit(key, case, repeat=number)
 
     def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
-        """An attempt is one piece."""
+        """Return one batch, because an attempt is not split."""
         return [tuple(criteria)]
 
     def is_current(self, unit: Unit[C], check_key: str | None) -> bool:
-        """Verdicts by other rules are made again when they are read."""
+        """Return True: verdicts by other rules are recomputed when they are read."""
         return True
 
     def register(self, store: Store) -> list[str]:
@@ -96,11 +96,11 @@ class AttemptEvaluator(ABC, Generic[C]):
         return []
 
     def failure_log(self, case: C, message: str) -> Record:
-        """Return the log of an attempt that the infrastructure failed."""
+        """Return the log of an attempt with an infrastructure failure."""
         return AgentFailure(status="error:infrastructure", message=message)
 
     def failure(self, unit: Unit[C], message: str, usage: Usage) -> Outcome:
-        """Return the outcome of an attempt that the infrastructure failed; it names the case."""
+        """Return the outcome of an infrastructure failure; the message names the case."""
         case = self.stored_case(unit.key, unit.content)
         log = self.failure_log(unit.content, f"{case.id}: {message}")
         trial = Trial(
@@ -116,5 +116,5 @@ class AttemptEvaluator(ABC, Generic[C]):
         return Outcome(failed(trial, self.measures, "error:infrastructure", message), trial)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the cases: another process evaluates units and does not list them."""
+        """Drop the cases: other processes evaluate units but do not list them."""
         return {**self.__dict__, "cases": {}}

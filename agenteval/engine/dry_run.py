@@ -1,8 +1,8 @@
-"""Dry run: how many requests an experiment would send, at least and at most, and what they cost.
+"""Dry run: estimate the minimum and maximum number of requests of an experiment, and their cost.
 
-"At least" holds when every reply is usable and nothing breaks off, "at most" however bad replies
-are. The first requests of a unit are drafted by the code of the real run, with nothing sent. How
-many follow is what `Evaluator.requests` says. Tokens are estimated.
+The minimum assumes that every reply is usable and nothing fails; the maximum allows for any number
+of bad replies. The first requests of a unit are drafted by the code of the real run without sending
+them; `Evaluator.requests` gives the number of later ones. Tokens are estimated.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from agenteval.engine.resume import Pending
     from agenteval.engine.unit import Evaluator, RequestBounds, Requests, T
 
-LOCAL = "all of it is computed on this machine: no requests, no cost"
-SAMPLE = 4000  # units that are drafted; of more an evenly spaced sample, a millisecond each
-REPAIR = 3100  # tokens that a request for a repair is longer: the malformed reply and the problem
-_REPAIR_MEMBER = 60  # and for each member of the reply
+LOCAL = "computed entirely on this machine: no requests, no cost"
+SAMPLE = 4000  # maximum drafted units (a millisecond each); else an evenly spaced sample
+REPAIR = 3100  # additional tokens of a repair request: the malformed reply and the problem
+_REPAIR_MEMBER = 60  # additional tokens per member of the reply
 
 
 @dataclass(frozen=True)
 class Amount:
-    """Requests, and the tokens of their prompts and replies; None where that is unknown."""
+    """Requests, and the tokens of their prompts and replies (None if unknown)."""
 
     requests: int = 0
     prompt: int | None = 0
@@ -49,8 +49,8 @@ class Amount:
         return Amount(round(self.requests * factor), prompt, reply)
 
     def cost(self, price: Price | None, *, known: bool = False) -> float | None:
-        """Return the cost, None without a price or with unknown tokens; with `known` that of the
-        known tokens, which is a lower bound."""
+        """Return the cost, None without a price or with unknown tokens. With `known`, return the
+        cost of the known tokens, a lower bound."""
         if price is None or (not known and None in (self.prompt, self.reply)):
             return None
         return price.cost(self.prompt or 0, self.reply or 0)
@@ -60,8 +60,9 @@ class Amount:
 class EstimateLine:
     """The requests to one party, such as the judge or a simulated user.
 
-    `largest` is the longest prompt (bytes) and reply (tokens) of one request, which `--max-cost`
-    reserves. `exact` is False for an extrapolated sample. `where` lists models and addresses.
+    `largest` has the largest prompt (bytes) and reply (tokens) of one request; `--max-cost`
+    reserves their cost. `exact` is False if a sample was extrapolated. `where` lists models and
+    addresses.
     """
 
     who: str
@@ -72,7 +73,7 @@ class EstimateLine:
     where: set[str] = field(default_factory=set)
 
     def cost(self, price: Price | None, *, least: bool = False) -> float | None:
-        """Return the cost at most, None where unknown; with `least` that of the known tokens."""
+        """Return the maximum cost, None if unknown; with `least`, the cost of the known tokens."""
         amount = self.least if least else self.most
         return amount.cost(price, known=least)
 
@@ -102,8 +103,8 @@ class EstimateLine:
 
 @dataclass(frozen=True)
 class CostEstimate:
-    """All requests of a command, within its budget, which includes earlier spending. `about`
-    describes the work, and `notes` list uncounted costs."""
+    """All requests of a command, and its budget, which includes earlier spending. `about` describes
+    the work, and `notes` list costs that are not counted."""
 
     lines: tuple[EstimateLine, ...] = ()
     about: tuple[str, ...] = ()
@@ -112,8 +113,8 @@ class CostEstimate:
     budget: Budget = field(default_factory=Budget)
 
     def __add__(self, other: CostEstimate) -> CostEstimate:
-        """Return both together, under the command and budget of the first; lines about the same
-        party become one."""
+        """Return the sum, with the command and budget of the first; lines of the same party are
+        added up."""
         lines = {line.who: line for line in self.lines}
         for line in other.lines:
             lines[line.who] = line + lines[line.who] if line.who in lines else line
@@ -125,37 +126,37 @@ class CostEstimate:
         )
 
     def uncertain(self) -> CostEstimate:
-        """Return the same with nothing certain: whether it is asked depends on earlier replies."""
+        """Return the estimate with a minimum of 0, for requests that depend on earlier replies."""
         return replace(self, lines=tuple(replace(line, least=Amount()) for line in self.lines))
 
     @property
     def calls_left(self) -> int | None:
-        """Requests that --max-calls leaves; None without a cap."""
+        """Requests left under --max-calls; None without a cap."""
         most = self.budget.max_calls
         return None if most is None else max(0, most - self.budget.spent.requests)
 
     @property
     def money_left(self) -> float | None:
-        """Money that --max-cost leaves; None without a cap."""
+        """Money left under --max-cost; None without a cap."""
         most = self.budget.max_cost
         return None if most is None else max(0.0, most - (self.budget.spent.cost or 0.0))
 
     @property
     def least(self) -> Amount:
-        """Sum of all lines if every reply is usable and no cap applies."""
+        """Minimum over all lines, if every reply is usable and no cap applies."""
         return sum((line.least for line in self.lines), Amount())
 
     @property
     def most(self) -> Amount:
-        """Upper bound of all lines if no cap applies."""
+        """Maximum over all lines, if no cap applies."""
         return sum((line.most for line in self.lines), Amount())
 
     @property
     def requests(self) -> tuple[int, int]:
-        """Requests at least and at most, within the caps.
+        """Minimum and maximum number of requests within the caps.
 
-        Of a cap on cost, only the requests are certain that it pays for if each costs as much as
-        is reserved for the largest.
+        With a cap on cost, the minimum is the number that it covers if each request costs the
+        amount reserved for the largest.
         """
         least, most = self.least.requests, self.most.requests
         if self.calls_left is not None:
@@ -166,7 +167,7 @@ class CostEstimate:
 
     @property
     def cost(self) -> tuple[float | None, float | None]:
-        """Money at least and at most, within the caps; None where unknown."""
+        """Minimum and maximum cost within the caps; None if unknown."""
         if self.budget.price is None:
             return None, None
         price = self.budget.price
@@ -180,7 +181,7 @@ class CostEstimate:
 
     @property
     def uncapped_cost(self) -> float | None:
-        """Money at most if no cap applied; None where unknown."""
+        """Maximum cost without caps; None if unknown."""
         if self.budget.price is None:
             return None
         costs = [line.cost(self.budget.price) for line in self.lines]
@@ -188,7 +189,7 @@ class CostEstimate:
 
     @property
     def reserved(self) -> float | None:
-        """Amount that --max-cost reserves for the largest request, or None without a cap."""
+        """Amount that --max-cost reserves for the largest request; None without a cap."""
         price = self.budget.price
         counted = [line for line in self.lines if line.most.requests]
         if self.budget.max_cost is None or price is None or not counted:
@@ -196,7 +197,7 @@ class CostEstimate:
         return max(price.cost(*line.largest) for line in counted)
 
     def to_json(self) -> dict[str, Any]:
-        """Return all figures as plain values; None is unknown."""
+        """Return all figures as plain values; None means unknown."""
         budget = self.budget
         (least, most), (low, high) = self.requests, self.cost
         return {
@@ -222,10 +223,10 @@ class CostEstimate:
 
 
 class RequestCounter:
-    """Adds up requests by who is asked.
+    """Adds up requests by party, such as the judge.
 
-    `seen` are the keys of requests that were counted before, here or by another counter: their
-    replies will be stored by then.
+    `seen` has the keys of requests that were already counted, here or by another counter; their
+    replies will be in the store.
     """
 
     def __init__(self, seen: set[str] | None = None) -> None:
@@ -233,8 +234,8 @@ class RequestCounter:
         self._seen = set() if seen is None else seen
 
     def count(self, requests: Requests, first: DryRun | None = None) -> None:
-        """Add one unit: `requests` are those of the whole unit, `first` the drafts of the party
-        named first in it; without drafts the tokens are unknown."""
+        """Add one unit. `requests` are those of the whole unit, `first` the drafts of its first
+        party; without drafts the tokens are unknown."""
         for who, bounds in requests.items():
             line = self.lines.setdefault(who, EstimateLine(who))
             if first is not None:
@@ -246,8 +247,8 @@ class RequestCounter:
                 line.most += Amount(bounds.most, None, None) if bounds.most else Amount()
 
     def _drafted(self, line: EstimateLine, bounds: RequestBounds, first: DryRun) -> None:
-        """Once a reply is stored, what follows depends on it: only the drafts are certain. The
-        tokens of a conversation are unknown, unless the evaluator knows those of all prompts."""
+        """If a reply is already stored, later requests depend on it, so only the drafts are
+        certain. A conversation's tokens are unknown unless the evaluator knows all prompts."""
         drafts = first.drafts
         fresh = [draft for draft in drafts if draft.key not in self._seen]
         self._seen.update(draft.key for draft in drafts)
@@ -279,16 +280,15 @@ class RequestCounter:
 
 
 async def first_requests(work: Coroutine[Any, Any, object]) -> DryRun | None:
-    """Return the requests that `work` sends before it needs a reply that is not stored; None if it
-    sends none.
+    """Return the requests that `work` sends before it needs a reply that is not stored, or None.
 
-    Raises what is wrong with `work` itself.
+    Raises errors of `work` itself.
     """
     with nothing_sent() as first:
         try:
             await work
         except ReplyError:
-            pass  # a stored reply is malformed, and so is its stored repair: nothing is asked
+            pass  # the stored reply and its repair are both malformed: nothing is sent
         except AgentevalError:
             if not first.drafts:
                 raise
@@ -298,7 +298,7 @@ async def first_requests(work: Coroutine[Any, Any, object]) -> DryRun | None:
 async def estimate(
     evaluator: Evaluator[T], work: Pending[T], seen: set[str] | None = None
 ) -> CostEstimate:
-    """Return what the units of an experiment would ask; see RequestCounter for `seen`."""
+    """Estimate the requests of an experiment; see RequestCounter for `seen`."""
     total = len(work.units)
     step = max(1, -(-total // SAMPLE))
     counter, sampled = RequestCounter(seen), 0

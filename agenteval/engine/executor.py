@@ -1,4 +1,4 @@
-"""Evaluation of the units of an experiment: in this process or in Ray actors."""
+"""Evaluate the units of an experiment in this process or in Ray actors."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from agenteval.store import Store
 
 
 class Executor(AbstractContextManager[Any], Protocol):
-    """Evaluates the units of all experiments of one command; resources are released at the end of
-    its block. `distributed` is whether units run in other processes."""
+    """Evaluates the units of all experiments of one command. Resources are released at the end of
+    the `with` block. `distributed` is True if units run in other processes."""
 
     distributed: bool
 
     async def prepare(self, evaluator: Evaluator[Any], store: Store) -> Evaluate:
-        """Return what evaluates a unit. Raises InputError when the executor cannot be used."""
+        """Return a function that evaluates a unit. Raises InputError if that is impossible."""
         ...
 
 
@@ -32,9 +32,9 @@ class LocalExecutor(nullcontext[None]):
 
 
 def make_executor(workers: int | None = None, ray: str | None = None) -> Executor:
-    """Return the executor for `--workers` and `--ray`. Nothing is started before it is needed.
+    """Return the executor for `--workers` and `--ray`. Processes are started when needed.
 
-    Raises InputError for a number of workers below 1, and when Ray is not installed.
+    Raises InputError if the number of workers is below 1, or if Ray is not installed.
     """
     if workers is not None and workers < 1:
         raise InputError(f"{workers}: must be at least 1", "--workers")

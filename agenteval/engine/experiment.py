@@ -1,4 +1,4 @@
-"""Run an experiment: evaluate what the store lacks, store each outcome, stop for good reasons."""
+"""Run an experiment: evaluate what the store lacks, and store each outcome."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from agenteval.text import plural
 if TYPE_CHECKING:
     from agenteval.models.client import Client
 
-FIRST_FAILURES = 8  # this many failures in a row before anything succeeded: it never will
-LATER_FAILURES = 32  # the same after a success: more than a short outage with many calls running
+FIRST_FAILURES = 8  # stop after this many failures in a row without any success
+LATER_FAILURES = 32  # after a success; more than a short outage with many calls running
 
 R = TypeVar("R")
 OnProgress = Callable[[Progress], None]
@@ -31,30 +31,30 @@ OnProgress = Callable[[Progress], None]
 class Experiment(Generic[T]):
     """An evaluator whose results go to a store: `await Experiment(evaluator, store).run()`.
 
-    At most `concurrency` units run at once; `executor` says where. `client` is that of a judge; at
-    an interrupt it drops requests that are not sent yet (`Client.wind_down`). `notify` gets one
-    line for what is about to run and for an interrupt, `warn` what readers of the results must
-    know.
+    At most `concurrency` units run at once, in the `executor`. `client` is the judge's client; on
+    an interrupt it drops requests that have not been sent (`Client.wind_down`). `notify` gets a
+    line at the start and on an interrupt, `warn` gets everything that affects the results.
 
-    The promises:
+    Guarantees:
 
     - Resume: only units that the store lacks are evaluated (see `pending`). A unit counts as done
       when its outcome is durable.
     - Partial results are never reported as complete: the store marks the experiment as unfinished
       until all of it is stored.
-    - Budget: when a cap is reached, no further unit is started. A unit that the cap broke off is
-      stored with what it spent, and is evaluated again later.
-    - Outage: the experiment stops when the first 8 units fail because of the infrastructure, or 32
-      in a row after a success, or all of a short one.
-    - Time: after `minutes` no unit is started; running ones finish and are stored.
-    - Interrupt: after a cancellation no unit is started; running ones get `Evaluator.grace` seconds
-      to finish and are stored. A second cancellation stops them, and they are not stored.
+    - Budget: when a cap is reached, no more units are started. A unit that the cap interrupted is
+      stored with its usage and evaluated again later.
+    - Outage: the experiment stops when the first 8 units fail because of the infrastructure, when
+      32 in a row fail after a success, or when all units of a short experiment fail.
+    - Time: after `minutes`, no more units are started; running ones finish and are stored.
+    - Interrupt: after a cancellation, no more units are started; running ones get `Evaluator.grace`
+      seconds to finish and are stored. A second cancellation stops them without storing them.
 
-    `run` holds the lock of the experiment. It raises StoreLocked when another process holds it, and
-    Unauthorized, StoreError and whatever else `Evaluator.evaluate` raises; what was stored stays.
+    `run` holds the lock of the experiment. It raises StoreLocked if another process holds it, and
+    Unauthorized, StoreError and anything else that `Evaluator.evaluate` raises. Stored results are
+    kept.
     """
 
-    def __init__(  # noqa: PLR0913  each is one option of a run
+    def __init__(  # noqa: PLR0913  options of a run
         self,
         evaluator: Evaluator[T],
         store: Store,
@@ -85,22 +85,22 @@ class Experiment(Generic[T]):
         self._evaluate: Evaluate = evaluator.evaluate
 
     def pending(self) -> Pending[T]:
-        """Return what the store lacks."""
+        """Return the units that the store lacks."""
         return pending(self.evaluator, self.store, retry_failed=self.retry_failed)
 
     def begin(self, work: Pending[T] | None = None) -> None:
-        """Store what is evaluated, and that the experiment is unfinished.
+        """Store the evaluated items, and mark the experiment as unfinished.
 
-        `run` does this too. Call it first for several experiments of one command, so that readers
-        of the store know that all of them are planned.
+        `run` also does this. If a command has several experiments, call `begin` for all of them
+        first, so that readers of the store see all planned experiments.
         """
         for line in self.evaluator.register(self.store):
             self.warn(line)
         self._begin(work or self.pending())
 
     async def run(self, on_progress: OnProgress = lambda _: None) -> ExperimentResult:
-        """Evaluate what is missing; see the class. Calls `on_progress` at the start and after each
-        unit."""
+        """Evaluate the missing units; see the class. Calls `on_progress` at the start and after
+        each unit."""
         with self.store.lock(self.evaluator.lock):
             for line in self.evaluator.register(self.store):
                 self.warn(line)
@@ -115,8 +115,7 @@ class Experiment(Generic[T]):
     async def dry_run(self, seen: set[str] | None = None) -> CostEstimate:
         """Return the requests that `run` would send. Nothing is sent or stored.
 
-        `seen` is shared by consecutive experiments, because the reply to a request of one can also
-        answer a request of another.
+        `seen` is shared by consecutive experiments, because they may send the same request.
         """
         return await estimate(self.evaluator, self.pending(), seen)
 
@@ -152,8 +151,8 @@ class Experiment(Generic[T]):
     async def _work(self, units: Iterator[Unit[T]], on_progress: OnProgress) -> None:
         for unit in units:
             if time.monotonic() >= self._ends:
-                over = f"the time of {self.minutes:g} minutes is used up"
-                self._breaker.stopped = self._breaker.stopped or over
+                time_is_up = f"the time limit of {self.minutes:g} minutes was reached"
+                self._breaker.stopped = self._breaker.stopped or time_is_up
             if self._breaker.stopped:
                 return
             self._running += 1
@@ -162,7 +161,7 @@ class Experiment(Generic[T]):
                 failure = outcome.broken
                 over_budget = failure is not None and failure[0] == "error:budget"
                 if not over_budget or outcome.usage.requests:
-                    await self.store.save(  # returns when it is durable
+                    await self.store.save(  # returns when the outcome is durable
                         outcome.results,
                         outcome.call,
                         attempt=outcome.attempt,
@@ -180,7 +179,7 @@ class Experiment(Generic[T]):
             on_progress(self.progress)
 
     async def _wind_down(self, running: asyncio.Future[None]) -> None:
-        """Start no further unit, and wait for running ones, at most `grace` seconds."""
+        """Stop starting units and wait for running ones, at most `grace` seconds."""
         self._breaker.stopped = self._breaker.stopped or "interrupted"
         grace, noun = self.evaluator.grace, self.evaluator.noun
         count = self._running if self.client is None else self.client.under_way
@@ -198,7 +197,7 @@ class Experiment(Generic[T]):
 
 
 def announcement(evaluator: Evaluator[T], work: Pending[T]) -> str:
-    """Return one line about what is stored and what is left to run."""
+    """Return one line about stored and pending units."""
     name, noun = evaluator.source.model, evaluator.noun
     if not evaluator.criteria:
         stored, new = work.done + work.unjudged, len(work.units) - work.unjudged
@@ -213,7 +212,7 @@ def announcement(evaluator: Evaluator[T], work: Pending[T]) -> str:
 
 @dataclass(slots=True)
 class Breaker:
-    """Counts failures in a row; `stopped` is the reason to stop, None as long as there is none."""
+    """Counts consecutive failures; `stopped` is the reason to stop, or None."""
 
     noun: str = "call"
     stopped: str | None = None
@@ -222,7 +221,7 @@ class Breaker:
     last: str = ""
 
     def note(self, failure: str | None) -> None:
-        """Count one more unit: with this failure of the infrastructure, or with none."""
+        """Count a unit and its infrastructure failure, if any."""
         self.in_a_row = 0 if failure is None else self.in_a_row + 1
         self.succeeded = self.succeeded or failure is None
         self.last = failure or ""
@@ -231,17 +230,17 @@ class Breaker:
             self.stopped = f"{limit} {self.noun}s in a row failed: {self.last}"
 
     def nothing_worked(self) -> str | None:
-        """Return the reason when the infrastructure failed every unit, else None."""
+        """Return the reason if the infrastructure failed every unit, else None."""
         if self.succeeded or not self.in_a_row:
             return None
         return f"every {self.noun} failed: {self.last}"
 
 
 async def run_workers(work: Callable[[], Coroutine[Any, Any, None]], count: int) -> None:
-    """Run `count` workers at once until all have ended.
+    """Run `count` workers concurrently until all have ended.
 
-    When one raises, the others are cancelled and one exception is raised: Unauthorized or
-    StoreError where there is one, else the first.
+    If one raises, the others are cancelled and one exception is raised: Unauthorized or StoreError
+    if there is one, else the first.
     """
     try:
         async with asyncio.TaskGroup() as group:
@@ -249,8 +248,8 @@ async def run_workers(work: Callable[[], Coroutine[Any, Any, None]], count: int)
                 group.create_task(work())
     except BaseExceptionGroup as group_error:
         errors = list(_leaves(group_error))
-        telling = (e for kind in (Unauthorized, StoreError) for e in errors if isinstance(e, kind))
-        raise next(telling, errors[0]) from None
+        fatal = (e for kind in (Unauthorized, StoreError) for e in errors if isinstance(e, kind))
+        raise next(fatal, errors[0]) from None
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
@@ -264,35 +263,37 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 async def answered(
     work: Coroutine[Any, Any, R], client: Client, on_cancel: Callable[[], None]
 ) -> R:
-    """Return what `work` returns, of which only the replies that `client` gets are stored.
+    """Return what `work` returns; only the replies received by `client` are stored.
 
-    When this task is cancelled, no request is started. If some are running, `on_cancel` is called
-    and their replies are stored before `work` is cancelled and CancelledError raised.
+    If this task is cancelled, no more requests are started. If some are running, `on_cancel` is
+    called, and their replies are stored before `work` is cancelled and CancelledError is raised.
     """
 
-    async def rest() -> None:
+    async def wind_down() -> None:
         if client.under_way:
             on_cancel()
         client.wind_down(repairs=False)
-        while client.under_way:  # the tasks that await them may have been cancelled already
+        while client.under_way:  # the tasks that await them may already be cancelled
             await asyncio.sleep(0.02)
 
-    return await shielded(asyncio.ensure_future(work), rest)
+    return await shielded(asyncio.ensure_future(work), wind_down)
 
 
-async def shielded(task: asyncio.Future[R], rest: Callable[[], Coroutine[Any, Any, None]]) -> R:
+async def shielded(
+    task: asyncio.Future[R], wind_down: Callable[[], Coroutine[Any, Any, None]]
+) -> R:
     """Return what the task returns.
 
-    When the waiting task is cancelled (`asyncio.run` turns Ctrl-C into that), `rest` is awaited, or
-    until a second cancellation. Then the task is cancelled, and CancelledError raised, or what the
-    task raises.
+    If the waiting task is cancelled (`asyncio.run` does this on Ctrl-C), `wind_down` is awaited
+    until it ends or a second cancellation. Then the task is cancelled, and CancelledError or the
+    task's own error is raised.
     """
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         try:
             if not task.done():  # else the task itself was cancelled
-                await rest()
+                await wind_down()
         finally:
             if not task.done():
                 task.cancel()

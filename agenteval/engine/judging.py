@@ -1,4 +1,4 @@
-"""The contract of an evaluator, and the one place where an exception becomes a Failure."""
+"""The protocol of judges, and the conversion of exceptions to Failures."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from agenteval.text import redacted
 @dataclass(frozen=True, slots=True)
 class JudgeUnit:
     """Input of one call: one view of a run, some criteria, one repeat. `attempt` counts earlier
-    tries that ended in a content failure, so that a new try is not answered by the cache."""
+    content failures, so that a new try is not answered from the cache."""
 
     run: Run
     view: View
@@ -51,7 +51,7 @@ class JudgeUnit:
 
 
 class RunJudge(Protocol):
-    """Anything that judges units. Constructors only keep their arguments."""
+    """A judge of units. Its constructor must not do any work."""
 
     @property
     def source(self) -> Source:
@@ -68,7 +68,7 @@ class RunJudge(Protocol):
 
 
 def cell_key(unit: JudgeUnit, criterion: Criterion, source_key: str) -> CellKey:
-    """Key of the unit's result on one criterion."""
+    """Return the key of the unit's result for one criterion."""
     return CellKey(
         run=unit.view.sha256,
         variant=unit.variant,
@@ -85,7 +85,7 @@ def fail_all(
     message: str,
     call: CallRecord | None = None,
 ) -> Outcome:
-    """The same Failure for every criterion of the unit."""
+    """Return the same Failure for every criterion of the unit."""
     failures = tuple(
         Failure(
             key=cell_key(unit, criterion, source_key),
@@ -101,7 +101,7 @@ def fail_all(
 def worst_by_rule(
     unit: JudgeUnit, source_key: str, status: ScoreStatus, evidence: dict[str, JsonValue]
 ) -> Outcome:
-    """The worst level of every ordered criterion, given without asking; no value for the others."""
+    """Return the worst level of each ordered criterion, and no value for the others."""
     scores = []
     for criterion in unit.criteria:
         ordered = all(leaf.ordered for _, leaf in criterion.leaves())
@@ -120,7 +120,7 @@ def worst_by_rule(
 
 
 def without_answer(unit: JudgeUnit, failure: RunFailure, source_key: str) -> Outcome:
-    """The results of a run whose system failed: a Failure each, or what `failed_as` asks for."""
+    """Return Failures for a run whose system failed, or the worst levels if `failed_as` is set."""
     if unit.view.failed_as != "worst":
         status = cast("FailureStatus", f"no_answer:{failure.kind}")
         return fail_all(unit, source_key, status, failure.message)
@@ -129,11 +129,11 @@ def without_answer(unit: JudgeUnit, failure: RunFailure, source_key: str) -> Out
 
 
 async def judge(evaluator: RunJudge, unit: JudgeUnit) -> Outcome:
-    """Evaluate one unit; whatever goes wrong comes back as Failures of the kind it is.
+    """Evaluate one unit; errors become Failures with a matching status.
 
-    A refused key (Unauthorized) is raised: it would fail every further unit alike. So are a store
-    or recording that cannot be used (StoreError), KeyboardInterrupt and cancellation. A run whose
-    system failed is not judged.
+    Raises Unauthorized, because a rejected key would fail every unit, StoreError if a store or
+    recording cannot be used, KeyboardInterrupt and CancelledError. A run whose system failed is not
+    judged.
     """
     source_key = evaluator.source.sha256
     if unit.run.failure is not None:
@@ -142,10 +142,10 @@ async def judge(evaluator: RunJudge, unit: JudgeUnit) -> Outcome:
         return await evaluator.evaluate(unit)
     except (Unauthorized, StoreError):
         raise
-    except Exception as error:  # noqa: BLE001  the one place where a crash becomes a record
+    except Exception as error:  # noqa: BLE001  crashes become records here
         status, message = classify(error)
         call = CallRecord(shown=tuple(c.id for c in unit.criteria))
-        if isinstance(spent := getattr(error, "spent", None), Usage):  # paid for, whatever came
+        if isinstance(spent := getattr(error, "spent", None), Usage):  # paid for in any case
             call = call.model_copy(update={"usage": spent, "attempts": spent.requests})
         return fail_all(unit, source_key, status, message, call)
 

@@ -1,7 +1,7 @@
-"""Measures: the criteria on which an evaluator rates a trial, and how one is filled in.
+"""Measures: the criteria on which an evaluator rates a trial, and their results.
 
-A trial is stored with one result for each measure of its evaluator, so that tables, comparisons and
-exports treat it as any other rating.
+A trial is stored with one result per measure of its evaluator, so that tables, comparisons and
+exports treat it like any other rating.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from agenteval.records import Criterion, Failure, FailureStatus, Result, Score
 from agenteval.records.trial import Trial
 
-UNDECIDED: FailureStatus = "unscored:unsupported"  # nobody could say, or nobody was asked
+UNDECIDED: FailureStatus = "unscored:unsupported"  # no verdict was possible or requested
 
 
 def levels(id: str, description: str, worst: str, best: str) -> Criterion:
-    """A measure of two levels, which may not apply."""
+    """Return a measure with two levels, which may not apply."""
     return Criterion(
         id=id,
         name=id,
@@ -27,7 +27,7 @@ def levels(id: str, description: str, worst: str, best: str) -> Criterion:
 
 
 def number(id: str, description: str, worst: float = 0.0, best: float = 1.0) -> Criterion:
-    """A measure that is a number between two bounds, and may not apply."""
+    """Return a numeric measure between two bounds, which may not apply."""
     return Criterion(
         id=id,
         name=id,
@@ -40,14 +40,14 @@ def number(id: str, description: str, worst: float = 0.0, best: float = 1.0) -> 
 
 
 def words(id: str, description: str, accepted: Iterable[str]) -> Criterion:
-    """A measure of words without an order: counted, never averaged."""
+    """Return a nominal measure, which is counted but never averaged."""
     return Criterion(
         id=id, name=id, description=description, accepted_values=tuple(accepted), scale="nominal"
     )
 
 
 def level(trial: Trial, measure: Criterion, good: bool, message: str = "") -> Score:
-    """The best or the worst of two levels."""
+    """Return the best or the worst of two levels as a Score."""
     return score(trial, measure, measure.accepted_values[good], float(good), message)
 
 
@@ -58,7 +58,7 @@ def score(
     value: float | None = None,
     message: str = "",
 ) -> Score:
-    """A label, a value, or both."""
+    """Return a Score with a label, a value, or both."""
     return Score(
         key=trial.cell(measure),
         criterion_id=measure.id,
@@ -69,7 +69,7 @@ def score(
 
 
 def place(trial: Trial, measure: Criterion, value: float) -> Result:
-    """A number; its value is its place between the bounds. One beyond them is a failure."""
+    """Score a number by its position between the bounds; a number outside is a failure."""
     worst, best = measure.numeric_range or (0.0, 1.0)
     share = (value - worst) / (best - worst)
     if not 0 <= share <= 1:
@@ -79,7 +79,7 @@ def place(trial: Trial, measure: Criterion, value: float) -> Result:
 
 
 def not_applicable(trial: Trial, measure: Criterion, why: str) -> Score:
-    """The measure says nothing about this trial."""
+    """Return the Score of a measure that does not apply to the trial."""
     return Score(
         key=trial.cell(measure), criterion_id=measure.id, status="not_applicable", explanation=why
     )
@@ -88,7 +88,7 @@ def not_applicable(trial: Trial, measure: Criterion, why: str) -> Score:
 def failed(
     trial: Trial, measures: Iterable[Criterion], status: FailureStatus, message: str
 ) -> tuple[Failure, ...]:
-    """The same failure on each measure."""
+    """Return the same failure for each measure."""
     return tuple(
         Failure(key=trial.cell(m), criterion_id=m.id, status=status, message=message)
         for m in measures

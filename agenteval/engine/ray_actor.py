@@ -1,7 +1,7 @@
-"""The part of the Ray executor that runs in an actor: it evaluates units and sends no request.
+"""The part of the Ray executor that runs in an actor: it evaluates units but sends no requests.
 
-What an evaluator asks of a model, a budget or the store is a `ForwardedCall`, which the process
-that runs the command (the leader) carries out.
+Calls of a model, a budget or the store are sent as `ForwardedCall` to the process that runs the
+command (the leader), which executes them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from agenteval.errors import InputError
 
 
 class Start(NamedTuple):
-    """Leader to actor: evaluate this pickled unit; `evaluator` is None where the actor has it."""
+    """Leader to actor: evaluate this pickled unit; `evaluator` is None if the actor has it."""
 
     unit: int
     content: bytes
@@ -43,7 +43,7 @@ class ForwardedCall(NamedTuple):
 
 
 class CallAnswer(NamedTuple):
-    """Leader to actor: what a call returned or raised."""
+    """Leader to actor: the result or error of a call."""
 
     call: int
     value: Any = None
@@ -51,7 +51,7 @@ class CallAnswer(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """Actor to leader: what came of a unit."""
+    """Actor to leader: the outcome or error of a unit."""
 
     unit: int
     outcome: Outcome | None = None
@@ -59,13 +59,13 @@ class Ended(NamedTuple):
 
 
 def forwarded(target: int, methods: Sequence[str], attributes: Mapping[str, Any]) -> Any:
-    """Return what replaces an object that stays with the leader: its `methods` are called there."""
+    """Return a stand-in for an object of the leader; its `methods` are called there."""
     calls = {name: partial(_call, target, name) for name in methods}
     return SimpleNamespace(**attributes, **calls)
 
 
 class RayActor:
-    """Evaluates units in a thread of its own, so that messages pass while a judge computes."""
+    """Evaluates units in a separate thread, so that messages are exchanged meanwhile."""
 
     def __init__(self) -> None:
         self.calls: dict[int, asyncio.Future[CallAnswer]] = {}
@@ -73,20 +73,20 @@ class RayActor:
         self._evaluator: Any = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._messages: SimpleQueue[ForwardedCall | Ended] = SimpleQueue()
-        self.send = self._messages.put  # a message for the leader
+        self.send = self._messages.put  # queue a message for the leader
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
 
     async def versions(self) -> str:
-        """Return the versions of the package and of Python here."""
+        """Return the versions of the package and Python in the actor."""
         return versions()
 
     async def give(self, messages: Sequence[Start | CallAnswer]) -> None:
-        """Take messages of the leader."""
+        """Receive messages from the leader."""
         self._loop.call_soon_threadsafe(self._receive, messages)
 
     async def take(self) -> list[ForwardedCall | Ended]:
-        """Return the messages for the leader, as soon as there are any."""
+        """Wait for messages to the leader and return them."""
         first = await asyncio.to_thread(self._messages.get)
         return [first, *(self._messages.get() for _ in range(self._messages.qsize()))]
 
@@ -111,19 +111,19 @@ class RayActor:
                 hint = "its modules and files must exist where actors run"
                 raise InputError(f"the evaluator {problem}; {hint}") from error
             self.send(Ended(start.unit, await self._evaluator.evaluate(unit)))
-        except BaseException as error:  # noqa: BLE001  raised again at the leader
+        except BaseException as error:  # noqa: BLE001  re-raised by the leader
             try:
                 pickle.loads(pickle.dumps(error))  # noqa: S301
-            except Exception:  # noqa: BLE001  whatever its class does
+            except Exception:  # noqa: BLE001  pickling may raise anything
                 error = RuntimeError(f"{type(error).__name__}: {error}")
             self.send(Ended(start.unit, error=error))
 
 
-_unit: ContextVar[tuple[RayActor, int]] = ContextVar("unit")  # which this code evaluates, and where
+_unit: ContextVar[tuple[RayActor, int]] = ContextVar("unit")  # the actor and its current unit
 
 
 async def _call(target: int, method: str, *arguments: Any, **keywords: Any) -> Any:
-    """Have the leader call a method, and return what it returns or raise what it raises."""
+    """Have the leader call a method; return its result or raise its error."""
     actor, unit = _unit.get()
     number = next(actor.numbers)
     future = actor.calls[number] = asyncio.get_running_loop().create_future()
@@ -135,5 +135,5 @@ async def _call(target: int, method: str, *arguments: Any, **keywords: Any) -> A
 
 
 def versions() -> str:
-    """Return the versions that leader and actors must share."""
+    """Return the versions that must be the same for leader and actors."""
     return f"agenteval {version('agenteval')} on Python {platform.python_version()}"

@@ -1,8 +1,8 @@
-"""Evaluates units in Ray actors, while this process (the leader) sends every request to a model.
+"""Evaluates units in Ray actors, while this process (the leader) sends all model requests.
 
-The leader owns the store, budget, limits, reply cache and API keys, so what they promise holds as
-without Ray. A reply is durable before an actor gets it. When an actor dies, its units are evaluated
-again with the replies that they had; Ray ends the actors of a leader that dies.
+The leader owns the store, budget, limits, reply cache and API keys, so their guarantees are the
+same as without Ray. A reply is durable before an actor gets it. If an actor dies, its units are
+evaluated again with the replies received so far; if the leader dies, Ray stops its actors.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from agenteval.models.wire import Reply
 from agenteval.records import Usage
 from agenteval.store import Store, Trials
 
-MOST_DEATHS = 3  # actors that may die at one unit
-_START_SECONDS = 300  # until all actors must run; a cluster may have to add machines
-_OBJECT_STORE = 100 * 2**20  # bytes; messages of a few kilobytes need next to none
+MOST_DEATHS = 3  # actors that may die while evaluating one unit
+_START_SECONDS = 300  # time limit to start all actors; a cluster may have to add machines
+_OBJECT_STORE = 100 * 2**20  # bytes; messages have only a few kilobytes
 
 
 class _ActorDied(Exception):
@@ -52,9 +52,9 @@ class _ActorDied(Exception):
 class RayExecutor:
     """Actors for all experiments of a command; see the module.
 
-    `address` is that of a cluster, or "local" (or None) for one on this machine, which ends with
-    the block. `workers` is the number of actors; None: one for each CPU. Raises InputError when Ray
-    is not installed.
+    `address` is the address of a cluster, or "local" (or None) for a local one, which is stopped at
+    the end of the block. `workers` is the number of actors, by default one per CPU. Raises
+    InputError if Ray is not installed.
     """
 
     distributed = True
@@ -67,11 +67,11 @@ class RayExecutor:
             raise InputError("run the command on a node of the cluster, with --ray auto", "--ray")
         self.workers = workers
         self.address = None if address == "local" else address
-        self.objects: list[Any] = []  # which actors may call
+        self.objects: list[Any] = []  # objects whose methods actors may call
         self._ray: Any = None
         self._connected = False  # by this executor
         self._links: list[_ActorLink] = []
-        self._spare: _ActorLink | None = None  # for one unit alone
+        self._spare: _ActorLink | None = None  # evaluates one unit at a time
         self._alone = asyncio.Lock()
         self._numbers = count()
 
@@ -82,24 +82,24 @@ class RayExecutor:
         for link in (*self._links, self._spare):
             if link is not None:
                 link.pump.cancel()
-                with suppress(Exception):  # it may have died
+                with suppress(Exception):  # the actor may be dead
                     self._ray.kill(link.actor)
         if self._connected:
             self._ray.shutdown()
 
     async def prepare(self, evaluator: Evaluator[Any], store: Store) -> Evaluate:
-        """Start the actors if that has not been done, and pickle the evaluator.
+        """Start the actors if necessary, and pickle the evaluator.
 
-        Raises InputError without a cluster at the address, for one of other versions, and for an
-        evaluator that cannot be pickled.
+        Raises InputError if there is no cluster at the address, if it has different versions, or if
+        the evaluator cannot be pickled.
         """
         pickled = self._dumps(evaluator, f"the evaluator {evaluator.source.model}")
         if not self._links:
-            # In a thread of the loop's pool: Ray's processes end with the thread that starts them.
+            # Use a thread of the loop's pool: Ray's processes end with the thread that starts them.
             actors = await asyncio.to_thread(self._start)
             self._links = [_ActorLink(actor) for actor in actors]
             if threading.current_thread() is threading.main_thread():
-                # Ray's own handler of SIGTERM ends the process without waiting for requests.
+                # Ray's own SIGTERM handler would end the process without waiting for requests.
                 signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
 
         async def evaluate(unit: Unit[Any]) -> Outcome:
@@ -108,7 +108,7 @@ class RayExecutor:
                 try:
                     if death < MOST_DEATHS - 1:
                         return await self._link().evaluate(next(self._numbers), task)
-                    async with self._alone:  # whether this unit kills it, and no other
+                    async with self._alone:  # to find out whether this unit kills the actor
                         if self._spare is None or self._spare.dead:
                             self._spare = _ActorLink(self._actor(cpus=0))
                         return await self._spare.evaluate(next(self._numbers), task)
@@ -120,16 +120,16 @@ class RayExecutor:
         return evaluate
 
     def _link(self) -> _ActorLink:
-        """Return the link with the fewest units, to a new actor if its actor died."""
+        """Return the link with the fewest units; replace its actor if it died."""
         place = min(range(len(self._links)), key=lambda at: len(self._links[at].inboxes))
         if self._links[place].dead:
             self._links[place] = _ActorLink(self._actor())
         return self._links[place]
 
     def _start(self) -> list[Any]:
-        """Connect, and return the actors once all run. Raises InputError."""
+        """Connect to Ray and start the actors. Raises InputError."""
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-        if self.address is None:  # else Ray replaces 127.0.0.1 by the address of the machine
+        if self.address is None:  # else Ray replaces 127.0.0.1 with the machine's address
             os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
         import ray
         from ray._private import ray_constants
@@ -137,7 +137,7 @@ class RayExecutor:
         self._ray, workers = ray, self.workers or os.cpu_count() or 1
         options: dict[str, Any] = {}
         if self.address is None:
-            ray_constants.ENABLE_RAY_CLUSTER = False  # where Ray was imported before
+            ray_constants.ENABLE_RAY_CLUSTER = False  # if Ray was already imported
             options = {"num_cpus": workers, "object_store_memory": _OBJECT_STORE}
             options |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
         try:
@@ -147,7 +147,7 @@ class RayExecutor:
                     raise ValueError(f"this process is connected to the Ray at {connected}")
             else:
                 host, _, port = (self.address or "").rpartition(":")
-                if host:  # Ray itself would try for minutes
+                if host:  # fail early; Ray would try for minutes
                     socket.create_connection((host, int(port)), timeout=10).close()
                 options |= {"log_to_driver": False, "logging_level": "error"}
                 ray.init(self.address or "local", **options)
@@ -173,7 +173,7 @@ class RayExecutor:
         return self._ray.remote(**options)(RayActor).remote()
 
     def _dumps(self, value: object, name: str) -> bytes:
-        """Return the value pickled, without what stays here. Raises InputError."""
+        """Pickle a value without the objects that stay here. Raises InputError."""
         from ray.cloudpickle import CloudPickler
 
         reduced = self._reduced
@@ -192,8 +192,8 @@ class RayExecutor:
         return buffer.getvalue()
 
     def _reduced(self, obj: Any) -> tuple[Any, ...] | None:
-        """Return how an object that stays here is pickled, None for all others. Raises InputError
-        for a store."""
+        """Return the pickle reduction of an object that stays here, None for other objects. Raises
+        InputError for a store."""
         methods: tuple[str, ...]
         attributes: dict[str, Any] = {}
         if isinstance(obj, Client):
@@ -220,8 +220,8 @@ class RayExecutor:
 
 
 class _Task:
-    """One unit with its evaluator and the handler of its calls. `replies` are those received so
-    far; an evaluation restarted after the death of an actor gets them again."""
+    """One unit with its evaluator; answers its calls. `replies` are those received so far, which
+    are reused if the unit is restarted after an actor died."""
 
     def __init__(self, objects: list[Any], store: Store, content: bytes, evaluator: bytes) -> None:
         self.content, self.evaluator = content, evaluator
@@ -231,7 +231,7 @@ class _Task:
     async def answer(
         self, call: ForwardedCall, earlier: list[tuple[int, tuple[Any, ...], Reply]]
     ) -> CallAnswer:
-        """Return the answer to a call; a reply is durable then."""
+        """Return the answer to a call; a model's reply is durable by then."""
         for place, (target, arguments, reply) in enumerate(earlier):
             if (target, arguments) == (call.target, call.arguments):
                 del earlier[place]
@@ -243,20 +243,20 @@ class _Task:
                 self.replies.append((call.target, call.arguments, value))
                 if not value.cached:
                     await self._store.flush()
-        except Exception as error:  # noqa: BLE001  raised again in the actor
+        except Exception as error:  # noqa: BLE001  re-raised in the actor
             return CallAnswer(call.number, error=error)
         return CallAnswer(call.number, value)
 
 
 class _ActorLink:
-    """The connection to one actor until it dies; `inboxes` are those of its units."""
+    """The connection to one actor; `inboxes` has one queue per running unit."""
 
     def __init__(self, actor: Any) -> None:
         self.actor = actor
         self.inboxes: dict[int, asyncio.Queue[ForwardedCall | Ended | _ActorDied]] = {}
         self.dead = False
         self.pump = asyncio.create_task(self._run())
-        self._evaluator = b""  # that the actor has
+        self._evaluator = b""  # as last sent to the actor
         self._outbox: list[Start | CallAnswer] = []
         self._ready = asyncio.Event()
 
@@ -282,7 +282,7 @@ class _ActorLink:
                 answers = [
                     task.answer(m, earlier) for m in messages if isinstance(m, ForwardedCall)
                 ]
-                # A single request is sent by this task: Client.wind_down goes by tasks.
+                # Send a single request in this task, because Client.wind_down works by task.
                 single = len(answers) == 1
                 for answer in [await answers[0]] if single else await asyncio.gather(*answers):
                     self._send(answer)
@@ -294,7 +294,7 @@ class _ActorLink:
         self._ready.set()
 
     async def _run(self) -> None:
-        """Pass messages until the actor dies, and tell its units then."""
+        """Exchange messages until the actor dies, then notify its units."""
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._give())
@@ -319,6 +319,6 @@ class _ActorLink:
 
 
 def _line(error: BaseException) -> str:
-    """Return the last line of an error's message that says something."""
+    """Return the last non-empty line of an error's message."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return (lines[-1] if lines else type(error).__name__)[:300]

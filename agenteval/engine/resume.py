@@ -1,4 +1,4 @@
-"""The remaining part of an experiment: its units without those in the store."""
+"""Find the units of an experiment that the store lacks."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _PendingCall = tuple[tuple[Criterion, ...], int]  # criteria, attempt
 
 @dataclass(frozen=True)
 class Pending(Generic[T]):
-    """Units to evaluate, and how many cells (or attempts) there are, are `done` and have `failed`
-    for good; `grids` describe all that is planned, stored or not. `unjudged` of the units are
-    attempts that are stored and lack only a verdict by the present judges."""
+    """Units to evaluate, with the number of cells (or attempts) in total, `done`, and permanently
+    `failed`. `grids` describe the whole plan, stored or not. `unjudged` counts the units that are
+    stored attempts and only lack a verdict by the current judges."""
 
     units: list[Unit[T]]
     cells: int
@@ -31,16 +31,16 @@ class Pending(Generic[T]):
 
     @property
     def open(self) -> int:
-        """Number of cells or attempts that the units cover."""
+        """Number of cells or attempts still to be evaluated."""
         return self.cells - self.done - self.failed
 
 
 def pending(evaluator: Evaluator[T], store: Store, *, retry_failed: bool = False) -> Pending[T]:
-    """Return what the store lacks of an experiment.
+    """Return the units of an experiment that the store lacks.
 
-    A Score is never evaluated again. A failure of the infrastructure always is, under the same
-    attempt, so that replies that were paid for are found; a failure of content only with
-    `retry_failed`, as a new attempt.
+    A Score is never evaluated again. An infrastructure failure always is, with the same attempt
+    number, so that paid replies are reused; a content failure only with `retry_failed`, as a new
+    attempt.
     """
     columns = _columns(evaluator)
     done: defaultdict[tuple[str, str, int], int] = defaultdict(int)  # bits of columns
@@ -76,7 +76,7 @@ def pending(evaluator: Evaluator[T], store: Store, *, retry_failed: bool = False
         lost += unusable.bit_count()
         tried = tuple(attempts[place].items()) if place in attempts else ()
         bits, settled = columns[unit.key], finished | unusable
-        lack = id(bits), settled, tried  # most items lack the same
+        lack = id(bits), settled, tried  # the same for most items
         if lack not in common:
             common[lack] = list(_calls(evaluator, unit, bits, settled, dict(tried)))
         units += [
@@ -87,7 +87,7 @@ def pending(evaluator: Evaluator[T], store: Store, *, retry_failed: bool = False
 
 
 def _columns(evaluator: Evaluator[T]) -> dict[str, dict[str, int]]:
-    """Return a bit for each criterion of an item, by the item's key and the criterion's hash.
+    """Assign a bit to each criterion of an item: item key → criterion hash → bit.
 
     Items with the same criteria share one table.
     """
@@ -108,7 +108,7 @@ def _calls(
     settled: int,
     attempts: dict[str, int],
 ) -> Iterator[_PendingCall]:
-    """The calls for what is missing of one item; one call has one number of attempts."""
+    """Yield the calls for the missing criteria of an item; a call has one attempt number."""
     if not unit.criteria:
         if not settled:
             yield (), attempts.get("", 0)

@@ -20,14 +20,14 @@ T_contra = TypeVar("T_contra", contravariant=True)
 
 @dataclass(frozen=True, slots=True)
 class RequestBounds:
-    """Requests at least and at most, and the tokens of the prompts of the least, if known."""
+    """Minimum and maximum number of requests, and the prompt tokens of the minimum, if known."""
 
     least: int
     most: int
     prompt: int | None = None
 
 
-Requests = Mapping[str, RequestBounds]  # by who is asked, such as the judge or a simulated user
+Requests = Mapping[str, RequestBounds]  # by party, such as the judge or a simulated user
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class Unit(Generic[T]):
     """One thing to evaluate: an item in one variant, for one repeat.
 
     `key` is the content hash of the item, `content` the item itself. `criteria` are rated together
-    in one call; an attempt of an agent has none, since it is checked as a whole. `attempt` counts
-    earlier tries whose content could not be used, so that a new try is not answered from the cache.
-    `stored` says that the attempt is stored and lacks only a verdict by the present judges.
+    in one call; an agent's attempt has none, because it is checked as a whole. `attempt` counts
+    earlier tries with unusable content, so that a new try is not answered from the cache. `stored`
+    means that the attempt is stored and only lacks a verdict by the current judges.
     """
 
     key: str
@@ -53,10 +53,9 @@ class Unit(Generic[T]):
 class Outcome:
     """Outcome of one unit: its results, and the record of a judge's call or a Trial.
 
-    An attempt has one result for each measure of its evaluator. `verdict_only` means that the
-    attempt is stored already and only its verdict is written. `failure` is the status and message
-    of an infrastructure failure that the record does not show, such as that of a judge after a
-    successful attempt.
+    An attempt has one result per measure of its evaluator. `verdict_only` means that the attempt is
+    already stored and only its verdict is written. `failure` is the status and message of an
+    infrastructure failure outside the record, such as a judge's after a successful attempt.
     """
 
     results: tuple[Result, ...]
@@ -67,12 +66,12 @@ class Outcome:
 
     @property
     def usage(self) -> Usage:
-        """Requests, tokens and money."""
+        """Requests, tokens and cost of the unit."""
         return self.call.usage or Usage()
 
     @property
     def broken(self) -> tuple[str, str] | None:
-        """Status and message where the infrastructure failed, else None."""
+        """Status and message of an infrastructure failure, else None."""
         if self.failure is not None:
             return self.failure
         if isinstance(self.call, Trial):
@@ -86,8 +85,8 @@ class Outcome:
 
     @property
     def statuses(self) -> tuple[str, ...]:
-        """How it is counted: `scored` or the status of a Failure for each result of a judge; the
-        verdict's outcome or the failure's status for an attempt. Only failures have a colon."""
+        """Statuses for counting: for a judge, `scored` or the Failure's status for each result; for
+        an attempt, the verdict or the failure's status. Only failures contain a colon."""
         if not isinstance(self.call, Trial):
             return tuple(r.status if isinstance(r, Failure) else "scored" for r in self.results)
         if self.call.status != "done":
@@ -102,7 +101,7 @@ Evaluate = Callable[[Unit[Any]], Awaitable[Outcome]]
 
 @dataclass(slots=True)
 class Progress:
-    """Counts while an experiment runs: units, and what came of them by status (see `Outcome`)."""
+    """Progress of a running experiment: units, and results by status (see `Outcome`)."""
 
     total: int
     done: int = 0
@@ -116,14 +115,14 @@ class Progress:
 
     @property
     def scored(self) -> int:
-        """Number of cells or attempts that brought a result."""
+        """Number of cells or attempts with a result."""
         return self.outcomes.total() - self.failures.total()
 
 
 @dataclass(frozen=True, slots=True)
 class ExperimentResult:
-    """End of an experiment. `stopped` is the reason for omitted units, or for the failure
-    of all."""
+    """Result of `Experiment.run`. `stopped` is the reason why units were left out or all
+    failed."""
 
     progress: Progress
     stopped: str | None = None
@@ -131,11 +130,11 @@ class ExperimentResult:
 
 
 class Evaluator(Protocol[T]):
-    """Turns units into results: a judge, an agent under test, a finder of errors.
+    """Turns units into results: a judge, an agent under test, or an error finder.
 
-    `source_key` is the key of its results in the store and `lock` the lock held while they are
-    made. `system_key` is the key of an agent or finder, "" for a judge. `noun` is what one unit is
-    called in messages. `grace` bounds the seconds that running units get after an interrupt.
+    `source_key` is the key of its results in the store, `lock` the lock held while it runs.
+    `system_key` is the key of an agent or finder, "" for a judge. `noun` is the name of a unit in
+    messages. `grace` is the maximum time for running units after an interrupt, in seconds.
     """
 
     @property
@@ -155,23 +154,23 @@ class Evaluator(Protocol[T]):
     def grace(self) -> float | None: ...
     @property
     def criteria(self) -> Sequence[Criterion]:
-        """The criteria that every unit is rated on; none for attempts, which are checked."""
+        """The criteria of all units; none for attempts, which are checked instead."""
         ...
 
     def units(self) -> Iterable[Unit[T]]:
-        """Return all units, stored or not, in the order in which they are evaluated."""
+        """Return all units, stored or not, in evaluation order."""
         ...
 
     def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
-        """Return how the criteria of a unit are spread over calls."""
+        """Return the criteria of each call."""
         ...
 
     def is_current(self, unit: Unit[T], check_key: str | None) -> bool:
-        """Return whether a stored verdict, made by the checker `check_key`, still holds."""
+        """Return whether a stored verdict by the checker `check_key` is still valid."""
         ...
 
     def register(self, store: Store) -> list[str]:
-        """Store what is evaluated and by whom; returns lines to report. Durable on return."""
+        """Store items, criteria and source durably; returns lines to report."""
         ...
 
     def requests(self, unit: Unit[T]) -> Requests:
@@ -180,14 +179,14 @@ class Evaluator(Protocol[T]):
 
     @property
     def sends_by_client(self) -> bool:
-        """Whether all its requests go through a client of this package, so that a dry run may
-        evaluate a unit: nothing is sent and no code of users runs."""
+        """Whether all requests go through our client, so that a dry run can evaluate units without
+        sending anything or running user code."""
         ...
 
     def failure(self, unit: Unit[T], message: str, usage: Usage) -> Outcome:
-        """Return the outcome of a unit that the infrastructure failed (`error:infrastructure`)."""
+        """Return the outcome of an infrastructure failure (`error:infrastructure`)."""
         ...
 
     async def evaluate(self, unit: Unit[T]) -> Outcome:
-        """Evaluate one unit. Failures are outcomes; what is raised ends the experiment."""
+        """Evaluate one unit. Failures are outcomes; an exception ends the experiment."""
         ...

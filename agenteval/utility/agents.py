@@ -1,7 +1,7 @@
 """Critic, sub-critic, quantifier and verifier as AutoGen AgentChat agents, for users' own teams.
 
-Thin wrappers of `Critic`, `SubCritic`, `Quantifier` and `verify`: the agents add only the protocol.
-This module imports AutoGen, so no other module may import it at import time.
+Thin wrappers of `Critic`, `SubCritic`, `Quantifier` and `verify` that add only the protocol. This
+module imports AutoGen, so other modules must import it lazily.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from agenteval.utility.verify import VerifyOptions, verify_table
 
 
 class CriteriaMessage(BaseModel):
-    """Criteria as one agent hands them to the next; `problems` has one line each."""
+    """Criteria passed from one agent to the next; `problems` has one line per problem."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -47,7 +47,7 @@ class CriteriaMessage(BaseModel):
 
 
 class ScoresMessage(BaseModel):
-    """The quantifier's results on one run: a Score or a Failure for each criterion."""
+    """The quantifier's results for one run: a Score or a Failure per criterion."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -57,7 +57,7 @@ class ScoresMessage(BaseModel):
 
 
 class VerdictsMessage(BaseModel):
-    """Verdicts on the judge and on every criterion. `retained` has the criteria with the verdict
+    """Verdicts on the judge and on each criterion. `retained` has the criteria with the verdict
     "keep"."""
 
     model_config = ConfigDict(extra="forbid")
@@ -68,14 +68,14 @@ class VerdictsMessage(BaseModel):
 
     @property
     def trusted(self) -> bool:
-        """Whether the judge is trustworthy, with limits or without."""
+        """Whether the judge is trusted, with or without limits."""
         return self.judge.trusted
 
 
 class _Agent(BaseChatAgent):
-    """Answers with `StructuredMessage` of one kind of content.
+    """Answers with a `StructuredMessage` of one content type.
 
-    It counts its answers and remembers text messages and the last criteria until the next reset.
+    It counts its answers and remembers text messages and the latest criteria until it is reset.
     """
 
     def __init__(self, name: str, description: str, kind: type[BaseModel]) -> None:
@@ -90,13 +90,13 @@ class _Agent(BaseChatAgent):
 
     @property
     def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
-        """The one kind of message."""
+        """The message type of the answers."""
         return (self._kind,)
 
     async def on_messages(
         self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken
     ) -> Response:
-        """Answer the messages; cancelling the token cancels the request to the model."""
+        """Answer the messages; cancelling the token cancels the model request."""
         texts = [m.content for m in messages if isinstance(m, TextMessage) and m.content.strip()]
         self._texts += texts
         for message in messages:
@@ -112,20 +112,19 @@ class _Agent(BaseChatAgent):
         return Response(chat_message=message)
 
     async def _answer(self, texts: Sequence[str]) -> tuple[BaseModel, Usage]:
-        """The content of the answer to the text messages of this turn."""
+        """Return the content of the answer to this turn's text messages, and the usage."""
         raise NotImplementedError
 
     async def on_reset(self, cancellation_token: CancellationToken) -> None:
-        """Forget all messages and start again with the first turn."""
+        """Forget all messages and restart with the first turn."""
         self._forget()
 
 
 class CriticAgent(_Agent):
     """Agent that proposes criteria and answers with `StructuredMessage[CriteriaMessage]`.
 
-    Text messages are additional instructions; all since the last reset are used. Each turn is a new
-    sample, with the seed `seed` plus the number of turns before it. Raises what `Critic.propose`
-    raises.
+    All text messages since the last reset are additional instructions. Each turn is a new sample:
+    its seed is `seed` plus the number of earlier turns. Raises what `Critic.propose` raises.
     """
 
     def __init__(self, name: str, critic: Critic, *, seed: int = 0) -> None:
@@ -140,9 +139,9 @@ class CriticAgent(_Agent):
 
 
 class SubCriticAgent(_Agent):
-    """Divides the last criteria that it received; answers as `CriticAgent`.
+    """Agent that divides the latest criteria and answers with `StructuredMessage[CriteriaMessage]`.
 
-    Text messages are additional instructions. Raises InputError when it received no criteria, and
+    Text messages are additional instructions. Raises InputError if it has received no criteria, and
     what `SubCritic.divide` raises.
     """
 
@@ -189,7 +188,7 @@ class QuantifierAgent(_Agent):
         return await self._score(Run(id=name, task=task, input=self._problem, output=texts[-1]))
 
     async def score(self, run: Run, *, repeat: int = 0) -> ScoresMessage:
-        """Return scores and failures of a run on the agent's criteria."""
+        """Score a run on the agent's criteria; failed judgements are in `failures`."""
         content, _ = await self._score(run, repeat)
         return content
 
@@ -210,13 +209,13 @@ class VerifierAgent(_Agent):
     """Agent that verifies criteria and judge on some runs and answers with
     `StructuredMessage[VerdictsMessage]`.
 
-    `judge` (a Quantifier, for example) scores every run and perturbed copies of it `repeats` times.
-    A `CriteriaMessage` sets the criteria; other messages are ignored. Ratings are kept in `store`,
-    or without one in a temporary store. Raises InputError without criteria or without a run that
-    has an answer, and ModelError when judging stops early.
+    `judge` (for example a Quantifier) scores every run and its perturbed copies `repeats` times. A
+    `CriteriaMessage` sets the criteria; other messages are ignored. Ratings are kept in `store`, or
+    by default in a temporary store. Raises InputError if there are no criteria or no runs with an
+    answer, and ModelError if judging stops early.
     """
 
-    def __init__(  # noqa: PLR0913  flat, as `verify`
+    def __init__(  # noqa: PLR0913  flat, like `verify`
         self,
         name: str,
         judge: RunJudge,
@@ -275,9 +274,9 @@ def critic_team(
     temperature: float | None = 1.0,
     seed: int = 0,
 ) -> RoundRobinGroupChat:
-    """Return a team of critic and sub-critic: each speaks once, the last message has sub-criteria.
+    """Return a team of critic and sub-critic with one turn each; the last message has sub-criteria.
 
-    Run it with a text as additional instructions, or with none.
+    The task passed to the team is optional and serves as additional instructions.
     """
     critic = Critic(client, task, use_examples=use_examples, bank=bank, temperature=temperature)
     subcritic = SubCritic(client, task, temperature=temperature)
@@ -285,7 +284,7 @@ def critic_team(
         [CriticAgent("critic", critic, seed=seed), SubCriticAgent("subcritic", subcritic)],
         name="critics",
         description="Proposes criteria with sub-criteria.",
-        max_turns=2,  # one turn each: the sub-critic is never cut off
+        max_turns=2,  # one turn each, so that the sub-critic always speaks
         custom_message_types=[StructuredMessage[CriteriaMessage]],
     )
 
@@ -296,7 +295,7 @@ def quantifier_agent(
     criteria: Sequence[Criterion] = (),
     options: QuantifierOptions | None = None,
 ) -> QuantifierAgent:
-    """Return a QuantifierAgent named "quantifier" over a client."""
+    """Return a QuantifierAgent named "quantifier" that uses the client."""
     return QuantifierAgent("quantifier", Quantifier(client, task, options), criteria=criteria)
 
 

@@ -1,9 +1,9 @@
-"""From a parsed reply to one answer per criterion, whatever shape the judge chose.
+"""Read one answer per criterion from a parsed reply, in any of the shapes that judges produce.
 
-Accepted shapes: {criterion: label}, {criterion: {label, explanation}}, a list of such objects with
-the criterion's name inside, any of these wrapped once ({"ratings": ...}), and for a single
-criterion {label, explanation} alone. Levels beside a `max_score` count only if it is the top of the
-scale. Answers for criteria that were not asked for are named, never used.
+Accepted shapes: {criterion: label}, {criterion: {label, explanation}}, a list of objects that
+contain the criterion's name, any of these wrapped once ({"ratings": ...}), and for a single
+criterion {label, explanation} alone. If a reply states a `max_score`, its levels count only if that
+is the top of the scale. Answers for criteria that were not requested are listed but never used.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _MOST_DEPTH = 4
 
 @dataclass(frozen=True, slots=True)
 class LevelAnswer:
-    """A readable answer on one leaf criterion. `value` is None for N/A and nominal labels.
+    """A readable answer for one leaf criterion. `value` is None for N/A and nominal labels.
 
-    Two answers are equal if they mean the same, however they were written.
+    Two answers are equal if they mean the same, even if they are written differently.
     """
 
     label: str | None
@@ -52,7 +52,7 @@ class LevelAnswer:
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """Why a leaf criterion has no answer."""
+    """The reason why a leaf criterion has no answer."""
 
     status: FailureStatus
     message: str
@@ -64,7 +64,7 @@ TWICE = NoAnswer("unscored:parse", "the reply answers this criterion twice, diff
 
 @dataclass(slots=True)
 class Answers:
-    """An answer or NoAnswer by leaf path, and the names of criteria that were not asked for."""
+    """An answer or NoAnswer by leaf path, and the names of criteria that were not requested."""
 
     by_path: dict[str, LevelAnswer | NoAnswer] = field(default_factory=dict)
     extra: list[str] = field(default_factory=list)
@@ -80,21 +80,21 @@ class Answers:
 
 
 def leaves_of(criteria: Sequence[Criterion]) -> list[tuple[str, Criterion]]:
-    """Return (path, leaf) of all: the criterion, or its sub-criteria as `parent/child`."""
+    """Return (path, leaf) for each undivided criterion and each sub-criterion `parent/child`."""
     return [leaf for criterion in criteria for leaf in criterion.leaves()]
 
 
 def read_answers(value: Any, criteria: Sequence[Criterion]) -> Answers:
-    """Return an answer or NoAnswer per leaf of `criteria`; never raises for the content."""
+    """Return an answer or NoAnswer per leaf of `criteria`; malformed content does not raise."""
     leaves = leaves_of(criteria)
     by_path, extra = _statements(value, leaves)
     return Answers({p: _read_all(by_path.get(p, ()), leaf) for p, leaf in leaves}, sorted(extra))
 
 
 def speaks_of(value: Any, criteria: Sequence[Criterion]) -> bool:
-    """Return whether the value answers a criterion, and does not only say what it asks for.
+    """Return whether the value answers a criterion, rather than only describing it.
 
-    An explanation without a label and a label of null count: there is an answer, and it is empty.
+    An explanation without a label counts, and so does a null label: both are empty answers.
     """
     by_path, _ = _statements(value, leaves_of(criteria))
     return any(_is_attempt(raw) for raws in by_path.values() for raw in raws)
@@ -103,7 +103,7 @@ def speaks_of(value: Any, criteria: Sequence[Criterion]) -> bool:
 def _statements(
     value: Any, asked: Sequence[tuple[str, Criterion]]
 ) -> tuple[dict[str, list[Any]], set[str]]:
-    """Return all statements in a value by path, and the names that do not match a path."""
+    """Return all statements in a value by path, and the names that match no path."""
     names = names_of(asked)
     by_path, extra = _gather(value, names)
     if len(asked) == 1 and (verdict := _verdict(value, names, *asked[0])) is not None:
@@ -112,8 +112,8 @@ def _statements(
 
 
 def _verdict(value: Any, names: Mapping[str, str], path: str, leaf: Criterion) -> Any:
-    """Return the statement about the only criterion without its name, or None if it may be about
-    another one."""
+    """Return a statement that does not name the only criterion, or None if it may be about another
+    criterion."""
     if isinstance(value, list):
         verdicts = [_verdict(item, names, path, leaf) for item in value]
         if not verdicts or None in verdicts:
@@ -138,7 +138,7 @@ def _verdict(value: Any, names: Mapping[str, str], path: str, leaf: Criterion) -
 def _is_about_another(
     key: str, value: Any, names: Mapping[str, str], path: str, leaf: Criterion
 ) -> bool:
-    """Whether an entry beside a verdict may be the answer on a criterion that was not asked for."""
+    """Whether an entry next to a verdict may answer a criterion that was not requested."""
     if key in _BESIDE or path_of(key, names) == path:
         return False
     if not isinstance(value, dict | list):
@@ -148,11 +148,11 @@ def _is_about_another(
     return key not in _WRAPPERS and labelled
 
 
-# ---------------------------------------------------------------- which criterion is meant
+# ---------------------------------------------------------------- names of criteria
 
 
 def names_of(asked: Sequence[tuple[str, Criterion]]) -> dict[str, str]:
-    """Map every name (as a slug) under which a reply may answer a leaf to the leaf's path."""
+    """Map every name (as a slug) that a reply may use for a leaf to the leaf's path."""
     return _names_of(tuple((path, leaf.id, leaf.name) for path, leaf in asked))
 
 
@@ -163,11 +163,11 @@ def _names_of(asked: tuple[tuple[str, str, str], ...]) -> dict[str, str]:
         for name in (path, path.replace("/", " "), *names):
             paths.setdefault(slug(name), set()).add(path)
     unique = {name: path for name, (path, *more) in paths.items() if not more}
-    return unique | {slug(path): path for path, _, _ in asked}  # an ambiguous name names nothing
+    return unique | {slug(path): path for path, _, _ in asked}  # an ambiguous name is ignored
 
 
 def path_of(name: str, names: Mapping[str, str]) -> str | None:
-    """Return the path that a name stands for, also as "clarity score" and "score for clarity"."""
+    """Return the path for a name; "clarity score" and "score for clarity" are also recognised."""
     plain = slug(name)
     if plain in names:
         return names[plain]
@@ -181,14 +181,14 @@ def _gather(
     parents: tuple[str, ...] = (),
     top: float | None = None,
 ) -> tuple[dict[str, list[Any]], set[str]]:
-    """The values by path, and the names that stand for no path. `top` as in `_over`."""
+    """Return the values by path, and the names that match no path. `top` is as in `_over`."""
     by_path: dict[str, list[Any]] = {}
     extra: set[str] = set()
     if isinstance(value, dict):
         top = _top_of({k: v for k, v in _keyed(value).items() if slug(k) not in names}) or top
     for name, raw in _pairs(value) if len(parents) <= _MOST_DEPTH else ():
         chain = (*parents, name)
-        # the path that the whole chain of names stands for, or else the longest end of it
+        # the path that matches the whole chain of names, or else its longest suffix
         ends = (path_of(" ".join(chain[i:]), names) for i in range(len(chain)))
         path = next((path for path in ends if path is not None), None)
         if path is not None:
@@ -206,7 +206,7 @@ def _gather(
 
 
 def _pairs(value: Any) -> Iterator[tuple[str, Any]]:
-    """(name, value) of an object, of a list of them, or of an object that has its name inside."""
+    """Yield (name, value) from an object, a list of objects, or an object with a name field."""
     if isinstance(value, list):
         for item in value:
             yield from _pairs(item)
@@ -220,11 +220,11 @@ def _pairs(value: Any) -> Iterator[tuple[str, Any]]:
             yield from ((str(key), raw) for key, raw in value.items())
 
 
-# ---------------------------------------------------------------- what a value says
+# ---------------------------------------------------------------- reading one value
 
 
 def _keyed(value: Mapping[Any, Any]) -> dict[str, Any]:
-    """The object with keys in one spelling: "Final Score" is final_score."""
+    """Normalise the keys of an object: "Final Score" becomes final_score."""
     keyed: dict[str, Any] = {}
     for key, item in value.items():
         name = re.sub(r"[\s-]+", "_", str(key).strip().casefold())
@@ -233,7 +233,7 @@ def _keyed(value: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _top_of(keyed: Mapping[str, Any]) -> float | None:
-    """The top of the scale that an object states beside its levels."""
+    """Return the top of the scale that an object states along with its levels."""
     for stated in (keyed[key] for key in TOP_KEYS if key in keyed):
         numbers = re.findall(r"(?<![\w.])\d+(?:\.\d+)?", str(stated)[:60])
         if numbers and not isinstance(stated, bool):
@@ -242,7 +242,7 @@ def _top_of(keyed: Mapping[str, Any]) -> float | None:
 
 
 def _over(raw: Any, top: float | None) -> Any:
-    """The value, with plain numbers over the top of the scale on which they were given."""
+    """Return the value, with "/top" appended to plain numbers."""
     if isinstance(raw, dict) and top is not None:
         return {"out_of": top} | raw
     if isinstance(raw, Doubled):
@@ -259,8 +259,8 @@ def _is_rubric(key: str, value: Any) -> bool:
 
 
 def _is_attempt(raw: Any) -> bool:
-    """Return whether the value is an answer, and not a list of levels, a description with levels,
-    or a piece of a schema."""
+    """Return whether the value is an answer, rather than a list of levels, a description with
+    levels, or part of a schema."""
     if isinstance(raw, Doubled):
         return any(map(_is_attempt, raw.values))
     if not isinstance(raw, dict):
@@ -275,7 +275,7 @@ def _is_attempt(raw: Any) -> bool:
 
 
 def _labels_in(raw: dict[Any, Any]) -> list[Any]:
-    """Everything under a key for labels, the plainest key first; sentences last."""
+    """Return the values of all label keys, in order of preference; sentences come last."""
     labels = [raw[k] for k in LABEL_KEYS if k in raw and not _is_rubric(k, raw[k])]
     if labels and isinstance(labels[0], list | dict):
         return []
@@ -285,7 +285,7 @@ def _labels_in(raw: dict[Any, Any]) -> list[Any]:
 
 
 def _read_all(raws: Sequence[Any], leaf: Criterion) -> LevelAnswer | NoAnswer:
-    """The one answer of everything that is said of a leaf; unreadable parts contradict nothing."""
+    """Merge all statements about a leaf into one answer; unreadable ones do not contradict."""
     read = [answer for raw in raws if (answer := _read(raw, leaf)) is not None]
     answers = [answer for answer in read if isinstance(answer, LevelAnswer)]
     if len(read) > 1 and (TWICE in read or len(set(answers)) > 1):
@@ -294,8 +294,8 @@ def _read_all(raws: Sequence[Any], leaf: Criterion) -> LevelAnswer | NoAnswer:
 
 
 def _read(raw: Any, leaf: Criterion) -> LevelAnswer | NoAnswer | None:
-    """Return the answer in `raw`, or None if there is none; a list of accepted values is a rubric,
-    not an answer."""
+    """Return the answer in `raw`, or None. A list of accepted values is a rubric, not an
+    answer."""
     if isinstance(raw, Doubled):
         return _agreed([_read(value, leaf) for value in raw.values])
     if raw is None or isinstance(raw, list):
@@ -313,8 +313,8 @@ def _read(raw: Any, leaf: Criterion) -> LevelAnswer | NoAnswer | None:
     if isinstance(masses, dict) and labels[:1] != [None]:
         answer = from_probabilities(masses, leaf, explanation)
         probability = (isinstance(answer, LevelAnswer) and answer.probabilities) or {}
-        likeliest = max(probability.values(), default=0.0)
-        less_likely = any(probability.get(label or "", 0.0) < likeliest for label in readable)
+        highest = max(probability.values(), default=0.0)
+        less_likely = any(probability.get(label or "", 0.0) < highest for label in readable)
         return TWICE if less_likely else answer
     if not labels or labels[0] is None:
         return None
@@ -322,7 +322,7 @@ def _read(raw: Any, leaf: Criterion) -> LevelAnswer | NoAnswer | None:
 
 
 def _agreed(read: Sequence[LevelAnswer | NoAnswer | None]) -> LevelAnswer | NoAnswer | None:
-    """The one answer of a key with several values, if all of them give it."""
+    """Return the answer that all values of a repeated key agree on, else TWICE."""
     if not any(read):
         return None
     agree = isinstance(read[0], LevelAnswer) and all(answer == read[0] for answer in read)
@@ -330,7 +330,7 @@ def _agreed(read: Sequence[LevelAnswer | NoAnswer | None]) -> LevelAnswer | NoAn
 
 
 def answer_of(raw: Any, leaf: Criterion, explanation: str | None = None) -> LevelAnswer | NoAnswer:
-    """Return the answer that one label of a reply gives on a leaf."""
+    """Return the answer for a leaf from one label of a reply."""
     if isinstance(raw, Doubled):
         return _agreed([answer_of(value, leaf, explanation) for value in raw.values]) or TWICE
     if leaf.scale == "numeric":
@@ -345,7 +345,7 @@ def answer_of(raw: Any, leaf: Criterion, explanation: str | None = None) -> Leve
 
 
 def _from_number(raw: Any, leaf: Criterion, explanation: str | None) -> LevelAnswer | NoAnswer:
-    """A number, also as text; over a denominator only if that is the top of the range."""
+    """Read a number or its text; a denominator must be the top of the range."""
     if leaf.allow_na and read_label(raw, (), na=leaf.na_label):
         return LevelAnswer(None, None, "exact", explanation, not_applicable=True)
     if leaf.numeric_range is None:
@@ -366,7 +366,7 @@ def _from_number(raw: Any, leaf: Criterion, explanation: str | None) -> LevelAns
 def from_probabilities(
     raw: Mapping[Any, Any], leaf: Criterion, explanation: str | None
 ) -> LevelAnswer | NoAnswer:
-    """Return the likeliest level and the expected value. The probabilities must sum to 1."""
+    """Return the most likely level and the expected value; probabilities must sum to 1."""
     masses: dict[str, float] = {}
     for name, mass in raw.items():
         label = read_label(name, leaf.accepted_values)
@@ -389,7 +389,7 @@ def from_probabilities(
 def result_of(
     criterion: Criterion, key: CellKey, answer: LevelAnswer | NoAnswer, rung: str | None = None
 ) -> Result:
-    """Return the Score or Failure of a criterion from the one answer to it."""
+    """Return the Score or Failure of a criterion from its answer."""
     if isinstance(answer, NoAnswer):
         status, message = answer.status, answer.message
         return Failure(
@@ -417,16 +417,16 @@ def to_result(
 ) -> Result:
     """Return the Score or Failure of a criterion from the answers by path.
 
-    A criterion with parts is scored by its rule (mean or min) over the parts that apply; a part
-    without an answer leaves the whole unscored, because the others are not a fair sample of it.
+    A criterion with parts is scored by the mean or minimum of the applicable parts. If a part has
+    no answer, the criterion is unscored: the other parts are not a fair sample.
     """
     answer = _aggregated(criterion, answers) if criterion.sub_criteria else answers[criterion.id]
     return result_of(criterion, key, answer, rung)
 
 
 def combined(criterion: Criterion, values: Mapping[str, float | None]) -> float | None:
-    """Return the value of a criterion from those of its parts by path, None for parts that do not
-    apply or cannot be told; None if there are only such parts."""
+    """Combine the values of parts by path into the value of the criterion. Parts that do not apply
+    or have no value are None; returns None if all are."""
     if criterion.is_rubric:
         leaves = [(leaf.weight or 0.0, values[path]) for path, leaf in criterion.leaves()]
         met = [None if v is None else 1 - v if w < 0 else v for w, v in leaves]
@@ -449,7 +449,7 @@ def _aggregated(
         parts[path] = part
         labels[path] = leaf.na_label if part.not_applicable else part.label
         if labels[path] is None and part.value is not None and leaf.weight is not None:
-            labels[path] = f"{part.value:g}"  # an item that has only a number
+            labels[path] = f"{part.value:g}"  # an item with only a number
         if part.probabilities:
             masses[path] = {**part.probabilities}
     for path, leaf in criterion.leaves():

@@ -1,8 +1,8 @@
-"""AutoGen 0.2's two functions with its signatures, over this package's critic and quantifier.
+"""AutoGen 0.2's two functions with the same signatures, using our critic and quantifier.
 
-`from agenteval.utility import generate_criteria, quantify_criteria` takes the place of
-`autogen.agentchat.contrib.agent_eval.agent_eval`; AutoGen itself is not needed. What differs: the
-sub-critic speaks whenever it is asked for, and replies are read and checked.
+`from agenteval.utility import generate_criteria, quantify_criteria` replaces
+`autogen.agentchat.contrib.agent_eval.agent_eval`; AutoGen itself is not needed. Differences: the
+sub-critic always runs if requested, and replies are parsed and validated.
 """
 
 from __future__ import annotations
@@ -75,12 +75,12 @@ def quantify_criteria(
     """Return the level of a test case on each criterion.
 
     The result has `actual_success` (the `ground_truth`, which the model does not see),
-    `estimated_performance` (JSON text: the level by name of the criterion, an object for one with
-    sub-criteria, null without a level) and `unscored` (the reason by name). An empty test case gets
-    the worst levels by rule, without a request. `llm_config` and `task` are as in
-    `generate_criteria`; `criteria` are `Criterion` records, those of AutoGen, or similar objects.
+    `estimated_performance` (JSON text that maps criterion names to levels, to an object if there
+    are sub-criteria, or to null) and `unscored` (reasons by name). An empty test case gets the
+    worst levels by rule, without a request. `llm_config` and `task` are as in `generate_criteria`;
+    `criteria` are `Criterion` records, AutoGen's criteria, or similar objects.
 
-    Raises InputError for invalid input, and Unauthorized when a key is refused.
+    Raises InputError for invalid input, and Unauthorized if a key is rejected.
     """
     job, parsed = _task_of(task), _criteria_of(criteria)
     run = Run(id="test case", task=job.name, output=test_case)
@@ -112,7 +112,7 @@ def quantify_criteria(
 def _run(
     llm_config: LlmConfig, work: Callable[[Client, Mapping[str, Any]], Coroutine[Any, Any, _T]]
 ) -> _T:
-    """The result of `work(client, config)`."""
+    """Run `work(client, config)` and return its result."""
     config = {} if isinstance(llm_config, Client | bool | None) else dict(llm_config)
 
     async def worked() -> _T:
@@ -128,7 +128,7 @@ def _run(
 
 
 def _client_of(config: Mapping[str, Any]) -> Client:
-    """A client of the model that the configuration names."""
+    """Return a client for the configured model."""
     listed = config.get("config_list")
     entry = {**config, **(listed[0] if listed else {})}
     if unsupported := sorted(entry.keys() - _SUPPORTED):
@@ -164,7 +164,7 @@ def _task_of(task: Any) -> Task:
 
 def _criteria_of(criteria: Sequence[Any] | None) -> tuple[Criterion, ...]:
     if not criteria:
-        raise InputError("there are no criteria to judge by", "criteria")
+        raise InputError("no criteria were given", "criteria")
     if all(isinstance(criterion, Criterion) for criterion in criteria):
         return tuple(criteria)
     plain = [c.model_dump() if hasattr(c, "model_dump") else c for c in criteria]

@@ -1,10 +1,10 @@
-"""The criteria bank, and the embedded critic: it cannot write criteria, so it retrieves them.
+"""The criteria bank and the embedded critic, which retrieves criteria from the bank.
 
-The bank holds concepts written by the maintainers, three phrasings each, in kinds of task; the
-general ones belong to all kinds. The kind of a task is that of the nearest of the example tasks of
-the kinds. Within a kind a concept is ranked by the cosine of its nearest phrasing with the task's
-description and examples. Each seed draws phrasings and perturbs the ranking with Gumbel noise, so
-that seeds differ as runs of a critic do; concepts close to those already taken are pushed back.
+The bank has concepts written by the maintainers with three phrasings each, grouped by kind of task;
+general concepts belong to all kinds. A task has the kind of the most similar example task. Within a
+kind, a concept is ranked by the cosine of its closest phrasing with the task's description and
+examples. Each seed draws phrasings and adds Gumbel noise to the ranking, so that seeds differ like
+runs of a critic; concepts similar to those already drawn are penalised.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from agenteval.models.embeddings import Embedder
 from agenteval.records import Criterion, Provenance, Task
 
 GENERAL = "general"  # the kind that fits every task
-_KNOWN = 0.4  # cosine with the nearest example task below which a kind must lead
-_LEAD = 0.03  # by so much over the second, else no kind is guessed
-_NEAR = 0.015  # a second kind counts when its nearest example is so close to the best one
+_KNOWN = 0.4  # below this cosine with the nearest example task, a kind needs a lead
+_LEAD = 0.03  # minimum lead over the second kind
+_NEAR = 0.015  # a second kind counts if its cosine is this close to the best
 _MOST_KINDS = 2
-_OF_KIND, _OF_GENERAL = 5, 3  # nearest concepts that are proposed from, beside the core
-_OF_NONE = 6  # of the general ones where the task is of no known kind
-_FLOOR = 0.7  # of the best cosine in the kind: what is farther is left out
-_EXAMPLES = 0.5  # weight of the examples beside the description
+_OF_KIND, _OF_GENERAL = 5, 3  # number of nearest concepts, in addition to the core
+_OF_NONE = 6  # number of general concepts if the kind is unknown
+_FLOOR = 0.7  # minimum cosine, as a share of the best in the kind
+_EXAMPLES = 0.5  # weight of the examples relative to the description
 _NOISE = 0.35  # scale of the Gumbel noise, in standard deviations of the ranking
-_REPULSION = 1.0  # weight of the cosine to what is already taken
+_REPULSION = 1.0  # weight of the cosine to concepts already drawn
 
 Vector = NDArray[np.float64]
 
@@ -48,7 +48,7 @@ class Concept:
     record: dict[str, Any]
 
     def criterion(self, phrasing: int, *, seed: int | None = None) -> Criterion:
-        """The concept as a criterion in one of its phrasings."""
+        """Return the concept as a criterion in one of its phrasings."""
         name, description = self.phrasings[phrasing]
         return Criterion(
             name=name,
@@ -82,7 +82,7 @@ def load_bank() -> tuple[Concept, ...]:
 
 
 def task_kinds() -> tuple[str, ...]:
-    """Return the kinds of task that the bank knows, without the general one."""
+    """Return the kinds of task in the bank, without the general one."""
     return tuple(_file()["kinds"])
 
 
@@ -100,10 +100,10 @@ class Ranking:
 def rank_bank(
     task: Task, embedder: Embedder, *, use_examples: bool = False, kinds: Sequence[str] = ()
 ) -> Ranking:
-    """Rank the relevant concepts: the nearest of the task's `kinds` (default: guessed) and of the
-    general ones. Raises InputError for an unknown kind."""
+    """Rank the nearest concepts of the task's `kinds` (default: guessed) and the general ones.
+    Raises InputError for an unknown kind."""
     if unknown := [kind for kind in kinds if kind not in task_kinds()]:
-        raise InputError(f"no kind {unknown[0]!r}; known: {', '.join(task_kinds())}", "--kind")
+        raise InputError(f"unknown kind {unknown[0]!r}; known: {', '.join(task_kinds())}", "--kind")
     examples = [*task.examples.success, *task.examples.failed] if use_examples else []
     texts = [task.description, *(f"{e.input}\n{e.output}" for e in examples)]
     rows = np.asarray(embedder.embed(texts), dtype=float)
@@ -126,8 +126,8 @@ def rank_bank(
 
 
 def _guess(about: Vector, embedder: Embedder) -> tuple[str, ...]:
-    """The kinds with the nearest example tasks, nearest first; none where all are far away and two
-    are equally far: what such kinds bring is about other work."""
+    """Return the kinds with the nearest example tasks, nearest first; none if all are distant and
+    none leads, because their concepts would not fit the task."""
     examples = [(kind, text) for kind, texts in _file()["kinds"].items() for text in texts]
     cosines = np.asarray(embedder.embed([text for _, text in examples]), dtype=float) @ about
     nearest: dict[str, float] = {}
@@ -140,9 +140,9 @@ def _guess(about: Vector, embedder: Embedder) -> tuple[str, ...]:
 
 
 def draw(ranking: Ranking, seed: int, *, count: int = 6) -> list[Criterion]:
-    """Return the criteria that one seed proposes: `count` distinct concepts, best first.
+    """Return the criteria of one seed: `count` distinct concepts, best first.
 
-    The noise is drawn for the whole ranking first, so a seed's draw depends on nothing else.
+    The noise is drawn for the whole ranking first, so that it does not depend on `count`.
     """
     rng = np.random.default_rng(seed)
     rows = np.arange(len(ranking.concepts))
@@ -161,6 +161,6 @@ def draw(ranking: Ranking, seed: int, *, count: int = 6) -> list[Criterion]:
 
 
 def longest_entries(number: int = 12) -> list[Criterion]:
-    """Return the longest entries of the bank, as many as a critic is shown."""
+    """Return the longest entries of the bank, by default as many as a critic sees."""
     entries = (concept.criterion(0) for concept in load_bank())
     return sorted(entries, key=lambda c: -len(c.model_dump_json()))[:number]

@@ -1,10 +1,10 @@
-"""Criteria that are computed from a run's reference answer; no model is asked.
+"""Criteria that are computed from a run's reference answer, without a model.
 
 A criterion with `"judge": "numeric"` (or another of KINDS) gets its best level if the run's final
 answer matches the reference, else its worst level. Only the last turn that the judge sees counts.
-The answer of `numeric` and `set` is the last \\boxed{...}, else the text after the last "answer:",
-"answer is" or "solution:", else the last sentence. A missing answer is wrong; a run without a
-usable reference and a search that takes too long have no score.
+For `numeric` and `set`, the answer is the last \\boxed{...}, else the text after the last
+"answer:", "answer is" or "solution:", else the last sentence. A missing answer is wrong. A run
+without a usable reference, or with a search that takes too long, is not scored.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from agenteval.records import CallRecord, Criterion, canonical_json
 from agenteval.records.trial import Trial
 from agenteval.utility.answers import LevelAnswer, NoAnswer, result_of
 
-SECONDS = 10.0  # of a search for a pattern
+SECONDS = 10.0  # time limit of a pattern search
 _SEARCH = "import re, sys; p, t = sys.stdin.read().split('\\0', 1); print(bool(re.search(p, t)))"
 _MOST_DIGITS = 300
 
@@ -38,8 +38,8 @@ _ABOUT = re.compile(r"[,;(]?\s*(?:\bis\s+)?(?:\babout\b|\bapprox(?:imately)?\b\.
 _NUMBER = re.compile(
     r"(?:(?<![\w)])-)?\d+(?:\.\d+)?(?:[eE][-+]?\d{1,3}(?!\d))?(?:\s*/\s*\d+(?:\.\d+)?)?|-?\.\d+"
 )
-# These show that a number is part of something else: an expression, a list, a range, a date, a
-# mixed number, a decimal comma.
+# Text next to a number that makes it part of an expression, a list, a range, a date, a mixed
+# number, or a number with a decimal comma.
 _BEFORE = re.compile(r"(?:[\w)]\s*[*^/+]{1,2}\s*\(?|\d\s*-\s*|sqrt\s*\(|\d[,:.eE ]|\d\s*,\s+)$")
 _AFTER = re.compile(
     r"\s*(?:[*^/√²³½¼¾]|pi\b|sqrt|[-+]\s*[\d(]|(?:,|\bor\b|\band\b)\s*-?\d+\W*$|\d)|[,:.]\d|-\d|[eE]\d"
@@ -109,8 +109,8 @@ def _answer(unit: JudgeUnit, criterion: Criterion) -> LevelAnswer | NoAnswer:
 
 
 def check_computed(criteria: Sequence[Criterion], references: Sequence[str | None]) -> None:
-    """Raise InputError for a criterion that cannot be computed as it says, and if no run has a
-    reference that its kind can use."""
+    """Raise InputError if a criterion's `judge` does not fit it, or if no run has a reference that
+    its kind can use."""
     for criterion in (leaf for c in criteria for _, leaf in c.leaves()):
         where, options = f"criterion {criterion.id}", criterion.judge_options
         if not criterion.judge:
@@ -123,8 +123,8 @@ def check_computed(criteria: Sequence[Criterion], references: Sequence[str | Non
             needs = "levels from wrong to right, without sub-criteria or n/a"
             raise InputError(f"is computed: it needs {needs}", where)
         if "pattern" not in options and not any(r and kind.can_use(r) for r in references):
-            what = f"that {criterion.judge} can use" if any(references) else "at all"
-            raise InputError(f"no run has a reference {what}", where)
+            usable = f" that {criterion.judge} can use" if any(references) else ""
+            raise InputError(f"no run has a reference{usable}", where)
 
 
 def _kind_of(criterion: Criterion, where: str) -> ReferenceCheck:
@@ -145,8 +145,8 @@ def _kind_of(criterion: Criterion, where: str) -> ReferenceCheck:
 
 
 def last_turn(trajectory: str) -> str:
-    """Return the text of the last turn with an answer (AutoGen's TERMINATE is none), or the whole
-    text if it has no headings."""
+    """Return the last turn with an answer (AutoGen's TERMINATE does not count), or the whole text
+    if it has no headings."""
     lines = trajectory.splitlines()
     end = len(lines)
     for at in range(len(lines) - 1, -1, -1):
@@ -158,7 +158,7 @@ def last_turn(trajectory: str) -> str:
 
 
 def final_answer(text: str) -> str:
-    """Return the part of a text that states its answer, LaTeX replaced by plain signs."""
+    """Return the part of a text that states its answer, with LaTeX as plain text."""
     _, opening, box = text.rpartition("\\boxed{")
     if opening:
         depth, end = 1, 0
@@ -176,7 +176,7 @@ def _plain(text: str) -> str:
 
 
 def _after_lead(text: str) -> str:
-    """The text after the last "=", else the last ":", else the first "is" or "are"."""
+    """Return the text after the last "=", else the last ":", else the first "is" or "are"."""
     for sign, which in ((r"=", -1), (r":(?!\d)", -1), (r"\b(?:is|are)\b", 1)):
         parts = re.split(sign, text, maxsplit=1 if which == 1 else 0)
         if len(parts) > 1 and re.search(r"\d|pi\b", parts[which]):
@@ -185,14 +185,14 @@ def _after_lead(text: str) -> str:
 
 
 class AmbiguousNumber(ValueError):
-    """An answer that states no single plain number."""
+    """The answer does not state a single plain number."""
 
 
 def number_of(text: str) -> Fraction | None:
-    """Return the first number after "=", ":" or "is", else the last of the text; None without one.
+    """Return the first number after "=", ":" or "is", else the last in the text, or None.
 
-    A percentage is divided by 100. Raises AmbiguousNumber if the number is part of something else:
-    an expression, a list, a range, a date, a mixed number, a decimal comma.
+    A percentage is divided by 100. Raises AmbiguousNumber if the number is part of an expression, a
+    list, a range, a date or a mixed number, or has a decimal comma.
     """
     text = re.sub(r"\((-?\d+)\)/\((-?\d+)\)", r"\1/\2", text)
     lead = _after_lead(text)
@@ -267,9 +267,9 @@ def _json(text: str, reference: str, options: Mapping[str, Any]) -> tuple[bool, 
 
 
 def _regex(text: str, pattern: str, options: Mapping[str, Any]) -> tuple[bool, str]:
-    # In a process that can be killed: a pattern may backtrack for hours.
+    # Use a process that can be killed, because a pattern may backtrack for hours.
     try:
-        search = subprocess.run(  # noqa: S603  this Python, and a constant program
+        search = subprocess.run(  # noqa: S603  this interpreter with a constant program
             [sys.executable, "-I", "-X", "utf8", "-c", _SEARCH],
             input=f"{pattern}\0{text}".encode("utf-8", "replace"),
             capture_output=True,
@@ -285,8 +285,8 @@ def _regex(text: str, pattern: str, options: Mapping[str, Any]) -> tuple[bool, s
 
 @dataclass(frozen=True)
 class ReferenceCheck:
-    """Comparison of the last turn with the reference. `compare` returns whether they match, and an
-    explanation; it raises ValueError for a reference that it cannot use."""
+    """A comparison of the last turn with the reference. `compare` returns whether they match and
+    an explanation; it raises ValueError for an unusable reference."""
 
     compare: Callable[[str, str, Mapping[str, Any]], tuple[bool, str]]
     options: tuple[str, ...] = ()

@@ -1,10 +1,10 @@
-"""Consolidation: a chat model says which differently named criteria are the same idea.
+"""Consolidation: a chat model groups differently named criteria that express the same idea.
 
-Embeddings of names and descriptions do not separate paraphrases from neighbours well enough: on
-real critics no threshold has both precision and recall (`benchmarks/merge_quality`). So the chat
-critic is shown the folded names, one representative wording of each, as a numbered list, and sorts
-them into ideas. Its answer holds for the entries that it placed; if it cannot be asked or read,
-merging by embedding alone stands. Nothing is dropped.
+Embeddings do not separate paraphrases from related criteria well enough: on real critics no
+threshold gives both precision and recall (`benchmarks/merge_quality`). So the chat critic gets a
+numbered list with one representative wording per folded name and sorts it into ideas. Its answer
+applies to the entries that it placed. If the request fails, the groups by embedding are kept. No
+criterion is dropped.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _WHY = ("question", "idea", "why", "reason", "name", "title")
 class ConsolidationReply:
     """The ideas in a reply about a numbered list (numbers from 0).
 
-    `ideas` are disjoint; an entry in none was not assigned, or assigned twice. `part_of` has (part,
-    whole) pairs. `problems` has one line for each kind of ignored statement.
+    `ideas` are disjoint; an entry in none of them was not assigned, or was assigned twice.
+    `part_of` has (part, whole) pairs. `problems` has one line for each kind of ignored statement.
     """
 
     ideas: tuple[tuple[str, tuple[int, ...]], ...]
@@ -46,15 +46,15 @@ class ConsolidationReply:
 def read_ideas(text: str, criteria: Sequence[Criterion]) -> ConsolidationReply:
     """Read the ideas in a reply about these entries.
 
-    Entries may be numbers, numbers as text, or names. An entry that does not exist is left out; one
-    that is put into two ideas is in neither, since ideas would be joined through it. Raises
-    ReplyError when no entry is placed, and when all of more than three are one idea.
+    Entries may be numbers, numbers as text, or names. Unknown entries are ignored. An entry in two
+    ideas is removed from both, because it would join them. Raises ReplyError if no entry is placed,
+    or if all of more than three entries are in one idea.
     """
     value = parse_reply(text, lambda v: any(_listed(v))).value
     by_name = {fold_name(c.name): n for n, c in enumerate(criteria)}
 
     def index_of(entry: Any) -> int | None:
-        """Return the number of the entry from 0, or None when it does not exist."""
+        """Return the index of the entry, or None if it does not exist."""
         if isinstance(entry, dict):
             entry = entry.get("number", entry.get("id", entry.get("name")))
         if isinstance(entry, str):
@@ -100,7 +100,7 @@ def read_ideas(text: str, criteria: Sequence[Criterion]) -> ConsolidationReply:
 
 
 def _listed(value: Any) -> Iterator[tuple[str, list[Any]]]:
-    """(why, entries) of every idea in a value: under a key, or a bare list of lists or objects."""
+    """Yield (why, entries) of every idea: under a key, or in a list of lists or objects."""
     if isinstance(value, dict):
         value = _first(value, _IDEAS, list) or []
     for idea in value if isinstance(value, list) else []:
@@ -117,12 +117,11 @@ def _first(value: dict[str, Any], keys: Sequence[str], kind: type) -> Any:
 
 @dataclass(frozen=True)
 class Consolidation:
-    """Groups of names after a chat model was asked; `labels` as in `CriterionClusters.partition`.
+    """Groups of names by a chat model; `labels` are as in `CriterionClusters.partition`.
 
-    `before` are the groups by embedding alone. `why` has, by index of a name, the question that
-    the model saw in its idea. `part_of` holds (part, whole) as indices of names that are not in
-    one group. `requests` counts the requests; `problems` says in a line each which of their replies
-    was not used, and why.
+    `before` are the groups by embedding alone. `why` maps the index of a name to the question that
+    the model gave for its idea. `part_of` has (part, whole) pairs of indices of names in different
+    groups. `requests` counts the requests; `problems` has one line for each unused reply.
     """
 
     labels: list[int]
@@ -136,7 +135,7 @@ class Consolidation:
     prompt_sha256: str
 
     def to_json(self) -> dict[str, Any]:
-        """Return how the model was asked and the result; the aliases say which names it joined."""
+        """Return the counts, problems and model; the aliases record which names were joined."""
         return {
             "requests": self.requests,
             "groups": len(set(self.labels)),
@@ -148,8 +147,8 @@ class Consolidation:
         }
 
     def provenance(self, representative: int, member: int) -> dict[str, Any]:
-        """Return the entries of an alias about the model that joined these two names; empty when
-        they are equal or the embedding had joined them."""
+        """Return alias fields for the model that joined these two names; empty if the names are
+        equal or the embedding had already joined them."""
         if self.before[representative] == self.before[member]:
             return {}
         return {
@@ -161,13 +160,13 @@ class Consolidation:
 
 
 def most_questions(names: int) -> int:
-    """Return the upper limit of questions that `Consolidator.consolidate` asks about `names` names:
-    any two pieces together exceed ENTRIES, and there is one more question for their groups."""
+    """Return the maximum number of requests of `Consolidator.consolidate`: any two pieces together
+    exceed ENTRIES, and there is one more request for their groups."""
     return 1 if names <= ENTRIES else 2 * names // ENTRIES + 2
 
 
 class Consolidator(ChatCritic):
-    """Asks a chat model which criteria are the same idea."""
+    """Asks a chat model which criteria express the same idea."""
 
     role = "consolidate"
     prompts = "consolidate_system", "consolidate_user", "consolidate_repair"
@@ -175,9 +174,8 @@ class Consolidator(ChatCritic):
     def request(self, criteria: Sequence[Criterion]) -> Request:
         """Return the request for a list of entries.
 
-        The numbers in a reply refer to this very list, so it names no run, and a recorded reply is
-        found by the same names in the same order. The description shown for a name depends on the
-        embedder and does not matter.
+        The numbers in a reply refer to this list, so a recorded reply is found by the same names in
+        the same order. The descriptions depend on the embedder and are not compared.
         """
         numbers = {"type": "array", "items": {"type": "integer"}}
         idea = strict_object({"question": {"type": "string"}, "entries": numbers})
@@ -197,11 +195,11 @@ class Consolidator(ChatCritic):
     ) -> Consolidation:
         """Group the names, starting from the groups by embedding (`before`).
 
-        One request shows all names when they are at most ENTRIES; else each piece of similar names
-        is shown, and then one name of each group. Entries that a reply placed are grouped as it
-        says, against the embedding as well; the others stay with those of their group that were not
-        placed either. A request that fails, or whose reply cannot be read after one repair,
-        changes nothing. Raises StoreError: paid replies must be stored.
+        Up to ENTRIES names are shown in one request. Otherwise each piece of similar names is
+        shown, and then one name of each group. Placed entries are grouped as in the reply, even
+        against the embedding; the others stay with the unplaced members of their group. A failed
+        request, or a reply that is unreadable after one repair, changes nothing. Raises StoreError
+        if a paid reply cannot be stored.
         """
         labels, why = list(before), dict[int, str]()
         part_of: dict[tuple[int, int], None] = {}
@@ -211,7 +209,7 @@ class Consolidator(ChatCritic):
         async def ask_about(
             pieces: Sequence[Sequence[int]], members: Mapping[int, Sequence[int]]
         ) -> None:
-            """Group the names that the entries of the pieces stand for, as the replies say."""
+            """Regroup the names of the pieces (each entry represents `members`) by the replies."""
             nonlocal usage, requests
             pieces = [piece for piece in pieces if len(piece) > 1]
             shown = [[clusters.representatives[n] for n in piece] for piece in pieces]
@@ -233,7 +231,7 @@ class Consolidator(ChatCritic):
 
         pieces = clusters.pieces(ENTRIES)
         await ask_about(pieces, {n: [n] for n in range(len(labels))})
-        if len(pieces) > 1:  # one name of each group, for those of other pieces
+        if len(pieces) > 1:  # compare the groups of different pieces by one name each
             groups: dict[int, list[int]] = {}
             for n, label in enumerate(labels):
                 groups.setdefault(label, []).append(n)

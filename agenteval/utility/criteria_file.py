@@ -1,4 +1,4 @@
-"""Criteria files: our own form, AutoGen's list, and a mapping of names; where they are found."""
+"""Find, read and write criteria files: our own format, AutoGen's list, or a mapping of names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from agenteval.utility.scale_words import is_not_applicable
 
 @dataclass(frozen=True, slots=True)
 class LoadedCriteria:
-    """Criteria, their file, and one line for each thing that was changed in reading."""
+    """Criteria, their file, and one line for each change made while reading."""
 
     criteria: CriteriaSet
     path: Path
@@ -35,7 +35,7 @@ class LoadedCriteria:
 def find_criteria(task: str) -> Path:
     """Return the path of `criteria/<task>.json`, else of the reviewed set, nearest folder first.
 
-    Raises InputError when there is neither.
+    Raises InputError if neither exists.
     """
     for name in (f"{task}.json", f"{task}.reviewed.json"):
         if path := criteria_named(name):
@@ -50,7 +50,7 @@ def has_criteria(task: str) -> bool:
 
 
 def criteria_named(name: str) -> Path | None:
-    """Return the nearest criteria file of this name; None without one."""
+    """Return the nearest criteria file with this name, or None."""
     paths = (folder / name for folder in data_folders("criteria"))
     return next((path for path in paths if path.is_file()), None)
 
@@ -58,10 +58,10 @@ def criteria_named(name: str) -> Path | None:
 def load_criteria(path: Path, *, task: str = "") -> LoadedCriteria:
     """Read a criteria file. Raises InputError naming the file and the line or key.
 
-    Scores are ranks, so the order of every list is resolved as that of a critic's reply (see
-    `scale_order.settle`); a note says which lists were turned round or stay unclear. A criterion
-    with unclear order is kept; it has labels and no values. `order_confirmed` says that a person
-    has checked a stated order. Criteria made for another task than `task` are also noted.
+    Scores are ranks, so the order of every list is resolved as for a critic's reply (see
+    `scale_order.settle`); notes list the scales that were reversed or are unclear. A criterion with
+    unclear order is kept, but its scores have labels and no values. `order_confirmed` means that a
+    person has checked the order. Criteria for a task other than `task` are also noted.
     """
     value = read_json(path)
     notes: list[str] = []
@@ -94,16 +94,16 @@ def load_criteria(path: Path, *, task: str = "") -> LoadedCriteria:
     if removed := sorted(expected.intersection(REMOVED)):
         notes.append(f"`expect` names perturbations that no longer exist: {', '.join(removed)}")
     if task and of_task not in ("", task):
-        notes.insert(0, f"they were made for task {of_task!r} and judge task {task!r}")
+        notes.insert(0, f"the criteria are for task {of_task!r}, but judge task {task!r}")
     return LoadedCriteria(loaded, path, tuple(notes))
 
 
 def save_criteria(
     path: Path, criteria: CriteriaSet, *, more: Mapping[str, JsonValue] | None = None
 ) -> None:
-    """Write the file in our own form, in one step; `more` follows the criteria.
+    """Write the file atomically in our own format, followed by the keys of `more`.
 
-    `more` is for people and other programs: `load_criteria` ignores it.
+    `more` is for people and other programs; `load_criteria` ignores it.
     """
     record = criteria.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     _add_orders(record["criteria"], criteria.criteria)
@@ -127,12 +127,12 @@ def _are_texts(values: Any) -> TypeGuard[list[str]]:
 
 
 def _is_plain(item: Any) -> bool:
-    """AutoGen's form or ours: text labels in a list. Everything else is read tolerantly."""
+    """Whether an item has AutoGen's format or ours, with a list of text labels."""
     return isinstance(item, dict) and "name" in item and _are_texts(item.get("accepted_values", []))
 
 
 def _checked(item: Any, where: str, notes: list[str]) -> Criterion:
-    """The criterion with its order resolved. Raises InputError naming `where`."""
+    """Validate a criterion and resolve its order. Raises InputError naming `where`."""
     entry = dict(item) if isinstance(item, dict) else {}
     levels = entry.get("accepted_values")
     if _are_texts(levels):
@@ -148,7 +148,7 @@ def _checked(item: Any, where: str, notes: list[str]) -> Criterion:
     if parts:
         entry["sub_criteria"] = parts
     stated = entry.get("order")
-    if stated == "best_to_worst":  # a record cannot hold it: it is turned round instead
+    if stated == "best_to_worst":  # a Criterion cannot express this: its levels are reversed below
         entry["order"] = "worst_to_best"
     try:
         criterion = Criterion.model_validate(entry or item)
@@ -163,7 +163,7 @@ def _checked(item: Any, where: str, notes: list[str]) -> Criterion:
 
 
 def _resolved(criterion: Criterion, stated: Any, notes: list[str]) -> dict[str, Any]:
-    """The changes of the criterion by the stated order and by that of its values."""
+    """Return changes to the criterion by its stated order and its values."""
     reason = criterion.order_reason or ""
     bounds = criterion.numeric_range if criterion.scale == "numeric" else None
     values: tuple[Any, ...] = criterion.accepted_values if bounds is None else bounds
@@ -174,7 +174,7 @@ def _resolved(criterion: Criterion, stated: Any, notes: list[str]) -> dict[str, 
         if stated == "unclear":
             why = reason or "unclear according to the file"
             settled = Settled((), "unclear", criterion.scale, why)
-        elif bounds is not None:  # the bounds of a file are worst and best as they are
+        elif bounds is not None:  # the bounds of a file are worst and best
             settled = settle_range(bounds, stated or "worst_to_best", criterion.name)
         else:
             settled = settle(values, stated, criterion.name, description=criterion.description)

@@ -1,11 +1,11 @@
-"""Critic and sub-critic: criteria for a task, from its description or from solved examples.
+"""Critic and sub-critic: propose criteria from a task's description or from solved examples.
 
 AgentEval (arXiv 2402.09015, section 3): the CriticAgent turns a task, with or without a
 successful and a failed solution, into criteria with accepted values. Here it is asked once per
-seed, all seeds at the same time; the critic states scales and their order, the reader checks them;
-a malformed reply gets one repair round. Lists that do not show which end is the best are asked
-about once more, all together and without a repair: a criterion without an answer stays unclear and
-has no mean.
+seed, concurrently. The critic states each scale and its order, and the reader checks them. A
+malformed reply gets one repair round. If it is unclear which end of a scale is the best, the critic
+is asked once more, in one request for all such criteria and without a repair. A criterion that is
+still unclear has no mean.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _T = TypeVar("_T")
 class Proposal:
     """The criteria of one seed.
 
-    `problems` has one line for each thing that was changed or left out in reading. `rung` is the
-    step of the reply ladder that was needed, `raw` the critic's text.
+    `problems` has one line for each change or omission made while reading. `rung` is the parsing
+    step that succeeded, `raw` the critic's text.
     """
 
     seed: int
@@ -48,7 +48,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class FailedProposal:
-    """Why a seed proposed nothing."""
+    """A seed without a proposal, and the reason."""
 
     seed: int
     status: FailureStatus
@@ -56,14 +56,14 @@ class FailedProposal:
 
 
 class ChatCritic:
-    """Asks a chat model about a task: one question, and one repair of a reply that cannot be read.
+    """Asks a chat model about a task, with one repair request if the reply cannot be read.
 
-    `temperature` None leaves it to the endpoint. `retry_failed` asks again if a stored reply
+    With `temperature=None`, the endpoint chooses. `retry_failed` asks again if a stored reply
     cannot be read.
     """
 
-    role: ClassVar[str]  # of the requests; also the origin of the criteria
-    max_tokens: ClassVar[int] = 6000  # of a reply: room for the whole rubric
+    role: ClassVar[str]  # of the requests; stored as the origin of the criteria
+    max_tokens: ClassVar[int] = 6000  # enough for a whole rubric
     prompts: ClassVar[Sequence[str]]  # system, user, repair, and others
 
     def __init__(
@@ -79,7 +79,7 @@ class ChatCritic:
         self.temperature = temperature
         self.retry_failed = retry_failed
         self._prompts = [load_prompt("agenteval.utility", name) for name in self.prompts]
-        self._shown = {  # by every prompt
+        self._shown = {  # in every prompt
             "nonce": NONCE,
             "task_name": task.name,
             "task_description": task.description,
@@ -87,18 +87,19 @@ class ChatCritic:
 
     @property
     def prompt_sha256(self) -> str:
-        """Hash (hex) over the templates used."""
+        """Hex hash of the templates."""
         return content_hash([p.sha256 for p in self._prompts])
 
     def _sampling(self, seed: int, max_tokens: int) -> dict[str, Any]:
         parameters: dict[str, Any] = {"seed": seed, "max_tokens": max_tokens}
-        heat = self.temperature
-        return parameters if heat is None else parameters | {"temperature": heat}
+        if self.temperature is not None:
+            parameters["temperature"] = self.temperature
+        return parameters
 
     def _request(
         self, seed: int, schema: dict[str, Any], values: Mapping[str, Any], **fields: Any
     ) -> Request:
-        """A request by the first two templates, system and user."""
+        """Return a request with the system and user templates."""
         return Request(
             messages=tuple(
                 {"role": speaker, "content": prompt.render(**self._shown, **values)}
@@ -112,10 +113,10 @@ class ChatCritic:
         )
 
     async def _ask(self, request: Request, read: Callable[[str], _T]) -> asking.ParsedReply[_T]:
-        """Return what `read` makes of the reply, or of its repair by the third template.
+        """Return the reply as parsed by `read`, after a repair request if necessary.
 
-        An unreadable stored reply is skipped for a later stored one, and with `retry_failed` for a
-        new one. Raises as `asking.ask`; the error states that the reply comes from the store.
+        If a stored reply is unreadable, use a later stored one or, with `retry_failed`, a new one.
+        Raises like `asking.ask`; the error says if the reply comes from the store.
         """
 
         def repair(problem: str) -> str:
@@ -137,7 +138,7 @@ class ChatCritic:
     async def _propose(
         self, request: Request, read: Callable[[str], CriticReading] = read_criteria
     ) -> Proposal:
-        """Return the criteria in the reply, signed; raises as `_ask`."""
+        """Return the criteria in the reply with their provenance; raises like `_ask`."""
         answer = await self._ask(request, read)
         reading, seed = answer.value, request.repeat
         origin = Provenance(
@@ -149,7 +150,7 @@ class ChatCritic:
         criteria = sanitized(reading.criteria, reading.problems)
         return Proposal(
             seed=seed,
-            criteria=tuple(_signed(criterion, origin) for criterion in criteria),
+            criteria=tuple(_with_provenance(criterion, origin) for criterion in criteria),
             problems=tuple(reading.problems),
             usage=answer.usage,
             rung=f"repair:{reading.rung}" if answer.repaired else reading.rung,
@@ -159,7 +160,7 @@ class ChatCritic:
     def _about_task(
         self, seed: int, schema: dict[str, Any], instructions: str, **values: Any
     ) -> Request:
-        """A request about the task as a whole, found again by its description and examples."""
+        """Return a request about the task; its description and examples identify recordings."""
         examples = [*values.get("success", ()), *values.get("failed", ())]
         about = [self.task.description, *([e.input, e.output] for e in examples)]
         return self._request(
@@ -171,33 +172,33 @@ class ChatCritic:
         )
 
 
-def _signed(criterion: Criterion, provenance: Provenance) -> Criterion:
-    parts = tuple(_signed(part, provenance) for part in criterion.sub_criteria)
+def _with_provenance(criterion: Criterion, provenance: Provenance) -> Criterion:
+    parts = tuple(_with_provenance(part, provenance) for part in criterion.sub_criteria)
     return criterion.model_copy(update={"provenance": provenance, "sub_criteria": parts})
 
 
 async def proposed_or_failed(proposal: Awaitable[_T], seed: int) -> _T | FailedProposal:
-    """Return the proposal of a seed, or why there is none. Raises Unauthorized: a refused key would
-    fail every seed alike."""
+    """Return the proposal of a seed, or the reason why it failed. Raises Unauthorized, because a
+    rejected key would fail every seed."""
     try:
         return await proposal
     except Unauthorized:
         raise
-    except Exception as error:  # noqa: BLE001  a crash of one seed becomes a record
+    except Exception as error:  # noqa: BLE001  record the crash of one seed
         return FailedProposal(seed, *classify(error))
 
 
 class Critic(ChatCritic):
     """Asks a chat model for criteria.
 
-    `bank` holds entries that are shown as inspiration. Raises InputError when examples are to be
-    used and the task has none.
+    `bank` holds criteria that are shown as inspiration. Raises InputError if `use_examples` is set
+    and the task has no examples.
     """
 
     role = "critic"
     prompts = "critic_system", "critic_user", "critic_repair", "critic_order"
 
-    def __init__(  # noqa: PLR0913  each changes what is asked
+    def __init__(  # noqa: PLR0913  each changes the request
         self,
         client: Client,
         task: Task,
@@ -220,7 +221,7 @@ class Critic(ChatCritic):
             )
 
     def request(self, seed: int, instructions: str = "") -> Request:
-        """Return the request of one seed."""
+        """Return the request for one seed."""
         examples = self.task.examples
         return self._about_task(
             seed,
@@ -232,7 +233,7 @@ class Critic(ChatCritic):
         )
 
     def order_request(self, unclear: Sequence[Criterion], seed: int) -> Request:
-        """Return the question which level of these criteria is the best."""
+        """Return a request for the best level of each of these criteria."""
         text = self._prompts[3].render(**self._shown, criteria=unclear)
         answer = strict_object(
             {
@@ -251,11 +252,11 @@ class Critic(ChatCritic):
         )
 
     async def propose(self, seed: int, *, instructions: str = "") -> Proposal:
-        """Propose the criteria of one seed, with sub-criteria if the critic was made for them.
+        """Propose the criteria of one seed, with sub-criteria if they are enabled.
 
-        If the sub-critic's reply cannot be read, the criteria stay whole and a problem says so.
-        Raises ReplyError when the critic's reply and its repair cannot be read, Filtered when it
-        was refused, and the ModelError or BudgetExceeded of the client.
+        If the sub-critic's reply cannot be read, the criteria are returned undivided with a
+        problem. Raises ReplyError if the critic's reply and its repair cannot be read, Filtered if
+        the critic refused, and the ModelError or BudgetExceeded of the client.
         """
         proposal = await self._propose(self.request(seed, instructions))
         problems = proposal.problems
@@ -278,8 +279,8 @@ class Critic(ChatCritic):
         return await self._with_orders(proposal, unclear) if unclear else proposal
 
     async def _with_orders(self, proposal: Proposal, unclear: Sequence[Criterion]) -> Proposal:
-        """The proposal with the orders that the critic states when asked; what went wrong is among
-        the problems. Raises Unauthorized, and StoreError of a recording that cannot be stored."""
+        """Ask the critic for the order of unclear scales; failures are added to the problems.
+        Raises Unauthorized, and StoreError if the reply cannot be stored."""
         best: dict[int, str] = {}
         why, spent = "the critic did not state it", Usage()
         try:
@@ -314,10 +315,10 @@ class Critic(ChatCritic):
         )
 
     async def propose_all(self, seeds: Sequence[int]) -> list[Proposal | FailedProposal]:
-        """Return one result per seed, in their order; all are asked at the same time.
+        """Propose criteria for all seeds concurrently; return one result per seed, in order.
 
-        The failure of a seed is returned as such. Raises Unauthorized: a refused key would fail
-        every seed alike.
+        A failed seed is returned as a FailedProposal. Raises Unauthorized, because a rejected key
+        would fail every seed.
         """
         answers = await asyncio.gather(
             *(proposed_or_failed(self.propose(seed), seed) for seed in seeds),
@@ -329,7 +330,7 @@ class Critic(ChatCritic):
 
 
 class SubCritic(ChatCritic):
-    """Asks a chat model to divide criteria, in one question for the list; any may stay whole."""
+    """Asks a chat model to divide criteria, all in one request; any may stay undivided."""
 
     role, max_tokens = "subcritic", 8000
     prompts = "subcritic_system", "subcritic_user", "critic_repair"
@@ -355,7 +356,7 @@ class SubCritic(ChatCritic):
     ) -> Proposal:
         """Return the criteria with sub-criteria, scored by their mean.
 
-        A divided criterion gives up its own accepted values. Raises ReplyError when reply and
+        A divided criterion loses its own accepted values. Raises ReplyError if the reply and its
         repair cannot be read, Filtered, and the ModelError or BudgetExceeded of the client.
         """
         reply = await self._propose(self.request(criteria, seed, instructions), _read_division)
@@ -390,7 +391,7 @@ _WITHOUT_LEVELS: dict[str, Any] = {
 
 
 def _read_division(text: str) -> CriticReading:
-    """The divisions in a reply; "all stay whole" is also an answer."""
+    """Return the divisions in a reply, none if it leaves all criteria undivided."""
     try:
         return read_criteria(text)
     except ReplyError:
@@ -417,9 +418,9 @@ def _is_unclear(leaf: Criterion) -> bool:
 
 
 def read_orders(text: str, count: int) -> dict[int, str]:
-    """Return "first", "last" or "none" by number of the criterion (from 1 to `count`).
+    """Map the number of each criterion (1 to `count`) to its best end: "first", "last" or "none".
 
-    A criterion with contradicting answers is left out. Raises ReplyError without any answer.
+    A criterion with contradicting answers is left out. Raises ReplyError if no answer is left.
     """
     value = parse_reply(text).value
     entries = value.get("answers", value) if isinstance(value, dict) else value
@@ -442,7 +443,6 @@ def read_orders(text: str, count: int) -> dict[int, str]:
 
 
 def _ordered(leaf: Criterion, best: str | None) -> Criterion:
-    """The criterion with the order that was answered."""
     if best is None:
         return leaf
     reason = f"asked the critic: {'no end' if best == 'none' else 'the ' + best} is the best"

@@ -1,8 +1,8 @@
-"""Read typed criteria from a critic's reply, whatever shape the model chose.
+"""Read typed criteria from a critic's reply, in any of the shapes that models produce.
 
-Accepted shapes: a list of objects, a mapping of names to objects, either of them wrapped once, code
-fences, Python literals, prose around, several objects one after another. A criterion that cannot
-be read is named among the problems and does not affect the others.
+Accepted shapes: a list of objects, a mapping of names to objects, either of them wrapped once, in
+code fences, as Python literals, within prose, or as several objects in a row. A criterion that
+cannot be read is listed in the problems and does not affect the others.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from agenteval.utility.scale_order import Stated, settle, settle_range
 CRITIC_OPERATORS = words(
     "drop_sentences drop_words drop_answer drop_middle shuffle_sentences truncate swap_numbers pad"
 )
-NAME, DESCRIPTION, LEVEL, HINT = 120, 1000, 300, 3000  # characters that are shown to a judge
-MOST = 40  # criteria, and parts of a criterion
+NAME, DESCRIPTION, LEVEL, HINT = 120, 1000, 300, 3000  # maximum characters shown to a judge
+MOST = 40  # criteria in a list, and parts of a criterion
 
 _KEYS = reply_words("critic fields")
 _WORDS = reply_words("critic")
@@ -39,14 +39,14 @@ _ORDERS: dict[str, Stated] = {
 }
 _MAX_DEPTH = 4
 _DIRECTIONS = get_args(Direction)
-# Strings, and between them code that is not JSON: numbers as keys, calls, comprehensions.
+# Strings, and code between them that is not JSON: numbers as keys, calls, comprehensions.
 _CODE = re.compile(
     r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\''
     r"|(?P<before>[{,]\s*)(?P<key>-?\d+(?:\.\d+)?|True|False)(?=\s*:)"
     r"|(?P<code>(?:(?:np|numpy)(?:\.\w+)+|range|list|tuple|set)\((?:[^()\"\n]|\([^()\"\n]*\))*\)(?:\.tolist\(\))?"
     r"|\[[^\[\]\"{}\n]{1,80}\sfor\s+\w+\s+in\s[^\[\]\"{}\n]{1,80}\])"
 )
-# Levels on one line: bracketed, or bare up to the end of the line or of the object.
+# Levels on one line: in brackets, or up to the end of the line or object.
 _LEVELS_AT = re.compile(
     r'(?P<key>"(?:accepted_?values|levels|scale|values|range|options)"\s*:\s*)'
     r'(?P<levels>\[[^\[\]{}\n]+(?:\]|(?=\}))|(?=[^\s"\[{(])[^\n{}\[\]]*?(?=,?\s*(?:[\n}]|,\s*"\w+"\s*:))'
@@ -54,14 +54,14 @@ _LEVELS_AT = re.compile(
     re.I,
 )
 
-_Entry = tuple[str, dict[str, Any]]  # name and object of what looks like a criterion
+_Entry = tuple[str, dict[str, Any]]  # name and object of a possible criterion
 
 
 @dataclass
 class CriticReading:
-    """The criteria that could be read, and one problem for each thing changed or lost.
+    """The criteria that could be read, and one problem for each change or loss.
 
-    `rung` is the step of the reply ladder, None when a value and not a text was read.
+    `rung` is the parsing step that succeeded, None if the input was already parsed.
     """
 
     criteria: list[Criterion] = field(default_factory=list)
@@ -72,7 +72,7 @@ class CriticReading:
 def read_criteria(value_or_text: Any) -> CriticReading:
     """Read the criteria of a reply (text) or of a parsed value (list or mapping).
 
-    Raises ReplyError, with the first reason, when no criterion can be read.
+    Raises ReplyError with the first problem if no criterion can be read.
     """
     value, reading = value_or_text, CriticReading()
     if isinstance(value, str):
@@ -82,7 +82,7 @@ def read_criteria(value_or_text: Any) -> CriticReading:
             reading.rung = "loose"
     entries = list(_entries(value))
     if reading.rung == "salvaged" and entries:
-        lost, _ = entries.pop()  # the text ended in it: half a scale is another scale
+        lost, _ = entries.pop()  # the text broke off here; half a scale is a different scale
         reading.problems.append(f"the reply broke off in {lost or 'a criterion'!r}, left out")
     reading.criteria = _read_all(entries, reading.problems)
     if not reading.criteria:
@@ -95,15 +95,15 @@ def read_criteria(value_or_text: Any) -> CriticReading:
 
 
 def _quoted_code(match: re.Match[str]) -> str:
-    """Numbers as keys, and numbers written as code, as strings that JSON can hold."""
+    """Quote numeric keys and code, so that the text is valid JSON."""
     if match["code"]:
         return f'"{match["code"]}"'
     return f'{match["before"]}"{match["key"]}"' if match["key"] else match.group()
 
 
 def _parse_with_bare_levels(text: str) -> tuple[Any, str]:
-    """As `_parse`, but levels that are not a value (`[1, 2, ...]`, `0-100`) are taken as text: they
-    cost their own criterion and not the reply. Raises ReplyError."""
+    """Like `_parse`, but read malformed levels (`[1, 2, ...]`, `0-100`) as text, so that they
+    invalidate their criterion and not the reply. Raises ReplyError."""
     patched = _LEVELS_AT.sub(_levels_as_text, text)
     try:
         value, rung = _parse(text)
@@ -119,7 +119,7 @@ def _parse_with_bare_levels(text: str) -> tuple[Any, str]:
 
 
 def _levels_as_text(match: re.Match[str]) -> str:
-    """The key with its levels, these in quotation marks unless they are a value."""
+    """Return the key with its levels; levels that are not a literal are quoted."""
     levels = match["levels"].strip()
     try:
         value = ast.literal_eval(re.sub(r"\b(?:null|true|false)\b", "None", levels))
@@ -132,7 +132,7 @@ def _levels_as_text(match: re.Match[str]) -> str:
 
 
 def _parse(text: str) -> tuple[Any, str]:
-    """The value in the text with most criteria; single ones in a row are taken together."""
+    """Return the value with the most criteria; consecutive single criteria are joined."""
     seen: list[list[_Entry]] = []
 
     def note(value: Any) -> bool:
@@ -147,7 +147,7 @@ def _parse(text: str) -> tuple[Any, str]:
             raise
     most = max(map(len, seen))
     if most == 1:
-        singles: dict[str, Any] = {}  # of one name the one met first, the last in the text
+        singles: dict[str, Any] = {}  # by name; the last in the text is seen first and wins
         for ((name, raw),) in seen:
             singles.setdefault(slug(name or str(raw)), {"name": name, **raw})
         if len(singles) > 1:
@@ -162,7 +162,7 @@ def _parse(text: str) -> tuple[Any, str]:
 
 
 def _entries(value: Any, depth: int = 0) -> Iterator[_Entry]:
-    """(name, object) of everything in the value that looks like a criterion."""
+    """Yield (name, object) for everything in the value that looks like a criterion."""
     if depth > _MAX_DEPTH:
         return
     if isinstance(value, list):
@@ -193,7 +193,7 @@ def _entries(value: Any, depth: int = 0) -> Iterator[_Entry]:
 
 
 def _with_unreadable(members: Iterator[tuple[str, Any, list[_Entry]]]) -> Iterator[_Entry]:
-    """The criteria of each member; a member beside them without any is not silently passed over."""
+    """Yield the criteria of each member, and members without criteria, so that none is lost."""
     listed = list(members)
     some = any(entries for _, _, entries in listed)
     for name, item, entries in listed:
@@ -203,7 +203,7 @@ def _with_unreadable(members: Iterator[tuple[str, Any, list[_Entry]]]) -> Iterat
 
 
 def _named(name: str, item: Any, depth: int) -> Iterator[_Entry]:
-    """A member of a mapping of names to criteria; `{"clarity": ["poor", "good"]}` is also one."""
+    """Yield the criteria of one key; `{"clarity": ["poor", "good"]}` is also a criterion."""
     if isinstance(item, Doubled) and any(any(_named(name, v, depth)) for v in item.values):
         yield name, {"accepted_values": item}
     elif isinstance(item, dict) and (_looks_like_criterion(item) or _field(item, "description")):
@@ -220,14 +220,14 @@ def _key(name: Any) -> str:
 
 
 def _field(raw: dict[str, Any], name: str) -> Any:
-    """The value of the first alias of a field that is there and not null."""
+    """Return the value of the first alias of a field that is present and not null."""
     by_key = {_key(k): v for k, v in raw.items()}
     return next((by_key[k] for k in _KEYS[name] if by_key.get(k) is not None), None)
 
 
 def _levels_of(raw: dict[str, Any]) -> Any:
-    """The levels, also as a range, as the fields of a schema ("minimum"), or under `scale`, if that
-    is not the name of a kind of scale."""
+    """Return the levels: a list, a range, schema fields ("minimum"), or the value of `scale` unless
+    that names a kind of scale."""
     levels, scale, ends = _field(raw, "levels"), raw.get("scale"), _field(raw, "range")
     if levels is not None:
         return levels
@@ -263,7 +263,7 @@ def _read_all(entries: Sequence[_Entry], problems: list[str], depth: int = 0) ->
 
 
 def _read_one(name: str, raw: dict[str, Any], notes: list[str], depth: int) -> Criterion:
-    """Return one criterion. Raises ValueError with the reason when it has no usable scale."""
+    """Return one criterion. Raises ValueError with the reason if it has no usable scale."""
     if any(isinstance(value, Doubled) for value in raw.values()):
         raise ValueError("it stands twice with different content")
     description, hint = (
@@ -319,13 +319,13 @@ def _read_one(name: str, raw: dict[str, Any], notes: list[str], depth: int) -> C
 
 
 def _title(name: str) -> str:
-    """A name for people: snake_case becomes words."""
+    """Return a readable name: snake_case becomes words."""
     name = " ".join(name.replace("_", " ").split())
     return name[:1].upper() + name[1:]
 
 
 def _expected(stated: Any) -> dict[str, Any]:
-    """Expected directions of known operators; anything else is left out."""
+    """Return the expected directions of known operators."""
     expected = {}
     for operator, entry in (stated if isinstance(stated, dict) else {}).items():
         direction = entry.get("direction") if isinstance(entry, dict) else entry
@@ -335,7 +335,7 @@ def _expected(stated: Any) -> dict[str, Any]:
 
 
 def _parts(raw: dict[str, Any], notes: list[str], depth: int) -> tuple[Criterion, ...]:
-    """Sub-criteria, as a list or a mapping of names, with unique ids."""
+    """Read sub-criteria from a list or a mapping of names; their ids are unique."""
     written = _field(raw, "parts")
     if not written or depth >= _MAX_DEPTH:
         return ()
@@ -348,9 +348,9 @@ def _parts(raw: dict[str, Any], notes: list[str], depth: int) -> tuple[Criterion
 def with_unique_ids(
     criteria: Sequence[Criterion], reserved: frozenset[str] = frozenset()
 ) -> list[Criterion]:
-    """Give the later of two equal ids the next free number: clarity, clarity-2, clarity-3.
+    """Make duplicate ids unique with the next free number: clarity, clarity-2, clarity-3.
 
-    A numbered id is none of `reserved`.
+    A numbered id is never one of `reserved`.
     """
     unique: dict[str, Criterion] = {}
     for criterion in criteria:
@@ -370,25 +370,24 @@ def _two_numbers(labels: Sequence[str]) -> tuple[float, float] | None:
     return (low, high) if low != high else None
 
 
-# ---------------------------------------------------------------- harmless to show
+# ---------------------------------------------------------------- sanitizing
 
 
 def sanitized(criteria: Sequence[Criterion], problems: list[str]) -> list[Criterion]:
-    """Bound the length of proposed texts and make them harmless for the models that follow.
+    """Limit the length of proposed texts and make them safe to show to later judges.
 
-    A critic that saw the work of a system may repeat text of it, and its words become part of the
-    prompt of every later judge. Texts are cut to a length, kept on one line and neutralised; what
-    was cut or left out is added to `problems`. A criterion whose levels are the same after the cut
-    is left out: half a level is another level.
+    A critic that saw a system's work may quote it, and its words become part of every later
+    judge's prompt. Texts are truncated, put on one line and neutralised; changes are added to
+    `problems`. A criterion is dropped if two of its levels are equal after truncation.
     """
-    harmless: list[Criterion] = []
+    safe: list[Criterion] = []
     limits = {"name": NAME, "description": DESCRIPTION, "hint": HINT}
     for criterion in criteria[:MOST]:
         texts = {key: text for key in limits if (text := getattr(criterion, key)) is not None}
         changes: dict[str, Any] = {key: _cut(text, limits[key]) for key, text in texts.items()}
         levels = tuple(_cut(value, LEVEL) for value in criterion.accepted_values)
         if len({level.casefold() for level in levels}) < len(levels) or not all(levels):
-            why = f"its levels cannot be told apart when cut to {LEVEL}"
+            why = f"its levels are not distinct after truncation to {LEVEL} characters"
             problems.append(f"{changes['name']}: left out: {why}")
             continue
         long = any(len(text) > limits[key] for key, text in texts.items())
@@ -397,10 +396,10 @@ def sanitized(criteria: Sequence[Criterion], problems: list[str]) -> list[Criter
         parts = tuple(sanitized(criterion.sub_criteria, problems))
         if parts or not criterion.sub_criteria:
             changes |= {"accepted_values": levels, "sub_criteria": parts}
-            harmless.append(criterion.model_copy(update=changes))
+            safe.append(criterion.model_copy(update=changes))
     if len(criteria) > MOST:
         problems.append(f"{len(criteria) - MOST} criteria beyond the first {MOST} were dropped")
-    return harmless
+    return safe
 
 
 def _cut(text: str, most: int) -> str:

@@ -1,7 +1,7 @@
-"""Judges that give a probability for each level: a decisions endpoint, and letters of a chat model.
+"""Judges that return a probability for each level: a decisions endpoint, or a chat model's letters.
 
-The value of a score is the expectation over its levels (G-Eval, arXiv 2303.16634, section 2), its
-label the most probable one. An answer that is not a distribution over the levels is a failure.
+The value of a score is the expectation over the levels (G-Eval, arXiv 2303.16634, section 2); its
+label is the most probable level. An answer that is not a distribution over the levels is a failure.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from agenteval.utility.quantifier import (
     sampling,
 )
 
-LEAST_MASS = 0.9  # of the letters: what lies outside could move a value by .1 of the scale at most
-TOLERANCE = 1e-3  # of a sum of probabilities
-_TOP = 20  # log-probabilities of a token: what endpoints give at most
-_REPLY = 16  # tokens: one would do, but a reply that is cut off is not kept
-_MARKS = " \t\r\n\"'`*_().:[]▁Ġ"  # may stand beside the letter, or before it
-_SCORED = 10  # most levels of a score question; more are choices
+LEAST_MASS = 0.9  # of the letters; the remainder can change a value by at most .1 of the scale
+TOLERANCE = 1e-3  # for sums of probabilities
+_TOP = 20  # log-probabilities per token, the maximum of endpoints
+_REPLY = 16  # tokens; one would be enough, but truncated replies are not stored
+_MARKS = " \t\r\n\"'`*_().:[]▁Ġ"  # may surround or precede the letter
+_SCORED = 10  # maximum levels of a score question; with more it is a choice
 
 Kind = Literal["decisions", "letters"]
 Leaf = tuple[str, Criterion]
@@ -53,12 +53,12 @@ class DistributionJudge:
     """Asks for the probability of every level.
 
     `decisions`: the criteria of a run are the questions of one request to a decisions endpoint. An
-    ordered criterion is a score question; one without order, with more levels than such a question
-    takes, or that may not apply, is a choice.
+    ordered criterion is a score question. A criterion that is unordered, has too many levels for a
+    score question, or may not apply is a choice question.
 
-    `letters`: a chat model is asked for the letter of a level, criterion by criterion, and the
-    log-probabilities of the token that is the letter are read. The letters must hold `LEAST_MASS`
-    of the probability; theirs is then scaled to 1, and the mass outside is in the evidence.
+    `letters`: a chat model is asked for the letter of a level, one criterion per request, and the
+    log-probabilities of the letter's token are read. The letters must have at least `LEAST_MASS` of
+    the probability, which is then scaled to 1; the remainder is recorded as evidence.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class DistributionJudge:
         )
 
     def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
-        """Return one criterion per call for letters; for decisions as many as fit into a call."""
+        """Return one criterion per call for letters, as many as fit for decisions."""
         batches: list[list[Criterion]] = []
         room = 0
         for criterion in criteria:
@@ -96,8 +96,8 @@ class DistributionJudge:
         return [tuple(batch) for batch in batches]
 
     def requests(self, unit: JudgeUnit, leaves: list[Leaf]) -> list[tuple[list[Leaf], Request]]:
-        """Return the requests about a unit, each with the leaves that it is about: one for all of
-        them, whose questions have their paths as names, or one for each."""
+        """Return the requests about a unit, each with its leaves: one request with a question per
+        leaf, named by its path (decisions), or one request per leaf (letters)."""
         values = prompt_values(self.task, unit)
 
         def request(about: Sequence[Leaf], text: str, **fields: Any) -> Request:
@@ -126,7 +126,7 @@ class DistributionJudge:
         return requests
 
     async def evaluate(self, unit: JudgeUnit) -> Outcome:
-        """Return one Score or Failure per criterion; raises the first error of its requests."""
+        """Return one Score or Failure per criterion; raises the first error of the requests."""
         leaves, most = leaves_of(unit.criteria), 255 if self.kind == "decisions" else _TOP
         why = f"only a criterion with 2 to {most} levels can have level probabilities"
         answers: dict[str, LevelAnswer | NoAnswer] = {
@@ -167,7 +167,7 @@ class DistributionJudge:
 
 
 def _levels(leaf: Criterion) -> tuple[str, ...]:
-    """The labels that get a probability."""
+    """Return the labels that need a probability."""
     return leaf.accepted_values + (leaf.na_label,) * leaf.allow_na
 
 
@@ -178,8 +178,8 @@ def _scale(leaf: Criterion) -> dict[str, Any]:
 
 
 def _decided(answers: Sequence[dict[str, Any]], leaf: Criterion) -> LevelAnswer | NoAnswer:
-    """The result of the answers of one name: there must be one, of the type that was asked for,
-    with a probability for every level and for nothing else."""
+    """Read the answers with one name. There must be exactly one, of the requested type, with a
+    probability for each level and nothing else."""
     kind, kinds = _scale(leaf)["type"], [answer.get("type") for answer in answers]
     if not answers:
         return NoAnswer("unscored:missing", "the endpoint did not answer this question")
@@ -204,7 +204,7 @@ def _is_number(value: Any) -> TypeGuard[float]:
 
 
 def _lettered(token: Mapping[str, Any], leaf: Criterion, text: str) -> LevelAnswer | NoAnswer:
-    """The answer of a token and its alternatives."""
+    """Read the answer from a token and its alternatives."""
     top = token.get("top_logprobs")
     entries = [e for e in top if isinstance(e, dict)] if isinstance(top, list) else []
     if all(entry.get("token") != token.get("token") for entry in entries):
@@ -230,8 +230,8 @@ def _lettered(token: Mapping[str, Any], leaf: Criterion, text: str) -> LevelAnsw
 def _answer(
     masses: dict[str, float], leaf: Criterion, evidence: dict[str, Any]
 ) -> LevelAnswer | NoAnswer:
-    """The answer of a distribution. If the criterion may not apply, it does not when that is most
-    probable; else the probabilities are those given that it applies."""
+    """Return the answer for a distribution: "not applicable" if that is the most probable answer,
+    else the distribution conditional on the criterion being applicable."""
     if leaf.allow_na:
         absent = masses.pop(leaf.na_label)
         evidence["not_applicable"] = round(absent, 6)

@@ -1,9 +1,9 @@
-"""The embedded judge: grades conciseness by length when no model that can judge is available.
+"""The embedded judge: grades conciseness by length if no chat model is available.
 
-A small local model cannot grade: labels that it picks carry no signal, and no likelihood of a text
-under it grades a kind of criterion on tasks that it was not calibrated on (`benchmarks/embedded`
-states the rule and measures it). What holds is length: conciseness. Everything else is a Failure
-with the measured reason, never a number. No model is loaded.
+A small local model cannot grade: the labels that it picks carry no signal, and text likelihoods do
+not transfer to tasks outside the calibration set (measured by `benchmarks/embedded`). Only
+conciseness can be graded, by length. Every other criterion is a Failure with the measured reason,
+never a number. No model is loaded.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from agenteval.utility.bank import load_bank
 from agenteval.utility.sentences import split_sentences
 
 MIN_SENTENCES = 2
-NORMAL = 1.702  # the logistic with this slope is within .01 of the normal distribution function
+NORMAL = 1.702  # a logistic function with this slope is within .01 of the normal CDF
 NOT_MEASURED = "it only grades conciseness, by length; nothing else has been validated"
 _WORD = re.compile(r"\w+(?:['’.,-]\w+)*")
 
@@ -38,7 +38,7 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class CriterionKind:
-    """Properties of one kind of criterion: whether it is offered, and the reason in words.
+    """Whether one kind of criterion is supported, and why.
 
     `center` and `scale` are mean and standard deviation of its statistic on the development set.
     """
@@ -51,8 +51,8 @@ class CriterionKind:
     scale: float = 1.0
 
     def value(self, statistic: float) -> float:
-        """Value in [0, 1], strictly increasing in the statistic: about the share of the texts of
-        the development set, half of them damaged, that have a lower one."""
+        """Return a value in [0, 1] that increases with the statistic: roughly the share of texts in
+        the development set (half of them damaged) with a lower statistic."""
         return 1 / (1 + math.exp(-NORMAL * (statistic - self.center) / self.scale))
 
 
@@ -61,10 +61,10 @@ _CONSTANTS = files("agenteval.utility").joinpath("data/embedded_judge.json")
 
 @cache
 def load_kinds() -> Mapping[str, CriterionKind]:
-    """The kinds that were measured, by the id of their concept in the bank.
+    """Return the measured kinds by the id of their concept in the bank.
 
     `data/embedded_judge.json` is written by `benchmarks/embedded --write`; its constants come from
-    a development set that shares nothing with `tasks/`.
+    a development set that does not overlap with `tasks/`.
     """
     record = json.loads(_CONSTANTS.read_bytes())
     return {name: CriterionKind(name, **entry) for name, entry in record["kinds"].items()}
@@ -72,32 +72,33 @@ def load_kinds() -> Mapping[str, CriterionKind]:
 
 @dataclass(frozen=True)
 class Prose:
-    """The system's own prose: headings, tool results, calls and code are left out.
+    """The system's own prose, without headings, tool results, calls and code.
 
-    `words` are counted for each sentence; a key stands for its wording, without case and digits.
+    `words` has the number of words per sentence, `keys` a hash of each sentence without case and
+    digits.
     """
 
     words: Counts
     keys: tuple[int, ...]
 
     def shortness(self, counts: Counts | None = None) -> float:
-        """Minus the log of the number of words, every sentence counted once or as often as `counts`
-        says, scaled to the number of sentences. Raises ValueError without a word."""
+        """Return minus the log of the number of words, with each sentence weighted by `counts`
+        (default 1) and scaled to the number of sentences. Raises ValueError if there are none."""
         counts = np.ones_like(self.words) if counts is None else counts
         return -math.log(float((self.words * counts).sum() * len(counts) / counts.sum()))
 
     def draw(self, seed: int, repeat: int) -> Counts:
-        """How often each sentence counts in one repeat: a Poisson bootstrap (Oza and Russell 2001).
+        """Draw the weight of each sentence in one repeat: a Poisson bootstrap (Oza, Russell 2001).
 
-        A count is drawn from Poisson(1) by seed, repeat and the wording of the sentence, so a text
-        and its damaged copy weigh what they share alike. If no sentence comes up, all count once.
+        A weight is drawn from Poisson(1) by seed, repeat and the sentence's wording, so a text and
+        its damaged copy weight shared sentences equally. If all weights are 0, all are set to 1.
         """
         counts = [int(np.random.default_rng([seed, repeat, key]).poisson()) for key in self.keys]
         return np.array(counts if any(counts) else [1] * len(self.keys), dtype=np.int64)
 
 
 def read_prose(text: str) -> Prose:
-    """The prose of a trajectory. Sentences without a word are not counted."""
+    """Return the prose of a trajectory, without sentences that have no words."""
     shown = [text[s.start : s.end] for s in split_sentences(text) if s.prose]
     spoken = [(sentence, n) for sentence in shown if (n := len(_WORD.findall(sentence)))]
     keys = (re.sub(r"\d", "#", " ".join(s.casefold().split())) for s, _ in spoken)
@@ -110,8 +111,8 @@ def read_prose(text: str) -> Prose:
 class EmbeddedJudge:
     """Grades conciseness by length; every other criterion is unsupported, with the reason.
 
-    What is uncertain is which sentences a run happened to have: every repeat, the first included,
-    weighs them anew. The reference of a view is never used.
+    Each repeat, including the first, resamples the sentences, because their selection is the
+    uncertain part of a run's length. The reference is never used.
     """
 
     def __init__(self, *, seed: int = 0) -> None:
@@ -125,7 +126,7 @@ class EmbeddedJudge:
         )
 
     def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
-        """All criteria in one batch."""
+        """Return all criteria in one batch."""
         return [tuple(criteria)] if criteria else []
 
     async def evaluate(self, unit: JudgeUnit) -> Outcome:
@@ -135,8 +136,8 @@ class EmbeddedJudge:
         return Outcome(results, CallRecord(shown=tuple(c.id for c in unit.criteria)))
 
     def _result(self, unit: JudgeUnit, criterion: Criterion, prose: Prose) -> Result:
-        """The length grades every part alike, so any rule of aggregation gives that value; a part
-        without a score leaves the whole unscored."""
+        """Score a criterion. All parts get the same value, so every aggregation rule gives that
+        value; if a part is unsupported, so is the criterion."""
         key = cell_key(unit, criterion, self.source.sha256)
         if why := self._unsupported(criterion, prose):
             message = f"unsupported by this judge: {why}"
@@ -160,7 +161,7 @@ class EmbeddedJudge:
         )
 
     def _unsupported(self, criterion: Criterion, prose: Prose) -> str | None:
-        """Why it has no score; None if it has one."""
+        """Return why the criterion cannot be scored, or None."""
         if criterion.sub_criteria:
             parts = ((part, self._unsupported(part, prose)) for part in criterion.sub_criteria)
             return next((f"{part.id}: {why}" for part, why in parts if why), None)
@@ -177,8 +178,8 @@ class EmbeddedJudge:
 
 
 def named_concept(criterion: Criterion) -> str | None:
-    """Return the id of the bank concept whose id or name is the criterion's id or name (case,
-    hyphens and spacing aside); None without one."""
+    """Return the id of the bank concept with the same id or name as the criterion (ignoring case,
+    hyphens and spacing), or None."""
 
     def folded(*names: str) -> set[str]:
         return {" ".join(name.casefold().replace("-", " ").split()) for name in names}
@@ -191,9 +192,9 @@ def named_concept(criterion: Criterion) -> str | None:
 
 
 def level_of(value: float, accepted_values: Sequence[str]) -> str:
-    """Return the accepted value (worst to best) whose rank over levels - 1 is nearest to `value`.
+    """Return the accepted value (worst to best) with rank / (levels - 1) closest to `value`.
 
-    Half-way values go to the better level. Raises ValueError outside [0, 1].
+    Ties go to the better level. Raises ValueError outside [0, 1].
     """
     if not 0 <= value <= 1:
         raise ValueError(f"value {value} is not in [0, 1]")

@@ -1,6 +1,6 @@
-"""A judge as an evaluator of the engine: texts × criteria × repeats, spread over calls.
+"""A judge as an evaluator of the engine: texts × criteria × repeats, split into calls.
 
-`Renamed` is a judge under another name.
+`Renamed` is a judge with extra parameters in its source.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Item = tuple[Run, View]
 
 
 def rubrics_of(items: Sequence[Item]) -> tuple[Criterion, ...]:
-    """Return the rubrics of the runs, each once."""
+    """Return the distinct rubrics of the runs."""
     rubrics = (run.rubric for run, _ in items if run.rubric is not None)
     return tuple({rubric.sha256: rubric for rubric in rubrics}.values())
 
@@ -32,9 +32,9 @@ def rubrics_of(items: Sequence[Item]) -> tuple[Criterion, ...]:
 class JudgeEvaluator:
     """A judge on some texts: `variants` are (variant, runs as the judge sees them), in order.
 
-    Every run is rated on `shared_criteria`, and on its rubric if it has one. A text or criterion
-    that is listed twice is rated once. `extra_lock` tells experiments apart that may run at the
-    same time although the judge and the task are the same.
+    Every run is rated on `shared_criteria`, and on its rubric if it has one. Duplicate texts and
+    criteria are rated once. Experiments with the same judge and task may run at the same time if
+    they have different `extra_lock`.
     """
 
     judge: RunJudge
@@ -44,7 +44,7 @@ class JudgeEvaluator:
     extra_lock: str = ""
 
     noun: ClassVar[str] = "call"
-    grace: ClassVar[float | None] = None  # running calls are paid for, so they may finish
+    grace: ClassVar[float | None] = None  # let running calls finish, because they are paid for
     system_key: ClassVar[str] = ""
     sends_by_client: ClassVar[bool] = True
 
@@ -77,7 +77,7 @@ class JudgeEvaluator:
 
     @cached_property
     def lock(self) -> str:
-        """Hash of judge and task: a second process must not judge the same meanwhile."""
+        """Hash of judge and task, so that no second process does the same work."""
         task = next((run.task for run, _ in self.items), "")
         lock = content_hash([self.source_key, task])
         return content_hash([lock, self.extra_lock]) if self.extra_lock else lock
@@ -88,12 +88,12 @@ class JudgeEvaluator:
 
     @cached_property
     def criteria(self) -> tuple[Criterion, ...]:
-        """The criteria of all runs, each once; rubrics are last."""
+        """The distinct criteria of all runs; rubrics are last."""
         return (*self._shared, *rubrics_of(self.items))
 
     @cached_property
     def _texts(self) -> list[tuple[str, dict[str, Item]]]:
-        """Each variant with its texts by their key."""
+        """Each variant with its texts by key."""
         return [
             (name, {view.sha256: (run, view) for run, view in items})
             for name, items in self.variants
@@ -105,7 +105,7 @@ class JudgeEvaluator:
         return sum(len(unit.criteria) for unit in self.units())
 
     def units(self) -> Iterator[Unit[Item]]:
-        """Yield variant by variant, repeat by repeat, every text."""
+        """Yield a unit for each variant, repeat and text, in this order."""
         for variant, texts in self._texts:
             for repeat in range(self.repeats):
                 for key, item in texts.items():
@@ -115,28 +115,28 @@ class JudgeEvaluator:
                         yield Unit(key, item, criteria, repeat, variant)
 
     def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
-        """Return how the judge spreads criteria over calls."""
+        """Return the criteria of each call of the judge."""
         return self.judge.batches(criteria)
 
     def is_current(self, unit: Unit[Item], check_key: str | None) -> bool:
-        """Ratings are never checked again."""
+        """Return True: ratings have no separate verdicts that could be outdated."""
         return True
 
     def register(self, store: Store) -> list[str]:
-        """Store texts, criteria and source. Stored ratings get the values of the order that the
-        criteria have now; returns a line for each criterion whose order has changed."""
+        """Store texts, criteria and source, and update stored ratings to the current order of the
+        criteria. Returns a line for each criterion with a changed order."""
         changed = store.relabel(self.criteria)
         store.register(self.items, self.criteria, self.source)
         return [relabelled.line for relabelled in changed]
 
     def requests(self, unit: Unit[Item]) -> Requests:
-        """One request, and one more to repair a malformed reply, for each part of a rubric."""
+        """Return one request and one repair for each part of a rubric."""
         most = 1 if self.source.parameters.get("one_per_call") else MOST_ITEMS
         count = len(parts_of(unit.criteria, most))
         return {"judge": RequestBounds(count, MOST_REQUESTS * count)}
 
     def failure(self, unit: Unit[Item], message: str, usage: Usage) -> Outcome:
-        """Return a failure on each criterion; it names the run."""
+        """Return a failure for each criterion; the message names the run."""
         run, view = unit.content
         call = base.JudgeUnit(run, view, unit.criteria, unit.repeat, unit.variant, unit.attempt)
         record = CallRecord(
@@ -147,13 +147,13 @@ class JudgeEvaluator:
         return replace(outcome, attempt=unit.attempt)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the texts: another process evaluates units and does not list them."""
+        """Drop the texts: other processes evaluate units but do not list them."""
         state = {name: value for name, value in self.__dict__.items() if name != "_texts"}
         return {**state, "variants": ()}
 
     async def evaluate(self, unit: Unit[Item]) -> Outcome:
-        """Return the judge's results for one call; what goes wrong comes back as Failures. Raises
-        Unauthorized and StoreError."""
+        """Return the judge's results for one call; errors become Failures. Raises only Unauthorized
+        and StoreError."""
         run, view = unit.content
         call = base.JudgeUnit(run, view, unit.criteria, unit.repeat, unit.variant, unit.attempt)
         outcome = await base.judge(self.judge, call)
@@ -173,7 +173,7 @@ class Renamed:
         return self.inner.batches(criteria)
 
     async def evaluate(self, unit: base.JudgeUnit) -> Outcome:
-        """Return the inner judge's results under the keys of this one; raises what it raises."""
+        """Return the inner judge's results with this judge's keys; raises what it raises."""
         outcome = await self.inner.evaluate(unit)
         results = tuple(
             type(r)(**{**vars(r), "key": base.cell_key(unit, c, self.source.sha256)})

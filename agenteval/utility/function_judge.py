@@ -1,4 +1,4 @@
-"""A judge that is a Python function of a run and a criterion, or a scorer of another framework."""
+"""Use a Python function of a run and a criterion, or another framework's scorer, as a judge."""
 
 from __future__ import annotations
 
@@ -40,36 +40,35 @@ EXPECTED = "a level, a number in [0, 1], a distribution over levels, or (one of 
 
 
 class FunctionJudge:
-    """Asks a plain or async function once for each run, criterion and repeat.
+    """Calls a plain or async function once per run, criterion and repeat.
 
-    The function gets the run as every judge sees it: `input` is the problem, `output` the whole
-    trajectory as text (of a perturbed copy, the perturbed text), without `success`, `metadata`
-    and, unless it was asked for, `reference`; `messages` and `spans` are those of the run, which
-    perturbations leave as they are. It returns one of
+    The function gets the run as every judge sees it: `input` is the problem and `output` the whole
+    trajectory as text (perturbed in a perturbed copy), without `success`, `metadata` and, unless
+    requested, `reference`. `messages` and `spans` are those of the run; perturbations do not change
+    them. The function returns one of
 
     - a level: one of the accepted values of the criterion,
-    - a number in [0, 1], the value; no label is made of it,
+    - a number in [0, 1], the value; the score has no label,
     - a mapping from levels to probabilities: the value is the expectation,
     - a pair of one of these and an explanation.
 
-    None and NaN are `unscored:missing`, anything else is `unscored:off_scale` and says what came,
-    and an exception is a Failure (`error:judge`) that names file, line and the text of the line.
-    Errors of this package, such as those of a `Client` that the function asks, count as they do for
-    any judge. Plain functions are called one at a time, async ones as many at once as the limits
-    allow.
+    None and NaN are `unscored:missing`. Anything else is `unscored:off_scale`; the message shows
+    the value. An exception is a Failure (`error:judge`) that names file, line and source line.
+    Errors of this package, for example of a `Client` used by the function, are treated as for any
+    judge. Plain functions are called one at a time, async ones concurrently within the limits.
 
-    Of a rubric it is asked about each item, whose `description` is the statement.
+    For a rubric, the function is called for each item, whose `description` is the statement.
 
-    A `Scorer` knows no criterion: it is asked once for each run and repeat, and what it says stands
-    for each criterion (see `grade_for`). It gets the last turn of the trajectory as `output`.
-    `budget` counts every run and repeat as one request.
+    A `Scorer` is called once per run and repeat, without a criterion, and its result is used for
+    each criterion (see `grade_for`). It gets the last turn of the trajectory as `output`. `budget`
+    counts each run and repeat as one request.
 
-    Scores are stored under the function's qualified name and the hash of its source text: another
-    text is another judge, and the module does not matter, so a function is the same judge in a
-    script, a notebook and a module. With a `version`, which says that what the function calls or
-    remembers has changed, name and version identify it, with the last part of the module's name.
-    Raises InputError without `version` for what has no source text of its own: built-in
-    functions, callable objects, `functools.partial`, functions typed into a plain shell.
+    Scores are stored under the function's qualified name and the hash of its source text. The
+    module does not matter, so a function is the same judge in a script, a notebook and a module.
+    With `version`, the judge is identified by version, name and the last part of its module's name
+    instead; change it when the function's dependencies or state change. Raises InputError without
+    `version` if there is no source text: for built-in functions, callable objects,
+    `functools.partial`, and functions typed into a plain shell.
     """
 
     def __init__(
@@ -102,7 +101,7 @@ class FunctionJudge:
         )
 
     def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
-        """All criteria of a run in one batch; the function is called once per criterion."""
+        """Return all criteria in one batch; the function is called once per criterion."""
         return [tuple(criteria)] if criteria else []
 
     async def evaluate(self, unit: JudgeUnit) -> Outcome:
@@ -156,20 +155,20 @@ class FunctionJudge:
         ]
 
     async def _called(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """The return value; a NoAnswer for an exception of the user's code."""
+        """Call the user's function; its exceptions become a NoAnswer."""
         try:
             returned = function(*arguments)
             return await returned if inspect.isawaitable(returned) else returned
         except AgentevalError:
             raise
-        except Exception as error:  # noqa: BLE001  whatever the user's code raises
+        except Exception as error:  # noqa: BLE001  user code may raise anything
             code = getattr(inspect.unwrap(function), "__code__", None)
             place = raised_at(error, code.co_filename if code else None)
             return NoAnswer("error:judge", f"{type(error).__name__}: {error}{place}")
 
 
 def read_judgement(returned: Any, criterion: Criterion) -> LevelAnswer | NoAnswer:
-    """Return the answer in a function's return value; see `FunctionJudge`."""
+    """Convert a function's return value to an answer; see `FunctionJudge`."""
     value, explanation = returned, None
     if isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[1], str | None):
         value, explanation = returned
@@ -194,7 +193,7 @@ def read_judgement(returned: Any, criterion: Criterion) -> LevelAnswer | NoAnswe
 
 
 def _module_of(function: JudgeFunction) -> str:
-    """The last part of its module's name; of a script the name of its file, "" in a notebook."""
+    """Return the last part of the module's name, a script's file name, or "" in a notebook."""
     name: str = getattr(function, "__module__", None) or type(function).__module__
     if name == "__main__":
         name = Path(getattr(sys.modules["__main__"], "__file__", None) or "").stem

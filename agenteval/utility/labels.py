@@ -1,9 +1,9 @@
 """Match a judge's label to an accepted value: exact, else tolerant, else off the scale.
 
-Tolerant means case, spacing, underscores, end punctuation, full-width and invisible characters, a
-level's number, also in words or over the top of the scale ("four out of five"), and small typos
-within words of six letters and more. It never moves a label to a neighbour: "mostly clear" is
-not "very clear", and "unclear" is not "clear".
+Tolerant matching ignores case, spacing, underscores, end punctuation, full-width and invisible
+characters, and small typos in words of six or more letters. It accepts a level's number, also in
+words or with the top of the scale ("four out of five"). It never matches a different level:
+"mostly clear" is not "very clear", and "unclear" is not "clear".
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from rapidfuzz.distance import OSA
 
-_NO_LEVEL = {  # the answers that are not a level, in all their spellings
+_NO_LEVEL = {  # answers that are not levels, with all their spellings
     "not applicable": {"not applicable", "n/a", "na", "n.a.", "n.a", "inapplicable"},
     "cannot tell": {
         *("cannot tell", "can't tell", "can not tell", "cannot assess", "cannot say"),
@@ -29,7 +29,7 @@ _NO_LEVEL = {  # the answers that are not a level, in all their spellings
 _NUMBERED = re.compile(r"^\(?(\d{1,3})\)?\s*(?:[-–—:.)=]\s*|\s+)(\S.*)$")
 _NEGATIONS = ("un", "in", "im", "ir", "il", "non", "non-", "dis", "mis", "ab", "a")
 
-# Other widths and shapes of characters on a keyboard, and invisible characters.
+# Full-width and typographic variants of ASCII characters, and invisible characters.
 _SHAPES = (
     {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
     | dict.fromkeys(range(0x2010, 0x2016), "-")
@@ -50,39 +50,39 @@ Match = Literal["exact", "tolerant"]
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """An accepted value and how it was matched; None means the answer that is not a level."""
+    """An accepted value (None for the answer that is not a level) and how it was matched."""
 
     value: str | None
     match: Match
 
 
 def words(text: str) -> tuple[str, ...]:
-    """Return the words of a text; for tables of words in the code."""
+    """Split a text into words; used for word lists in the code."""
     return tuple(text.split())
 
 
 @cache
 def reply_words(section: str) -> dict[str, tuple[str, ...]]:
-    """Return the lists of words in a section of `data/reply_words.ini`, by name."""
+    """Return the word lists in a section of `data/reply_words.ini`, by name."""
     file = ConfigParser(delimiters=("=",), interpolation=None)
     file.read_string(files("agenteval.utility").joinpath("data/reply_words.ini").read_text("utf-8"))
     return {name: words(text) for name, text in file[section].items()}
 
 
 def fold(text: str) -> str:
-    """Return the text without differences of case, underscores, spaces, quotes, end punctuation,
-    width of characters and invisible characters."""
+    """Normalise case, underscores, spaces, quotes, end punctuation and full-width characters, and
+    remove invisible characters."""
     text = text if text.isascii() else text.translate(_SHAPES)
     text = " ".join(text.replace("_", " ").casefold().split())
     return text.rstrip(_EDGES).lstrip(_EDGES if not _DECIMAL.match(text) else " ,;:!\"'`*")
 
 
 def read_label(raw: Any, accepted: Sequence[str], *, na: str | None = None) -> Label | None:
-    """Return the accepted value meant by `raw`, or None when it is off the scale.
+    """Return the accepted value that `raw` means, or None if it is off the scale.
 
-    `raw` may be text, or a whole number when the accepted values are numbered. A boolean is only
-    ever the word true or false. `na` is the answer that is not a level, "not applicable" or "cannot
-    tell"; its other spellings are read, too.
+    `raw` may be text, or a whole number if the accepted values are numbered. A boolean is read as
+    the word true or false. `na` is the answer that is not a level, "not applicable" or "cannot
+    tell"; its other spellings are also recognised.
     """
     if isinstance(raw, bool):
         raw = str(raw).lower()
@@ -106,7 +106,7 @@ def read_label(raw: Any, accepted: Sequence[str], *, na: str | None = None) -> L
 
 
 def _glossed(text: str, accepted: Sequence[str]) -> Label | None:
-    """The level of "4 (good)", "4 - good" and "efficient (4)": the words are that level or none."""
+    """Read "4 (good)", "4 - good" and "efficient (4)", unless the words mean another level."""
     parts = _GLOSSED.fullmatch(text)
     if parts is None:
         return None
@@ -124,14 +124,14 @@ def _only(hits: Iterable[str]) -> Label | None:
 
 
 def _level_number(value: str) -> float | None:
-    """The number that an accepted value carries or is."""
+    """Return the number in front of an accepted value, or the value as a number."""
     numbered = _NUMBERED.match(value.strip())
     number = numbered.group(1) if numbered else value.strip()
     return float(number) if re.fullmatch(r"-?\d+(\.\d+)?", number) else None
 
 
 def _by_stated_number(text: str, accepted: Sequence[str]) -> Label | None:
-    """The accepted value with the number that the text states, on this scale and in its unit."""
+    """Return the accepted value with the stated number, if scale and unit match."""
     stated = stated_number(text)
     if stated is None:
         return None
@@ -142,7 +142,7 @@ def _by_stated_number(text: str, accepted: Sequence[str]) -> Label | None:
     label = _only(value for value in accepted if _level_number(value) == stated.number)
     if stated.unit is None or label is None or label.value is None:
         return label
-    _, words = _split(fold(label.value))  # of a bare number: the number itself
+    _, words = _split(fold(label.value))  # a plain number is its own text
     return label if words.isdecimal() or words.startswith(stated.unit) else None
 
 
@@ -152,8 +152,8 @@ def _split(text: str) -> tuple[str | None, str]:
 
 
 def _matches(text: str, value: str, same: Callable[[str, str], bool]) -> bool:
-    """Whether all words are the same, without the level's number on either side. Two numbers must
-    agree."""
+    """Whether all words match, ignoring a level number on either side; two numbers must be
+    equal."""
     (number, written), (level, meant) = _split(text), _split(fold(value))
     ours, theirs = written.split(), meant.split()
     comparable = number in (None, level) and len(ours) == len(theirs)
@@ -161,7 +161,7 @@ def _matches(text: str, value: str, same: Callable[[str, str], bool]) -> bool:
 
 
 def _same_but_for_typos(written: str, meant: str) -> bool:
-    """One slip in a word of six letters, two in a word of ten; a negating prefix is no slip."""
+    """Allow one typo from six letters, two from ten; a negating prefix is not a typo."""
     if written == meant:
         return True
     if any(written == p + meant or meant == p + written for p in _NEGATIONS):
@@ -190,10 +190,10 @@ _STATED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class StatedNumber:
-    """A number, the denominator it was given with (100 for a percentage), and "star" or "point".
+    """A number, its denominator (100 for a percentage), and its unit, "star" or "point".
 
-    A denominator is believed only where it is the top of the scale that was asked for: 4/10 on a
-    scale to 5 was given on another scale and means nothing there.
+    Callers must check that the denominator is the top of their scale: 4/10 is not a level on a
+    scale to 5.
     """
 
     number: float
@@ -202,10 +202,10 @@ class StatedNumber:
 
 
 def stated_number(text: str) -> StatedNumber | None:
-    """Return the number if a text states nothing else: 4, "four", "3 stars", "4/5", "a four out of
+    """Return the number if a text consists of one: 4, "four", "3 stars", "4/5", "a four out of
     five", "80%". None for any other text.
 
-    `text` in lower case, single spaces, without punctuation at the end.
+    `text` must be lower case with single spaces and without end punctuation.
     """
     if stars := _STARS.fullmatch(text):
         filled, hollow = map(len, stars.groups())

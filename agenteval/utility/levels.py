@@ -1,4 +1,4 @@
-"""Read accepted values as critics write them: lists, mappings, numbers, ranges, booleans, text."""
+"""Read accepted values in any form: lists, mappings, numbers, ranges, booleans, text."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _SEPARATORS = (r"\s*\n\s*[-*•]?\s*", r"\s*;\s*", r"\s*\|\s*", r"\s*,\s*", r"\s
 _LABEL_KEYS = ("label", "value", "level", "name", "grade", "rating", "score")
 _TEXT_KEYS = ("description", "explanation", "meaning", "definition", "desc")
 _SCHEMA_KEYS = ("levels", "values", "accepted_values", "enum", "options", "scale", "labels")
-_SHORT = 40  # characters of a text that becomes part of a numbered label
-_MOST_LEVELS = 12  # a longer run of whole numbers is a numeric scale
+_SHORT = 40  # maximum characters of a text that is joined to a numbered label
+_MOST_LEVELS = 12  # more consecutive integers are a numeric scale
 
 
 @dataclass
 class ReplyLevels:
-    """Labels in the order written, their meanings, and whether "not applicable" was among them.
+    """Labels in their original order, their meanings, and whether "not applicable" was among them.
 
-    For a numeric scale `bounds` is set instead of labels: first and last number; `written` is then
-    the text around them, which may say which of them is the best.
+    A numeric scale has `bounds` (first and last number) instead of labels, and `written` is the
+    surrounding text, which may say which end is the best.
     """
 
     labels: list[str] = field(default_factory=list)
@@ -53,15 +53,15 @@ class ReplyLevels:
     notes: list[str] = field(default_factory=list)
 
     def add(self, label: str, meaning: str = "") -> None:
-        """Add a label: N/A becomes `allow_na`, a repeated one is noted and left out."""
+        """Add a label. N/A sets `allow_na`; a duplicate is noted and dropped."""
         label = " ".join(label.split())
         if not label:
             return
         if is_not_applicable(label):
             self.allow_na = True
-            self.notes.append(f"{label!r} is no level; it may be answered where it cannot apply")
+            self.notes.append(f"{label!r} is not a level; read as allow_na")
         elif fold(label) in map(fold, self.labels):
-            self.notes.append(f"the value {label!r} stood twice")
+            self.notes.append(f"the value {label!r} occurs twice")
         else:
             self.labels.append(label)
             if meaning.strip():
@@ -69,7 +69,7 @@ class ReplyLevels:
 
 
 def read_levels(value: Any) -> ReplyLevels:
-    """Read the accepted values in `value`. Raises ValueError with the reason if it holds none."""
+    """Read the accepted values in `value`. Raises ValueError with the reason if there are none."""
     levels = ReplyLevels()
     if isinstance(value, dict):
         if (inner := levels_in_schema(value)) is not None:
@@ -97,8 +97,8 @@ def read_levels(value: Any) -> ReplyLevels:
 
 
 def levels_in_schema(value: dict[str, Any]) -> Any:
-    """Return the levels in a description of a value: `{"levels": [...]}`, `{"type": "boolean"}`,
-    `{"type": "integer", "minimum": 1, "maximum": 5}`; None for a mapping that is the levels."""
+    """Return the levels in a schema-like mapping: `{"levels": [...]}`, `{"type": "boolean"}`,
+    `{"type": "integer", "minimum": 1, "maximum": 5}`. None if the mapping itself has the levels."""
     keyed = {str(key).strip().casefold(): item for key, item in value.items()}
     low, high = (
         next((keyed[key] for key in keys if key in keyed), None)
@@ -148,7 +148,7 @@ def _from_mapping(value: dict[str, Any], levels: ReplyLevels) -> None:
     if len(pairs) > 1 and len(points) == len(pairs):
         by_points = sorted(pairs, key=lambda pair: float(pair[1]))
         if by_points != pairs:
-            levels.notes.append("ordered by the points it gives")
+            levels.notes.append("ordered by the points of its levels")
         pairs = [(key, "") for key, _ in by_points]
     short = all(len(text) <= _SHORT for _, text in pairs if isinstance(text, str))
     for key, meaning in pairs:
@@ -156,7 +156,7 @@ def _from_mapping(value: dict[str, Any], levels: ReplyLevels) -> None:
 
 
 def _label_and_meaning(key: Any, meaning: Any, *, short: bool) -> tuple[str, str]:
-    """Label and meaning; a numbered key is one label with its text if all texts are short."""
+    """Return label and meaning; if all texts are short, a numbered key is joined to its text."""
     key = str(key)
     if isinstance(meaning, dict):
         label = _label_of(meaning)
@@ -207,8 +207,8 @@ _EACH_CODE = re.compile(  # [x*0.1 for x in range(11)]
 
 
 def _bounds(text: str) -> tuple[float, float] | None:
-    """First and last number of a range in words or of Python code that lists numbers in equal
-    steps; the code is read and never run. None for anything else."""
+    """Return the first and last number of a range in words, or of Python code that lists numbers in
+    equal steps (parsed, never executed). None for anything else."""
     if match := _RANGE_TEXT.fullmatch(_REMARK.split(text, maxsplit=1)[0].strip()):
         low, high = (float(number) for number in match.groups() if number is not None)
         return low, high
@@ -228,7 +228,7 @@ def _bounds(text: str) -> tuple[float, float] | None:
 
 
 def _ends_of(function: str, args: list[float]) -> tuple[float, float] | None:
-    """First and last number of range, arange or linspace; None for less than two numbers."""
+    """Return the first and last number of range, arange or linspace; None if fewer than two."""
     if function == "linspace":
         count = args[2] if len(args) == 3 else 50
         return (args[0], args[1]) if 2 <= len(args) <= 3 and count >= 2 else None

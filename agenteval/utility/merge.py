@@ -2,20 +2,18 @@
 
 Two criteria are the same:
 
-* if their names fold to the same text (`fold_name`), whatever their descriptions, levels and kinds
-  of scale. At tau = 1 nothing else is, and no embedder is needed: so the published curves count at
-  tau = 1, and no curve for a lower tau can lie above it.
-* below tau = 1 also if their names are paraphrases. Each folded name has one vector, however often
-  it was proposed: that of its medoid wording, the sum of the unit vectors of name and description,
-  which separates better than the vector of both in one text (`benchmarks/merge_quality`). Names are
-  joined by average linkage as long as the mean similarity between two groups is at least tau: the
-  cosine and what common words of the levels add to it.
-* if a chat model that was asked about the names says so (`consolidate.py`).
+* if their names fold to the same text (`fold_name`), regardless of descriptions, levels and scales.
+  At tau = 1 this is the only rule, and no embedder is needed. The published curves use tau = 1; a
+  curve for a lower tau cannot lie above it.
+* below tau = 1, also if their names are paraphrases. Each folded name has one vector, that of its
+  medoid wording: the sum of the unit vectors of name and description, which separates better than
+  one vector of both texts (`benchmarks/merge_quality`). Names are joined by average linkage while
+  the mean similarity of two groups (cosine plus a bonus for common level words) is at least tau.
+* if a chat model says so (`consolidate.py`).
 
-A pair is never the same if its names differ by a negation ("correct actions", "incorrect actions"),
-or share all other words and differ in the head ("completion" and "completion time", "step clarity"
-and "step accuracy"), unless the embedder finds the heads themselves alike ("methods",
-"techniques").
+Two names are never joined if they differ by a negation ("correct actions", "incorrect actions"), or
+share all other words and differ in the head ("completion" and "completion time", "step clarity" and
+"step accuracy"), unless the heads are similar for the embedder ("methods", "techniques").
 
 The result does not depend on the order of the input.
 """
@@ -45,12 +43,12 @@ if TYPE_CHECKING:
     from agenteval.utility.consolidate import Consolidation
 
 _EPSILON = 1e-6
-_DIGITS = 6  # cosines are compared and shown to this precision
+_DIGITS = 6  # decimals to which cosines are rounded
 
-Wording = tuple[str, str]  # folded name and description: equal ones have one vector
+Wording = tuple[str, str]  # folded name and description; one vector for each
 
 _LIST_NUMBER = re.compile(r"\W*(?:criterion\s+)?\d{1,2}(?:[.)\]:](?=\s|[^\W\d])|\s+[-\u2013]\s)\s*")
-_MEANING = "#%&@*"  # punctuation that makes another name: C and C# are two languages
+_MEANING = "#%&@*"  # punctuation that distinguishes names, such as C and C#
 _CAMEL = re.compile(r"[A-Z]?[a-z]+(?:[A-Z][a-z]+)+")
 _SMALL = frozenset(words("a an and for in level of on the to use used with taken needed required"))
 _BEHIND = frozenset(words("by for in of on to with"))
@@ -63,19 +61,18 @@ _ANY_SCALE = {
     *lexicon.DEGREES,
     "right",
     "wrong",
-}  # words of any scale: they say nothing of it
-HEADS_ALIKE = 0.5  # cosine of heads that may be one idea
-SHARED_LEVELS = 0.25  # what common level words add to a cosine, at most
-NEVER = -1e9  # similarity of a pair that must not be joined, however large its groups
+}  # words that fit any scale, so they carry no information
+HEADS_ALIKE = 0.5  # minimum cosine of heads that may be the same idea
+SHARED_LEVELS = 0.25  # maximum bonus for common level words
+NEVER = -1e9  # similarity of two names that must not be joined, even in large groups
 
 
 # ---------------------------------------------------------------- names
 
 
 def fold_name(name: str) -> str:
-    """Return the text by which names are equal: without case, list number ("1. "), hyphens,
-    underscores and other punctuation, with single spaces, CamelCase as words; the name itself if
-    nothing remains."""
+    """Normalise a name for comparison: remove case, list number ("1. ") and punctuation, split
+    CamelCase, and use single spaces. Returns the name itself if nothing remains."""
     name = unicodedata.normalize("NFKC", name)
     if _CAMEL.fullmatch(name):
         name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
@@ -92,8 +89,8 @@ def _stem(word: str) -> str:
 
 
 class ParsedName(NamedTuple):
-    """The head of a name (all of a name of one word), the stems of its words without negation,
-    and how many words had one."""
+    """The head of a name (a single-word name is its own head), the stems of its words without
+    negating prefixes, and the number of negated words."""
 
     head: str
     words: frozenset[str]
@@ -113,7 +110,7 @@ def parse_name(folded: str) -> ParsedName:
 
 
 def _level_words(criterion: Criterion) -> frozenset[str]:
-    """The levels' words for qualities and faults, without degree and negation; "time" for times."""
+    """Return the stems of quality and fault words in the levels, and "time" for times."""
     stems = set()
     for token in lexicon.tokens_of(" ".join(fold(label) for label in criterion.accepted_values)):
         if token in lexicon.SECONDS or token in _SPEED:
@@ -136,7 +133,7 @@ def _incidence(sets: Sequence[Iterable[str]]) -> csr_array:
 class Likeness:
     """Similarities of names: the cosine of their vectors, common level words, and NEVER.
 
-    `names`, `heads` (the vectors of their heads), `representatives` and `vectors` are of one
+    `names`, `heads` (the vectors of their heads), `representatives` and `vectors` have the same
     length and order.
     """
 
@@ -151,7 +148,9 @@ class Likeness:
         _, self._heads = np.unique([_stem(name.head) for name in names], return_inverse=True)
         self._negated = np.array([name.negated % 2 for name in names])
         modifiers = [(name.words - {_stem(name.head)}) or {str(n)} for n, name in enumerate(names)]
-        _, self._beside = np.unique([" ".join(sorted(w)) for w in modifiers], return_inverse=True)
+        _, self._modifiers = np.unique(
+            [" ".join(sorted(w)) for w in modifiers], return_inverse=True
+        )
         self._words = _incidence([name.words for name in names])
         self._word_count = np.asarray(self._words.sum(axis=1), np.float32).ravel()
         levels = [_level_words(criterion) for criterion in representatives]
@@ -160,7 +159,7 @@ class Likeness:
         self._timed = np.array([1 if "time" in words else -1 if words else 0 for words in levels])
 
     def __call__(self, rows: slice) -> Vectors:
-        """Return the similarities (rows, n) of some names to all."""
+        """Return the similarities (rows, n) of some names to all names."""
         cosine = self.vectors[rows] @ self.vectors.T
         levels, words = self._level_count, self._word_count
         shared = (self._levels[rows] @ self._levels.T).toarray()
@@ -170,9 +169,9 @@ class Likeness:
         other_head = (self._heads[rows, None] != self._heads) & (
             self._head_vectors[rows] @ self._head_vectors.T < HEADS_ALIKE
         )
-        # all words of one are words of the other
+        # all words of one name occur in the other
         within = shared == np.minimum(words[rows, None], words)
-        same_modifiers = self._beside[rows, None] == self._beside
+        same_modifiers = self._modifiers[rows, None] == self._modifiers
         opposed = within & (self._negated[rows, None] != self._negated)
         cosine[opposed | (other_head & (within | same_modifiers))] = NEVER
         return cosine
@@ -183,7 +182,7 @@ class Likeness:
 
 @dataclass(frozen=True, slots=True)
 class NearMiss:
-    """Two names that stayed apart and may be the same."""
+    """Two names that were not joined but may be the same."""
 
     left: str
     right: str
@@ -194,7 +193,7 @@ class NearMiss:
 class _Item:
     criterion: Criterion
     wording: Wording
-    rank: tuple[str, ...]  # canonical place: content, then hashes; equal ranks are equal records
+    rank: tuple[str, ...]  # canonical order by content and hashes; equal ranks are equal records
 
 
 def _item(criterion: Criterion) -> _Item:
@@ -205,8 +204,8 @@ def _item(criterion: Criterion) -> _Item:
 
 
 def _embedded(wordings: Sequence[Wording], embedder: Embedder) -> dict[Wording, Any]:
-    """The unit vector of each wording: name and description added, the name alone if there is no
-    description (or an opposite one, as far as the embedder knows)."""
+    """Return the unit vector of each wording: the sum of name and description, or the name alone if
+    there is no description or the two vectors cancel out."""
     texts = sorted({text for wording in wordings for text in wording if text})
     row = dict(zip(texts, embedder.embed(texts), strict=True))
     names = np.stack([row[name] for name, _ in wordings])
@@ -219,8 +218,8 @@ def _embedded(wordings: Sequence[Wording], embedder: Embedder) -> dict[Wording, 
 class CriterionClusters:
     """Criteria by folded name: one representative and, with an embedder, one vector for each name.
 
-    Names are in canonical order; a label list has one number for each of them. `vectors` are unit
-    rows, None without an embedder. Raises whatever the embedder raises.
+    Names are in canonical order; a list of labels has one number per name. `vectors` has unit rows,
+    None without an embedder. Raises what the embedder raises.
     """
 
     def __init__(self, criteria: Iterable[Criterion], embedder: Embedder | None) -> None:
@@ -229,7 +228,7 @@ class CriterionClusters:
             by_name[item.wording[0]].append(item)
         self._items = list(by_name.values())
         self._embedder = embedder and embedder.name
-        self._vector: dict[Wording, Any] = {}  # of each wording, and of each name alone
+        self._vector: dict[Wording, Any] = {}  # of each wording and each name
         parsed = []
         if embedder is not None and by_name:
             parsed = [parse_name(name) for name in by_name]
@@ -252,10 +251,8 @@ class CriterionClusters:
         return [int(label) for label in average_link(self._likeness, len(self._items), tau)]
 
     def near_misses(self, labels: Sequence[int], least: float) -> list[NearMiss]:
-        """Return pairs of names in different groups from a cosine of `least` on, most alike first.
-
-        Of two groups only the most alike pair. Empty without an embedder.
-        """
+        """Return pairs of names in different groups with a cosine of at least `least`, most similar
+        first and one pair for any two groups. Empty without an embedder."""
         if self.vectors is None:
             return []
         i_rows, j_rows = np.triu_indices(len(self.vectors), 1)
@@ -271,7 +268,7 @@ class CriterionClusters:
         return list(misses.values())
 
     def pieces(self, size: int) -> list[list[int]]:
-        """Partition the names into pieces of at most `size`, similar names together."""
+        """Split the names into pieces of at most `size`, keeping similar names together."""
         count = len(self.representatives)
         if self.vectors is None or count <= size:
             return [list(range(at, min(at + size, count))) for at in range(0, count, size)]
@@ -280,7 +277,7 @@ class CriterionClusters:
     def members(
         self, sets: Sequence[Sequence[Criterion]], labels: Sequence[int]
     ) -> list[list[int]]:
-        """Return per set the sorted distinct groups of its criteria, which are those given."""
+        """Return the sorted groups of each set's criteria, which must be those passed in."""
         group = {
             id(item.criterion): label  # by identity: equal records of two sets are two members
             for items, label in zip(self._items, labels, strict=True)
@@ -314,10 +311,9 @@ class CriterionClusters:
         return with_unique_ids(criteria, frozenset(c.id for c in criteria))
 
     def _representative(self, items: Sequence[_Item]) -> _Item:
-        """The wording with an order before one without, then the medoid: the highest mean cosine
-        to all, a wording counted as often as it was proposed and each name by itself once more, so
-        that of two wordings the one closer to the name is taken; then that of more seeds, then the
-        shortest name and the smallest content hash."""
+        """Prefer a wording with an order, then the medoid: the highest mean cosine to all wordings
+        (weighted by count) and to each name on its own, so that of two wordings the one closer to
+        the name wins. Ties: more seeds, then the shorter name, then the smaller content hash."""
         seeds: defaultdict[str, set[int]] = defaultdict(set)
         for item in items:
             seeds[item.criterion.sha256].update(item.criterion.provenance.seeds)
@@ -352,13 +348,12 @@ class CriterionClusters:
             alias = self._alias(item, best)
             if consolidated is not None:
                 alias |= consolidated.provenance(name_of[id(best)], name_of[id(item)])
-            brought = item.criterion.provenance.aliases
-            aliases += [alias, *({"via": item.criterion.name, **a} for a in brought)]
+            earlier = item.criterion.provenance.aliases
+            aliases += [alias, *({"via": item.criterion.name, **a} for a in earlier)]
         seeds = {seed for item in items for seed in item.criterion.provenance.seeds}
         return _with_provenance(best.criterion, seeds=tuple(sorted(seeds)), aliases=tuple(aliases))
 
     def _alias(self, item: _Item, best: _Item) -> dict[str, Any]:
-        """The record of a merged criterion."""
         criterion = item.criterion
         alias: dict[str, Any] = {
             "name": criterion.name,
@@ -382,19 +377,19 @@ class CriterionClusters:
 def merge_criteria(
     criteria: Sequence[Criterion], embedder: Embedder | None, *, tau: float | None = None
 ) -> list[Criterion]:
-    """Return one criterion per group, the most often proposed first (distinct seeds, then name).
+    """Return one criterion per group, the most frequently proposed first (by distinct seeds).
 
-    `tau` is the least mean cosine at which two groups are joined, in (0, 1]; None takes the
-    embedder's default, or 1 without an embedder. The representative of a group is a wording whose
-    levels have an order, if there is one; among these the medoid: the highest mean cosine to all
-    members, ties to the wording proposed by more seeds, then to the shorter name, then to the
-    smallest content hash. It keeps its own accepted values, scale, order, sub-criteria and
-    expectations. Every other member is in `provenance.aliases` with its cosine to the
-    representative (None if nothing was embedded); aliases that a member brought along follow it,
-    with `via`. `provenance.seeds` is the union. When ids collide, the later gets a number.
+    `tau` is the minimum mean cosine at which two groups are joined, in (0, 1]; None means the
+    embedder's default, or 1 without an embedder. The representative of a group is a wording with
+    ordered levels if there is one, and among these the medoid (highest mean cosine to all members);
+    ties go to more seeds, then to the shorter name, then to the smaller content hash. It keeps its
+    own accepted values, scale, order, sub-criteria and expectations. All other members are in
+    `provenance.aliases` with their cosine to the representative (None if nothing was embedded),
+    each followed by its own earlier aliases, marked with `via`. `provenance.seeds` is the union. If
+    ids collide, the later one gets a number.
 
-    Raises InputError for a tau outside (0, 1] or below 1 without an embedder, and whatever the
-    embedder raises.
+    Raises InputError for a tau outside (0, 1] or below 1 without an embedder, and what the embedder
+    raises.
     """
     tau = threshold(embedder, tau)
     clusters = CriterionClusters(criteria, embedder if tau < 1 else None)
@@ -402,7 +397,7 @@ def merge_criteria(
 
 
 def threshold(embedder: Embedder | None, tau: float | None) -> float:
-    """Return `tau` or the embedder's default (1 without). Raises InputError as `merge_criteria`."""
+    """Return `tau`, or by default the embedder's. Raises InputError like `merge_criteria`."""
     if tau is None:
         return 1.0 if embedder is None else embedder.default_tau
     if not 0 < tau <= 1:

@@ -1,6 +1,6 @@
-"""Criteria for a task: several seeds propose, paraphrases are merged, the scales are checked.
+"""Propose criteria for a task with several seeds, merge paraphrases, and check the scales.
 
-Names that the embedder cannot separate are shown to the chat critic: `consolidate.py`.
+Names that the embedder cannot separate are shown to the chat critic, see `consolidate.py`.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from agenteval.utility.options import ProposeOptions
 from agenteval.utility.rubric_check import RubricIssue, check_criteria
 
 CURVE_TAUS = (0.7, 0.85, 1.0)
-_FROM_BANK = 12  # entries that a chat critic is shown
-NEAR = 0.15  # below tau: from there on every other pair of names is the same (merge_quality)
+_FROM_BANK = 12  # entries that are shown to a chat critic
+NEAR = 0.15  # below tau; in this range half of the pairs are the same (merge_quality)
 
 
 @dataclass(frozen=True, slots=True)
 class Proposals:
-    """The merged criteria and how they came about.
+    """The merged criteria and how they were obtained.
 
-    `near_misses` are names that the embedding almost joined and no chat model was asked about.
-    `consolidation` is None if no chat model was asked to consolidate. `curves` gives, per
-    threshold, the number of unique criteria for M = 1..N seeds by embedding alone (the exact
-    expectation, and a 95 % band over resamples), `merged_curve` that of the criteria as merged;
-    None when no seed answered. `kinds` are those of the task by which the bank was searched.
+    `near_misses` are names that the embedding almost joined and that no chat model compared.
+    `consolidation` is None without a consolidating chat model. `curves` has, per threshold, the
+    number of unique criteria for M = 1..N seeds by embedding alone (exact expectation, and a 95%
+    band over resamples); `merged_curve` is that of the merged criteria, None if no seed answered.
+    `kinds` are the kinds of task for which the bank was searched.
     """
 
     criteria: CriteriaSet
@@ -78,10 +78,9 @@ class Proposals:
 
 
 def propose_from_bank(choice: ModelChoice, options: ProposeOptions, task: Task) -> Proposals:
-    """Propose by the embedded critic, which computes on this machine and sends nothing.
+    """Propose criteria with the embedded critic, which runs locally and sends nothing.
 
-    Raises ModelUnavailable when the local parts are missing, InputError for a threshold that does
-    not fit.
+    Raises ModelUnavailable if the local parts are missing, and InputError for an invalid threshold.
     """
     embedder = choose_embedder(choice, options)
     if embedder is None:
@@ -91,7 +90,7 @@ def propose_from_bank(choice: ModelChoice, options: ProposeOptions, task: Task) 
     labels = merging.by_embedding
     representatives = merging.clusters.representatives
     concepts = [criterion.provenance.concept for criterion in representatives]
-    for first, concept in enumerate(concepts):  # phrasings of one concept are the same
+    for first, concept in enumerate(concepts):  # join the phrasings of one concept
         same = {labels[n] for n, other in enumerate(concepts) if other == concept}
         labels = [labels[first] if label in same else label for label in labels]
     how = "embedded (retrieval from the bank)"
@@ -99,8 +98,8 @@ def propose_from_bank(choice: ModelChoice, options: ProposeOptions, task: Task) 
 
 
 def choose_embedder(choice: ModelChoice, options: ProposeOptions) -> Embedder | None:
-    """Return the embedder; None if only equal names are to be merged, and for a chat critic if none
-    is installed and none was asked for. Raises ModelUnavailable."""
+    """Return the embedder; None if only equal names are merged, or if a chat critic is used and no
+    embedder is installed or required. Raises ModelUnavailable."""
     if options.tau == 1 and choice.kind != "embedded" and not options.bank:
         return None
     try:
@@ -114,7 +113,7 @@ def choose_embedder(choice: ModelChoice, options: ProposeOptions) -> Embedder | 
 
 
 def refuse_unrecorded(choice: ModelChoice, options: ProposeOptions, task: Task) -> None:
-    """Raise InputError for the first seed without a recorded critic; nothing is written."""
+    """Raise InputError for the first seed without a recorded reply."""
     client = make_client(choice, Limits(), None)
     critic = Critic(client, task, use_examples=options.examples)
     for seed in options.all_seeds:
@@ -127,11 +126,11 @@ def refuse_unrecorded(choice: ModelChoice, options: ProposeOptions, task: Task) 
 async def propose_by_chat(
     client: Client, options: ProposeOptions, task: Task, embedder: Embedder | None, model: str
 ) -> Proposals:
-    """Have a chat model propose, consolidate and merge. A seed that fails becomes a failure.
+    """Propose criteria with a chat model, consolidate and merge them. A failed seed is recorded.
 
-    Raises Unauthorized when a key is refused.
+    Raises Unauthorized if a key is rejected.
     """
-    bank: list[Criterion] = []  # entries nearest to the task, to inspire the critic
+    bank: list[Criterion] = []  # entries closest to the task, as inspiration for the critic
     if options.bank:
         nearest = make_embedder(options.embedder, base_url=options.base_url)
         ranking = rank_bank(task, nearest, kinds=options.kinds)
@@ -164,7 +163,7 @@ async def propose_by_chat(
 
 
 class _Merging:
-    """The sets of criteria that seeds proposed, grouped by name and by embedding."""
+    """The sets of criteria of all seeds, grouped by name and by embedding."""
 
     def __init__(
         self,
@@ -180,7 +179,7 @@ class _Merging:
         self.by_embedding = self.clusters.partition(self.tau)
 
     def curve(self, labels: Sequence[int]) -> UniqueCurve:
-        """Return the unique criteria by number of sets (arXiv 2402.09015, figure 5)."""
+        """Return the number of unique criteria by number of sets (arXiv 2402.09015, figure 5)."""
         members = self.clusters.members(self.sets, labels)
         return unique_curve(members, resamples=200, rng=np.random.default_rng(0))
 
@@ -194,7 +193,7 @@ class _Merging:
         notes: tuple[str, ...] = (),
         kinds: tuple[str, ...] = (),
     ) -> Proposals:
-        """Return one criterion for each group of `labels`, and how they came about."""
+        """Return one criterion per group of `labels`, with all counts and curves."""
         options, clusters, sets = self.options, self.clusters, self.sets
         criteria = [
             criterion

@@ -3,9 +3,9 @@
 labelled   a line `criterion: level`, a section, a row, a column or a tag for each criterion
 prose      one criterion, and the only score that the text states
 
-A line in prose may be a quotation, so lines are read only where the form leaves no doubt: from the
-first such line on there is nothing but such lines, reasons and decoration. A line that cannot be
-read, and two that differ, cost only their own criterion.
+A line in prose may be a quotation, so lines are read only if the format is unambiguous: after the
+first labelled line, the text may contain only labelled lines, reasons and decoration. An unreadable
+line, or two contradicting lines, affect only their own criterion.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _HEADING = re.compile(
 )
 _ITEM = re.compile(rf"{_LEAD}(?P<name>[^\s*_`\":=：|#][^:=：|\n]{{0,100}}?){_MARKUP}")
 _UNDERLINE = re.compile(r"\s{0,3}(?:-{2,100}|={2,100})\s{0,9}")
-# A line that ends with a colon and introduces levels that are no answer.
+# A line that ends with a colon and introduces levels that are not an answer.
 _SHOWN = re.compile(
     r"\b(?:examples?|e\.g|for instance)\b|^\W*(?:\w{1,20} )?(?:format|template|schema|rubric)\W*$",
     re.I,
@@ -73,9 +73,9 @@ _IN_BRACKETS = re.compile(r"(?P<name>[^()]{1,80}?)\s?\((?P<value>[^()]{1,40})\)"
 _BOXED = re.compile(r"\[\[([^\[\]\n]{1,40})\]\]|\\boxed\{([^{}\n]{1,40})\}")
 _TOKENS = re.compile(r"<\|\w{1,30}\|>")
 _PARTS = re.compile(r"[，；]|(?<=\S)\s*[,;|]\s+|(?<=\w)[*_]{0,3}\.[*_]{0,3}\s+")
-# Between a level and the reason for it in the same line.
+# Separators between a level and a reason on the same line.
 _BEHIND = re.compile(r"\s[-–—]{1,2}\s|[.;:]\s|\s\(")
-# A reason does not begin by taking the level back, and speaks of no other score.
+# A reason must not begin by revising the level or mention another score.
 _LEVEL_TAKEN_BACK = re.compile(
     r"\W*(?:[\d/]|(?:or|to|but|not?|nor|out of|actually|rather|if|maybe|perhaps|almost)\b)"
     r"|.*\b(?:score|rating|grade)\b",
@@ -99,11 +99,11 @@ def without_marks(text: str) -> str:
 def read_prose(
     text: str, criteria: Sequence[Criterion], *, whole: bool
 ) -> tuple[Answers, str] | None:
-    """Return the answers that a text without JSON states, and the rung; None for no level.
+    """Return the answers in a text without JSON, and the rung; None if it states no level.
 
-    `whole` is False when the text may have been cut off: its last line then counts only with its
-    end. With a single criterion `Score: ...` and the like name it too, and a text that is nothing
-    but one of its values answers it.
+    If the text may have been cut off (`whole` is False), its last line counts only if it is
+    terminated. With a single criterion, labels like `Score: ...` refer to it, and a text that
+    consists of one of its values answers it.
     """
     reader = _ProseReader(criteria, text)
     if whole and reader.only is not None and "\n" not in text.strip():
@@ -123,7 +123,7 @@ def read_prose(
 
 @dataclass(frozen=True)
 class _Entry:
-    """A line `Name: words`: the criterion of the name, and the top of the scale it mentions."""
+    """A line `Name: words`, its criterion, and the top of the scale that it mentions."""
 
     name: str = ""
     path: str | None = None
@@ -146,18 +146,18 @@ class _ProseReader:
         self.names = names_of(list(self.leaves.items()))
         self.only = next(iter(self.leaves)) if len(self.leaves) == 1 else None
         self.tops = scales_in(text)
-        self.relevant_lines: list[str] = []  # without quotations and lines about other criteria
+        self.relevant_lines: list[str] = []  # no quotations, no lines about other criteria
 
     # ------------------------------------------------------------ names
 
     def is_about_this(self, name: str) -> bool:
-        """Whether words name nothing but the only criterion, the answer or the score itself."""
+        """Whether words only name the single criterion, the answer or the score."""
         title = f"{self.only} {self.leaves[self.only].name}" if self.only else ""
         allowed = _VERDICTS | _FILLERS | set(_WORD.findall(title.casefold()))
         return all(w in allowed or w.isdigit() for w in _WORD.findall(name.casefold()))
 
     def path(self, name: str, section: str | None = None) -> str | None:
-        """The criterion that a name stands for, in the section of one or of none."""
+        """Return the criterion for a name, which may depend on the section; None if unknown."""
         path = path_of(name, self.names)
         if path is not None:
             return path
@@ -169,12 +169,12 @@ class _ProseReader:
     # ------------------------------------------------------------ lines
 
     def read_lines(self, lines: Sequence[str]) -> Answers | None:
-        """Answers in the forms that people use: lines `Clarity: fair`, sections, tables, tags.
+        """Read answers in common formats: lines `Clarity: fair`, sections, tables, tags.
 
-        None when the text is not in the form. A section is a heading that is a criterion's name
-        with a line `Score: 4` beneath; between the two, and behind `Explanation:`, there may be
-        prose. Where all lines are set off (in bold, as items of a list), prose may stand behind
-        them, if it does behind each.
+        None if the text has none of these formats. A section is a heading with a criterion's name
+        followed by a line `Score: 4`; there may be prose between them and after `Explanation:`.
+        If all lines are set off (in bold, as list items), each of them may be followed by prose,
+        but only if all are.
         """
         unquoted = [line for line in lines if not line.lstrip().startswith(">")]
         plain = "\n".join(self.without_tables(unquoted))
@@ -200,7 +200,7 @@ class _ProseReader:
         return answers if readable else None
 
     def parts_of(self, line: str) -> list[str]:
-        """The line, or its parts if it answers several criteria: "Clarity: 4, Depth: 8"."""
+        """Split a line that answers several criteria: "Clarity: 4, Depth: 8"."""
         if re.search(r'["{}＂｛｝]', line):  # broken JSON
             return [line]
         starts = [0, *(cut.end() for cut in _PARTS.finditer(line[:1000]))][:50]
@@ -218,14 +218,14 @@ class _ProseReader:
         return [line[a:b].rstrip(" ,;|，；") for a, b in zip(begins, ends, strict=True)]
 
     def entries(self, lines: Sequence[str]) -> dict[str, _Stated] | None:
-        """The levels by criterion; None if other text stands between the lines.
+        """Return the levels by criterion; None if there is other text between the lines.
 
-        Brackets behind a name may hold the level ("Clarity (4/5): ..."), or the scale.
+        Parentheses after a name may contain the level ("Clarity (4/5): ...") or the scale.
         """
         entries: dict[str, _Stated] = {}
-        explained: list[bool] = []  # of each entry: whether prose stands behind it
-        section: str | None = None  # the criterion whose heading stands above
-        sections = prose = contested = False  # `prose`: it may stand here
+        explained: list[bool] = []  # for each entry: whether prose follows it
+        section: str | None = None  # the criterion of the current heading
+        sections = prose = contested = False  # `prose`: allowed here
         marked = True  # every entry is set off as a heading, in bold or as an item of a list
         for line, following in zip(lines, [*lines[1:], ""], strict=True):
             if line.rstrip().endswith(":") and _SHOWN.search(SENTENCE_END.split(line.strip())[-1]):
@@ -266,7 +266,7 @@ class _ProseReader:
         return None if contested and not each_explained else entries
 
     def title(self, line: str, following: str, entry: _Entry) -> str | None:
-        """The title of the lines below, if a line is one; None for other lines."""
+        """Return the title if the line is a heading, else None."""
         if slug(entry.name) in _NAMES and entry.words:  # "Criterion: Clarity"
             return entry.words[0]
         if entry.words or entry.name:
@@ -276,7 +276,7 @@ class _ProseReader:
         return heading["name"] if heading else None
 
     def entry(self, line: str, section: str | None) -> _Entry:
-        """The name and the words of a line `Name: words`."""
+        """Parse a line `Name: words`."""
         first = _Entry()
         for pattern in (_COLON, _DASH):
             match = pattern.fullmatch(line)
@@ -295,7 +295,7 @@ class _ProseReader:
         return first
 
     def level_of(self, words: str, path: str, top: float | None = None) -> str | None:
-        """The part of the words that is a level; a reason may follow: "fair - two gaps"."""
+        """Return the level at the start; a reason may follow: "fair - two gaps"."""
         leaf = self.leaves[path]
         words, stated = without_scale(words.strip().rstrip(",").strip('*_`" \t'))
         if stated is None and (note := re.search(r"\((out of [^()]{1,20})\)", words, re.I)):
@@ -320,7 +320,7 @@ class _ProseReader:
         return None
 
     def is_level(self, words: str, leaf: Criterion, tops: set[float]) -> bool:
-        """Whether words are a level; a number must be on the scale of the criterion."""
+        """Whether words are a level; a number must be on the criterion's scale."""
         if not isinstance(answer_of(words, leaf), LevelAnswer):
             return False
         return not tops or not _NUMERAL.fullmatch(fold(words)) or top_of(leaf) in tops
@@ -328,7 +328,7 @@ class _ProseReader:
     # ------------------------------------------------------------ tables and tags
 
     def without_tables(self, lines: Sequence[str]) -> Iterator[str]:
-        """The lines; cells of a table that are levels as `name: level`."""
+        """Yield the lines, with table cells that are levels converted to `name: level`."""
         heads: list[str] = []  # of the table that the line belongs to
         sign = "|"
         for line, following in zip(lines, [*lines[1:], ""], strict=False):
@@ -349,7 +349,7 @@ class _ProseReader:
                 yield from self.row_as_lines(heads, cells)
 
     def columns(self, heads: Sequence[str]) -> list[tuple[int, int]]:
-        """The column of names (-1: the heads name the criteria) for each column of levels."""
+        """Return (column of names, column of levels) pairs; -1 if the heads are the names."""
         plain = [_plain(head) for head in heads]
         names = [i for i, head in enumerate(plain) if slug(head) in _NAMES]
         levels = [i for i, head in enumerate(plain) if head.casefold() in _VERDICTS]
@@ -366,7 +366,7 @@ class _ProseReader:
                 continue
             name = _plain(heads[level] if column < 0 else cells[column])
             top = without_scale(heads[level])[1]
-            if path_of(name, self.names):  # a row of totals is none of the criteria
+            if path_of(name, self.names):  # a row of totals is not a criterion
                 yield f"{name}{f' (out of {top:g})' if top else ''}: {cells[level].strip()}"
 
     def tag_as_lines(self, tag: re.Match[str]) -> str:
@@ -389,23 +389,23 @@ class _ProseReader:
     # ------------------------------------------------------------ a score in running prose
 
     def stated_score(self) -> str | None:
-        """The level that a reply states for its only criterion; None when it states none, or two.
+        """Return the level stated for the only criterion; None if there is none or more than one.
 
-        It is stated literally (`Score: 4/5`, "I would rate it 4 out of 5", `[RESULT] 4`), in
-        the last sentence or as the whole first line, and whatever else is stated is the same.
+        It must be literal (`Score: 4/5`, "I would rate it 4 out of 5", `[RESULT] 4`), in the last
+        sentence or as the whole first line, and all other stated levels must be the same.
         """
         path = self.only or ""
         leaf = self.leaves[path]
         text = "\n".join(self.relevant_lines)
-        # a score beneath its word
+        # a score on the line below its label
         text = re.sub(r":([ \t*_]{0,8})\n\s{0,20}", r":\1 ", text.strip())
         sentences = [s for s in SENTENCE_END.split(text) if any(map(str.isalnum, s))]
         stated = [self.stated(" ".join(s.casefold().split()), leaf) for s in sentences]
-        lines = []  # the level of each line `Score: 4`; a quotation of levels counts, too
+        lines = []  # the level of each line `Score: 4`; quoted levels count, too
         for line in text.split("\n"):
             entry = self.entry(line, None)
-            stands = entry.path and entry.words
-            level = self.level_of(entry.words[0], path, entry.top) if stands else None
+            has_level = entry.path and entry.words
+            level = self.level_of(entry.words[0], path, entry.top) if has_level else None
             lines.append(_label(level or "", leaf))
         labels = {level for levels in stated for level in levels} | set(filter(None, lines))
         if not stated or len(labels) != 1 or not (lines[0] or len(stated[-1]) == 1):
@@ -413,8 +413,8 @@ class _ProseReader:
         return labels.pop() or None  # "": on another scale, or of another criterion
 
     def stated(self, sentence: str, leaf: Criterion) -> list[str]:
-        """The level of each score that a sentence states, "" for one that is on another scale or
-        of another criterion."""
+        """Return the level of each score in a sentence, "" for a score on another scale or of
+        another criterion."""
         levels = []
         for score in stated_scores(sentence, leaf.accepted_values):
             tops = self.tops if score.top is None else {score.top}
@@ -433,7 +433,7 @@ def _indent(line: str) -> int:
 
 
 def _plain(name: str) -> str:
-    """A name without its scale and its brackets."""
+    """Return a name without its scale and parentheses."""
     name = without_scale(name.strip())[0]
     bracketed = _IN_BRACKETS.fullmatch(name)
     return bracketed["name"] if bracketed else name

@@ -1,8 +1,8 @@
-"""The quantifier: one run, some criteria, one call, one Score or Failure per criterion.
+"""The quantifier: scores one run on some criteria in one call.
 
 AgentEval (arXiv 2402.09015, section 3): the QuantifierAgent maps a solution to one accepted value
 per criterion. Here the explanation comes before the label, the order of the criteria is permuted
-by seed, a reply out of form gets one repair round, and what is still unreadable stays unscored.
+by seed, a malformed reply gets one repair round, and unreadable answers stay unscored.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from agenteval.utility.reading import read_text
 from agenteval.utility.rubrics import MOST_ITEMS, parts_of
 
 _T = TypeVar("_T")
-_TOKENS_FOR_ONE = 120  # an explanation of some sentences and a label
-RUBRIC_VERSION = 1  # of the way in which rubrics are shown and read
+_TOKENS_FOR_ONE = 120  # a few sentences of explanation and a label
+RUBRIC_VERSION = 1  # version of how rubrics are shown and read
 _RUBRIC = ("system", "user", "item")
-Wording = Literal["a", "b"]  # two prompts of the same meaning, written apart from one another
+Wording = Literal["a", "b"]  # two independently written prompts with the same meaning
 
 
 @dataclass(frozen=True)
@@ -45,25 +45,25 @@ class QuantifierOptions:
     """Options for prompting a model. All of them are part of the source of every score."""
 
     one_per_call: bool = False
-    temperature: float | None = 1.0  # None leaves it to the endpoint
+    temperature: float | None = 1.0  # None: the endpoint chooses
     max_tokens: int | None = 2048
     repair: bool = True
     seed: int = 0
     reversed_scale: bool = False  # accepted values listed from best to worst
     wording: Wording = "a"
-    reworded: bool = False  # each criterion in one of three other wordings, drawn anew each time
-    rubrics: bool = False  # some runs have rubrics of their own
+    reworded: bool = False  # each call draws one of three other wordings per criterion
+    rubrics: bool = False  # some runs have their own rubrics
 
     @property
     def unusual(self) -> dict[str, bool | str]:
-        """Options that differ from the defaults; without any the source is unchanged."""
+        """Options that differ from the defaults; only these become part of the source."""
         ways = {name: getattr(self, name) for name in ("reversed_scale", "wording", "reworded")}
         return {name: value for name, value in ways.items() if value not in (False, "a")}
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """Answers of one request; `repaired` has the rung of the repair by leaf path."""
+class _AnsweredRequest:
+    """Answers to one request; `repaired` has the rung of the repair by leaf path."""
 
     shown: tuple[str, ...]
     replies: list[Reply]
@@ -76,8 +76,8 @@ class _Asked:
 async def gathered(
     work: Sequence[Awaitable[_T]], replies_of: Callable[[_T], Sequence[Reply]]
 ) -> list[_T]:
-    """Return the results of requests that run at once; raises the first error, with the usage of
-    all of them."""
+    """Run requests concurrently and return their results. Raises the first error, which carries
+    the usage of all requests."""
     done = await asyncio.gather(*work, return_exceptions=True)
     good = [part for part in done if not isinstance(part, BaseException)]
     if error := next((part for part in done if isinstance(part, BaseException)), None):
@@ -105,7 +105,7 @@ class Quantifier:
         *self._plain, self._repair = prompts
         self._rubric = [load_prompt("agenteval.utility", f"rubric_{name}") for name in _RUBRIC]
         rubric: list[JsonValue] = [RUBRIC_VERSION, *(p.sha256 for p in self._rubric)]
-        self._rendered: dict[object, str] = {}  # parts of prompts that every call repeats
+        self._rendered: dict[object, str] = {}  # cached parts of prompts
         self.source = Source(
             evaluator="utility.quantifier",
             version=1,
@@ -125,7 +125,7 @@ class Quantifier:
         )
 
     def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
-        """Return all criteria for one call, or one per call; a rubric has a call of its own."""
+        """Return the criteria of each call: all, or one per call; a rubric has its own call."""
         if self.options.one_per_call:
             return [(c,) for c in criteria]
         shared = tuple(c for c in criteria if not c.is_rubric)
@@ -159,8 +159,8 @@ class Quantifier:
         return request, tuple(path for path, _ in shown)
 
     def _described(self, unit: JudgeUnit, shown: Sequence[tuple[str, Criterion]]) -> Iterator[str]:
-        """Return each criterion as listed in the prompt, in wording 0 or in one of three, drawn by
-        seed."""
+        """Yield each criterion as listed in the prompt, in wording 0 or, with `reworded`, in one of
+        three others drawn by seed."""
         wordings = [0] * len(shown)
         if self.options.reworded:
             wordings = self._rng(unit, 1).integers(1, 4, len(shown)).tolist()
@@ -173,7 +173,7 @@ class Quantifier:
             yield self._rendered[key]
 
     def _order(self, unit: JudgeUnit) -> list[tuple[str, Criterion]]:
-        """Leaves in an order drawn from seed, run and repeat, so that position cannot bias."""
+        """Shuffle the leaves by seed, run and repeat, so that position does not cause bias."""
         leaves = leaves_of(unit.criteria)
         return [leaves[i] for i in self._rng(unit).permutation(len(leaves))]
 
@@ -182,7 +182,7 @@ class Quantifier:
         return np.random.default_rng(seeds)
 
     async def evaluate(self, unit: JudgeUnit) -> Outcome:
-        """Return one Score or Failure per criterion; raises the ModelError of a failed request."""
+        """Return one Score or Failure per criterion; raises ModelError if a request fails."""
         most = 1 if self.options.one_per_call else MOST_ITEMS
         units = [replace(unit, criteria=part) for part in parts_of(unit.criteria, most)]
         parts = await gathered([self._asked(part) for part in units], lambda part: part.replies)
@@ -206,12 +206,12 @@ class Quantifier:
         call = call_record(shown, replies, rung, extra, repaired=len(replies) > len(parts))
         return Outcome(tuple(results), call)
 
-    async def _asked(self, unit: JudgeUnit) -> _Asked:
-        """The answers of one request and its repair."""
+    async def _asked(self, unit: JudgeUnit) -> _AnsweredRequest:
+        """Send one request and, if necessary, its repair."""
         request, shown = self.request(unit)
         reply = await self.client.complete(request)
         if refused := refusal(reply):
-            return _Asked(shown, [reply], Answers(), refused=refused)
+            return _AnsweredRequest(shown, [reply], Answers(), refused=refused)
         answers, rung = read_text(reply.text, unit.criteria, reply.finish)
         replies, repaired = [reply], dict[str, str]()
         if answers.missing() and self.options.repair and not reply.says_nothing:
@@ -223,13 +223,13 @@ class Quantifier:
                     if not isinstance(second.by_path[path], NoAnswer):
                         answers.by_path[path] = second.by_path[path]
                         repaired[path] = f"repair:{again_rung}"
-        return _Asked(shown, replies, answers, rung, repaired)
+        return _AnsweredRequest(shown, replies, answers, rung, repaired)
 
     async def _ask_again(
         self, unit: JudgeUnit, request: Request, first: Reply, answers: Answers
     ) -> Reply | None:
-        """The reply about the unreadable answers only, with what was wrong with them; None if the
-        repair cannot be asked for (a recording, a full context)."""
+        """Ask again for the unreadable answers, stating what was wrong with them. Returns None if
+        this is impossible (a recorded model, a full context)."""
         unread = {p: a.message for p, a in answers.by_path.items() if isinstance(a, NoAnswer)}
         problems = [f"{path}: {why}" for path, why in unread.items()]
         text = self._repair.render(problems=problems, ids=list(unread))
@@ -254,14 +254,14 @@ class Quantifier:
 
 
 def refusal(reply: Reply) -> str | None:
-    """Return why a reply was refused or withheld; None for other replies."""
+    """Return the reason if a reply was refused or withheld, else None."""
     if reply.refusal or reply.finish == "content_filter":
         return reply.refusal or "blocked by the endpoint's content filter"
     return None
 
 
 def prompt_values(task: Task, unit: JudgeUnit) -> dict[str, Any]:
-    """Return what prompts about a unit show: the task and the parts of the run; the reference is
+    """Return the template values for a unit: the task and the parts of the run. The reference is
     None if it is withheld."""
     view = unit.view
     return {
@@ -277,7 +277,7 @@ def prompt_values(task: Task, unit: JudgeUnit) -> dict[str, Any]:
 def request_about(
     unit: JudgeUnit, shown: Sequence[tuple[str, Criterion]], **fields: Any
 ) -> Request:
-    """Return a request about a unit, with everything that its recorded reply is found by."""
+    """Return a request about a unit, with the fields that identify its recorded reply."""
     judged = [unit.view.problem, unit.view.trajectory, unit.view.reference]
     by = sorted((path, c.name, c.description, c.hint, c.accepted_values) for path, c in shown)
     return Request(
@@ -290,11 +290,11 @@ def request_about(
     )
 
 
-_hash_of = lru_cache(maxsize=64)(content_hash)  # every run is asked about the same criteria
+_hash_of = lru_cache(maxsize=64)(content_hash)  # all runs share the same criteria
 
 
 def sampling(options: QuantifierOptions, unit: JudgeUnit) -> dict[str, Any]:
-    """Return seed, temperature and longest reply, as far as the options say."""
+    """Return the seed and, if set, the temperature and maximum number of tokens."""
     parameters: dict[str, Any] = {"seed": (options.seed * 100_003 + unit.repeat) % 2**31}
     if options.temperature is not None:
         parameters["temperature"] = options.temperature
@@ -312,7 +312,7 @@ def call_record(
     *,
     repaired: bool = False,
 ) -> CallRecord:
-    """Return what the replies of one call took."""
+    """Return the record of one call: replies, usage, attempts and latency."""
     fresh = [r for r in replies if not r.cached]
     return CallRecord(
         shown=shown,
@@ -334,7 +334,7 @@ def reply_schema(
 ) -> dict[str, Any]:
     """Return the JSON schema of the reply: one object per leaf path, explanation before label.
 
-    The labels are in the order of the prompt: from worst to best, or the reverse.
+    The labels are in the order of the prompt: worst to best, or reversed.
     """
 
     def entry(criterion: Criterion) -> dict[str, Any]:
@@ -353,17 +353,17 @@ RULE = "degenerate-answer/1"
 
 
 def degenerate_outcome(unit: JudgeUnit, source: str, reason: str) -> Outcome:
-    """Return the worst level by rule; `reason` says why the answer is degenerate."""
+    """Return the worst level for each criterion, with the rule and `reason` as evidence."""
     evidence: dict[str, JsonValue] = {"rule": RULE, "reason": reason}
     return worst_by_rule(unit, source, "degenerate", evidence)
 
 
 class Guarded(Renamed):
-    """A judge behind the rule for degenerate answers; its source names the rule.
+    """Applies the rule for degenerate answers before a judge; the source names the rule.
 
     A degenerate answer is the system's failure, so it gets the worst level by rule, or no value if
-    the criterion has no known order. An empty answer or an echo of the question can win praise from
-    a judge (arXiv 2507.08794), so the judge is not asked. The status `degenerate` separates these
+    the criterion has no known order. The judge is not asked, because judges may praise an empty
+    answer or an echo of the question (arXiv 2507.08794). The status `degenerate` marks these
     scores, so that means can be shown with and without them.
     """
 
@@ -379,7 +379,7 @@ class Guarded(Renamed):
 
 
 def chat_judge(client: Client, task: Task, options: QuantifierOptions | None = None) -> Guarded:
-    """Return the quantifier behind the rule for degenerate answers."""
+    """Return the quantifier, guarded by the rule for degenerate answers."""
     return Guarded(Quantifier(client, task, options))
 
 
@@ -396,7 +396,7 @@ class PromptMessage:
 
 @dataclass(frozen=True)
 class WrittenAgain:
-    """The messages of a prompt, or why they cannot be known."""
+    """The messages of a reconstructed prompt, or the reason why there are none."""
 
     messages: tuple[PromptMessage, ...] = ()
     reason: str = ""
@@ -405,18 +405,18 @@ class WrittenAgain:
 def written_again(
     source: Source, run: Run, view: View, criteria: Sequence[Criterion], request: Mapping[str, Any]
 ) -> WrittenAgain:
-    """Return the prompt of a call on a run, as it was sent but for the nonce in its markers.
+    """Reconstruct the prompt of a call on a run, as it was sent except for the nonce.
 
-    The store keeps the hash of a request: a prompt with another hash is not shown. `criteria` are
-    those of the call in the order in which they were registered; `request` is what the reply says
-    of its request (`Request.described`).
+    The prompt is shown only if it has the hash of the stored request. `criteria` are those of the
+    call in the order in which they were registered; `request` is the stored description of the
+    request (`Request.described`).
     """
     if source.evaluator != "utility.quantifier":
         return WrittenAgain(reason=f"{source.evaluator} keeps no prompt")
     try:
         task = find_task(run.task).task
     except InputError:
-        return WrittenAgain(reason=f"the prompt names the task {run.task!r}, which is not here")
+        return WrittenAgain(reason=f"the prompt names the task {run.task!r}, which was not found")
     parameters = source.parameters
     if content_hash([task.name, task.description]) != parameters.get("task"):
         return WrittenAgain(reason=f"the description of the task {run.task!r} has changed")
@@ -425,18 +425,18 @@ def written_again(
         for field in fields(QuantifierOptions)
         if field.name in parameters
     }
-    # the part of a client that the quantifier needs to write a request
+    # the quantifier needs only these attributes to build a request
     client = SimpleNamespace(model=source.model, address=str(parameters.get("endpoint") or ""))
     quantifier = Quantifier(
         cast(Client, client), task, QuantifierOptions(**options | {"seed": source.seed})
     )
     if quantifier.source.prompt_sha256 != source.prompt_sha256:
-        return WrittenAgain(reason="this version of agenteval words its prompts differently")
+        return WrittenAgain(reason="this version of agenteval uses different prompts")
     repeat, attempt = (int(request.get(name) or 0) for name in ("repeat", "attempt"))
     unit = JudgeUnit(run, view, tuple(criteria), repeat=repeat, attempt=attempt)
     written, _ = quantifier.request(unit)
     if written.logical_hash() != request.get("key"):
-        return WrittenAgain(reason="what can be written again is not the request that was sent")
+        return WrittenAgain(reason="the reconstructed prompt differs from the one that was sent")
     messages = (
         PromptMessage(str(m["role"]), str(m["content"]).replace(NONCE, "…"))
         for m in written.messages

@@ -1,11 +1,10 @@
-"""From a judge's whole reply to answers: its JSON values, or else what it says in prose.
+"""Read a judge's whole reply: its JSON values, or else its prose.
 
-A reply may hold several values: an example, a quotation, a draft, a correction. The one that covers
-all criteria counts; values that cover different criteria are taken together; two that differ on a
-criterion leave it without an answer, unless the later one is said to be a correction.
+A reply may contain several values: an example, a quotation, a draft, a correction. The value that
+covers all criteria counts, and values for different criteria are combined. If two values contradict
+each other, the criterion has no answer, unless the later one is introduced as a correction.
 
-A reply that was cut off, one that declines and one in no form are told apart in the message and in
-the status; none of them is an answer.
+Truncated, declining and malformed replies are not answers; they differ in message and status.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ from agenteval.utility.answers import (
 from agenteval.utility.prose import read_prose, without_marks
 from agenteval.utility.stated_scores import scales_in, top_of
 
-# The words around a value say that it is an example or denied, that it shows the form, or that it
-# replaces an earlier one.
+# The words around a value may mark it as an example, as denied, as a template, or as a correction
+# of an earlier one.
 _EXAMPLE = re.compile(
     r"\bexamples?\b|\be\.g\.|\bfor instance\b|\bsuch as\b|\bbeispiel|\bexemple\b|\bejemplo\b|例",
     re.I,
@@ -63,9 +62,9 @@ _LEAD_END = re.compile(r"(?:^|[.!?:>=→|-])[\s*_`\"'(]*$")
 def read_text(
     text: str, criteria: Sequence[Criterion], finish: str = "stop"
 ) -> tuple[Answers, str | None]:
-    """Return an answer or NoAnswer per leaf of `criteria`, and the rung (None: nothing was read).
+    """Return an answer or NoAnswer per leaf of `criteria`, and the rung (None if nothing was read).
 
-    `finish` is the reply's reason to end. Never raises for the content of the text.
+    `finish` is the reply's finish reason. Malformed content does not raise.
     """
     try:
         body = parse_all(text, lambda value: speaks_of(value, criteria))
@@ -116,12 +115,12 @@ def _unread(
 def _without_json(
     text: str, criteria: Sequence[Criterion], finish: str
 ) -> tuple[Answers, str] | None:
-    """Answers of a reply in which nothing was meant as JSON; None when it holds none."""
+    """Read a reply without JSON; None if it has no answers."""
     try:
         body = without_marks(behind_thinking(tidied(text)))
     except ReplyError:
         return None
-    if meant_as_json(body):  # a broken answer, whose lines may belong to a draft or a quotation
+    if meant_as_json(body):  # broken JSON; its lines may belong to a draft or a quotation
         return None
     ended = text.rstrip(" \t").endswith("\n")
     return read_prose(f"{body}\n" if ended else body, criteria, whole=finish == "stop")
@@ -131,7 +130,7 @@ def _without_json(
 
 
 def _outside(body: Body) -> str:
-    """The text around the values."""
+    """Return the text around the values."""
     pieces, at = [], 0
     for value in sorted(body.values, key=lambda value: value.start):
         pieces.append(body.text[at : value.start])
@@ -140,7 +139,7 @@ def _outside(body: Body) -> str:
 
 
 def _introduction(value: Parsed, body: Body) -> tuple[str, bool]:
-    """The words that introduce a value, and whether it stands within a sentence."""
+    """Return the words that introduce a value, and whether it is within a sentence."""
     before = body.text[max(0, value.start - 300) : value.start]
     line = before.rpartition("\n")[2].rpartition("}")[2]
     tail = body.text[value.end : value.end + 200].partition("\n")[0].partition("{")[0]
@@ -156,7 +155,7 @@ def _introduction(value: Parsed, body: Body) -> tuple[str, bool]:
 
 
 def _is_quoted(value: Parsed, body: Body) -> bool:
-    """Whether the reply speaks of the value instead of giving it as its answer."""
+    """Whether the reply only mentions the value and does not give it as its answer."""
     words, within = _introduction(value, body)
     if _EXAMPLE.search(words):
         return True
@@ -172,7 +171,7 @@ def _is_correction(value: Parsed, body: Body) -> bool:
 
 
 def _combined(values: Sequence[Parsed], body: Body, criteria: Sequence[Criterion]) -> Answers:
-    """Return one answer for each leaf from all values that are not quoted."""
+    """Combine all values that are not quoted into one answer per leaf."""
     combined, *remaining = [read_answers(value.value, criteria) for value in values]
     for value, answers in zip(values[1:], remaining, strict=True):
         corrects = _is_correction(value, body)

@@ -1,8 +1,8 @@
-"""Rubrics that critics write for each case: `propose_rubrics`.
+"""Have critics write a rubric for each case: `propose_rubrics`.
 
-Items of two critics are the same if their statements fold to the same text, or if an embedder finds
-them similar from `tau` on and they name the same numbers. Items of opposite sign, and two items of
-one critic, are never merged.
+Items of two critics are the same if their folded statements are equal, or if their similarity is at
+least `tau` and they contain the same numbers. Items of opposite sign, and two items of one critic,
+are never merged.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from agenteval.utility.judging import Runs, read_run_list, read_task
 from agenteval.utility.options import ProposeKeywords, ProposeOptions
 from agenteval.utility.proposals import choose_embedder
 
-TAU = 0.8  # of statements; those with other numbers or signs are kept apart besides
+TAU = 0.8  # for statements with the same numbers and sign
 
 
 @dataclass(frozen=True, slots=True)
 class ProposedItem:
-    """One item of a rubric with the seeds of the critics that proposed it, and all wordings."""
+    """One item of a rubric, the seeds of the critics that proposed it, and all wordings."""
 
     requirement: str
     weight: float
@@ -57,7 +57,7 @@ class ProposedItem:
 
 @dataclass(frozen=True, slots=True)
 class CaseRubric:
-    """The rubric of one input. `failures` are of critics that proposed nothing for it."""
+    """The rubric of one input. `failures` are the critics without a proposal."""
 
     input: str
     items: tuple[ProposedItem, ...]
@@ -65,7 +65,7 @@ class CaseRubric:
 
     @property
     def record(self) -> dict[str, Any]:
-        """The line of a rubrics file."""
+        """The record for a rubrics file."""
         items = [{"requirement": item.requirement, "weight": item.weight} for item in self.items]
         return {"input": self.input, "rubric": items}
 
@@ -119,10 +119,10 @@ def merged(
     tau: float = TAU,
     min_seeds: int = 1,
 ) -> tuple[ProposedItem, ...]:
-    """Return the items of several critics' rubrics, (seed, rubric), without repetitions.
+    """Merge the items of several critics' rubrics, given as (seed, rubric).
 
-    The wording most similar to the others stands for an item, with the median of their weights.
-    Items that most critics proposed come first; those of fewer than `min_seeds` are left out.
+    An item gets the wording that is most similar to the others, and their median weight. Items
+    proposed by most critics come first; items of fewer than `min_seeds` critics are dropped.
     """
     items = [(seed, part) for seed, rubric in rubrics for part in rubric.sub_criteria]
     seeds = [seed for seed, _ in items]
@@ -180,7 +180,7 @@ class _ProposedItemRow:
 
 @dataclass(frozen=True, kw_only=True)
 class RubricsReport(Report):
-    """Proposed rubrics, one for each case; `written` is their file, if any."""
+    """Proposed rubrics, one per case; `written` is the output file, if any."""
 
     rubrics: tuple[CaseRubric, ...] = ()
     written: Path | None = None
@@ -189,23 +189,23 @@ class RubricsReport(Report):
 async def apropose_rubrics(
     task: str | Path | Task, runs: Runs, **options: Unpack[ProposeKeywords]
 ) -> RubricsReport:
-    """Let critics write a rubric for each input of the runs, and merge what they propose.
+    """Have critics write a rubric for each distinct input of the runs, and merge their proposals.
 
-    `seeds` critics see one input each time, with the reference if a run has one. Similar items of
-    different critics are merged; those of fewer than `min_seeds` critics are left out. The rubrics
-    are written to `output` if given, in the form that `rubrics=` of `quantify` reads. With
-    `dry_run` nothing is sent or stored, and the report's `estimate` has the planned requests.
+    For each input, `seeds` critics get the input, and the reference if a run has one. Similar items
+    of different critics are merged; items of fewer than `min_seeds` critics are dropped. With
+    `output`, the rubrics are written in the format that `rubrics=` of `quantify` reads. With
+    `dry_run`, nothing is sent or stored, and the report's `estimate` has the planned requests.
 
-    Returns a report; cases without a rubric are named in its notes, and its `exit_code` is 3 then.
-    Raises ModelError when no case has one, InputError for invalid input and options that do not
-    apply, Unauthorized when a key is refused.
+    Returns a report. If some cases have no rubric, its notes list them and its `exit_code` is 3.
+    Raises ModelError if no case has a rubric, InputError for invalid input or options that do not
+    apply, and Unauthorized if a key is rejected.
     """
     how = read_options(ProposeOptions, options, apropose_rubrics)
     folder, watch = read_task(task), Watch(how.notify)
     unused = {"--sub-criteria": how.sub_criteria, "--bank": how.bank, "--kind": how.kinds}
     for name, value in unused.items():
         if value:
-            raise InputError("rubrics of cases do without it", name)
+            raise InputError("does not apply to rubrics of cases", name)
     choice = choose_model(how.model, how.base_url, need_key=not how.dry_run)
     if choice.kind == "embedded" or choice.provider == "recorded":
         raise InputError(f"rubrics of cases need a chat model, not {choice.name}", "--model")
@@ -227,7 +227,7 @@ propose_rubrics = synchronous(apropose_rubrics)
 
 
 def _cases(runs: Sequence[Run]) -> list[Run]:
-    """One run of each input, one with a reference if there is any."""
+    """Return one run per input, preferably one with a reference."""
     cases: dict[str, Run] = {}
     for run in runs:
         if not run.input.strip():

@@ -1,7 +1,7 @@
 """Check the text of criteria for defects, before any money is spent on scoring.
 
-An error makes scores wrong or unusable; a warning is for a person to decide. Lexicons are general
-English and lean towards silence: a check that cries wolf is switched off.
+An error makes scores wrong or unusable; a warning is for the user to decide. The word lists are
+general English and deliberately conservative, because users turn off checks with false alarms.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from agenteval.utility.scale_order import counted_in_units, order_of
 
 Severity = Literal["error", "warning"]
 
-_MOST_LEVELS = 7  # people and models cannot tell more grades apart reliably
+_MOST_LEVELS = 7  # people and models cannot reliably distinguish more grades
 _THINGS = r"(?:steps|tokens|calls|turns|messages|words|lines|attempts|iterations|retries)"
 _MEASURED_NAME = re.compile(
     rf"\b(?:number|count|amount) of (?:[a-z]+ )?{_THINGS}\b"
@@ -72,7 +72,7 @@ _WORD = re.compile(r"[a-z0-9']+")
 
 @dataclass(frozen=True, slots=True)
 class RubricIssue:
-    """A defect of a criterion. `message` is one plain line for a person.
+    """A defect of a criterion. `message` is one line.
 
     `kind` is one of duplicate, best_first, unclear_order, nominal, same_label, overlap, too_many,
     measurable, vague, constant, mixed.
@@ -88,7 +88,7 @@ _Problem = tuple[str, Severity, str]  # kind, severity and message
 
 
 def check_criteria(criteria: Sequence[Criterion]) -> list[RubricIssue]:
-    """Return all issues: between criteria first, then by criterion, sub-criteria included."""
+    """Return all issues, including those of sub-criteria; duplicates come first."""
     return list(_issues(criteria, ""))
 
 
@@ -115,11 +115,11 @@ def _in_text(criterion: Criterion) -> Iterator[_Problem]:
     if counted or _MEASURED_NAME.search(name) or _MEASURED_TEXT.search(description):
         why = "time, cost, length and counts are measured exactly by a program"
         yield "measurable", "warning", f"{why}; a judge can only guess them"
-    # without "Rates the ...": only the opening of a description says what is rated
+    # drop "Rates the ..."; the opening of a description names what is rated
     opening = re.sub(r"^(?:(?:rates|measures|assesses|how|the|an?) )+", "", description)
     if _CONSTANT.search(name) or _CONSTANT.search(opening):
-        why = "rates the problem and not the work"
-        yield "constant", "warning", f"{why}, so it is the same for every solution of one problem"
+        why = "rates the problem, not the work"
+        yield "constant", "warning", f"{why}, so it is the same for every solution of a problem"
     if not set(_WORD.findall(description)) - set(_WORD.findall(name)) - _FILLERS:
         why = "its description only repeats its name"
         yield "vague", "warning", f"{why}; describe what an examiner should look at"
@@ -138,7 +138,7 @@ def _aspects(text: str) -> set[str]:
 def _in_order(criterion: Criterion) -> Iterator[_Problem]:
     labels = criterion.accepted_values
     if len(labels) > _MOST_LEVELS and criterion.scale != "nominal":
-        why = f"has {len(labels)} levels; more than {_MOST_LEVELS} can hardly be told apart"
+        why = f"has {len(labels)} levels; more than {_MOST_LEVELS} are hard to distinguish"
         yield "too_many", "warning", why
     order = order_of(labels, criterion.name, criterion.description)
     plain = order.verdict if order.plain and not criterion.order_confirmed else None
@@ -170,9 +170,9 @@ def _in_labels(labels: Sequence[str]) -> Iterator[_Problem]:
 
 
 def _overlap(first: str, second: str) -> str | None:
-    """Why two labels say the same, or None."""
+    """Return why two labels mean the same, or None."""
     ours, theirs = (_content(text) for text in (first, second))
-    if not ours or not theirs or ours[0] != theirs[0]:  # different numbers in front
+    if not ours or not theirs or ours[0] != theirs[0]:  # different leading numbers
         return None
     if ours == theirs:
         return "differ only in filler words"
@@ -190,11 +190,11 @@ def _overlap(first: str, second: str) -> str | None:
         # "somewhat clear", "partially clear"
         same = lexicon.place(" ".join(ours[1:])) == lexicon.place(" ".join(theirs[1:]))
         return "express the same degree" if same else None
-    return "differ by a letter only" if all(_misspelt(a, b) for a, b in differ) else None
+    return "differ only by a letter" if all(_misspelt(a, b) for a, b in differ) else None
 
 
 def _content(text: str) -> tuple[str, ...]:
-    """Number in front ("" without), then the words that carry meaning, in their order."""
+    """Return the leading number (or ""), then the words without fillers, in order."""
     number = re.match(r"\d+", text)
     content = [w for w in _WORD.findall(text) if w not in _FILLERS][1 if number else 0 :]
     return (number.group() if number else "", *content) if content else ()

@@ -1,4 +1,4 @@
-"""Rubrics of runs: their file, the parts of a long one, and a line about them."""
+"""Rubrics of runs: read their file, split long ones, and summarise them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from agenteval.readers.table_files import file_items
 from agenteval.records import Criterion, Run
 from agenteval.text import plural
 
-MOST_ITEMS = 40  # of one request; a longer rubric is judged in several
+MOST_ITEMS = 40  # per request; longer rubrics need several requests
 
 
 def parts_of(criteria: Sequence[Criterion], most: int = MOST_ITEMS) -> list[tuple[Criterion, ...]]:
-    """Return the criteria of each request about a unit: a rubric with more than `most` items is
-    divided evenly, anything else is one request."""
+    """Return the criteria of each request about a unit. A rubric with more than `most` items is
+    split evenly; anything else is one request."""
     if len(criteria) != 1 or not criteria[0].is_rubric:
         return [tuple(criteria)]
     (rubric,) = criteria
@@ -36,11 +36,11 @@ def parts_of(criteria: Sequence[Criterion], most: int = MOST_ITEMS) -> list[tupl
 
 
 def with_rubrics(runs: Sequence[Run], path: str | Path | None, notes: Notes) -> list[Run]:
-    """Return the runs with the rubrics of a file, found by the run's id or by its input.
+    """Return the runs with the rubrics of a file, matched by the run's id or input.
 
-    A record of the file has `id` or `run_id`, or the input under any name of one, and the rubric
-    (see `agenteval.readers.rubrics`). Raises InputError, naming the line, for a record without
-    either, for a second rubric of a run, and when no run has any.
+    Each record of the file has `id` or `run_id`, or the input under any of its usual names, and the
+    rubric (see `agenteval.readers.rubrics`). Raises InputError with the line if a record has
+    neither or a run has two rubrics, and if no run has a rubric.
     """
     if path is None:
         return list(runs)
@@ -59,16 +59,16 @@ def with_rubrics(runs: Sequence[Run], path: str | Path | None, notes: Notes) -> 
     used, result = set[tuple[str, str]](), list[Run]()
     for run in runs:
         names = ("run", run.id), ("input", _folded(run.input))
-        fits = next((name for name in names if name in rubrics), None)
-        if fits is not None and run.rubric is not None:
-            raise InputError(f"run {run.id!r} has a rubric of its own; remove one", str(path))
-        result.append(run.model_copy(update={"rubric": rubrics[fits]}) if fits else run)
-        used.update([fits] if fits else [])
+        match = next((name for name in names if name in rubrics), None)
+        if match is not None and run.rubric is not None:
+            raise InputError(f"run {run.id!r} already has a rubric; remove one", str(path))
+        result.append(run.model_copy(update={"rubric": rubrics[match]}) if match else run)
+        used.update([match] if match else [])
     if not used:
-        raise InputError(f"none of its {plural(len(rubrics), 'rubric')} fits a run", str(path))
+        raise InputError(f"none of its {plural(len(rubrics), 'rubric')} matches a run", str(path))
     if len(used) < len(rubrics):
         kind, name = next(unused for unused in rubrics if unused not in used)
-        what = f"{len(rubrics) - len(used)} of {len(rubrics)} rubrics fit no run"
+        what = f"{len(rubrics) - len(used)} of {len(rubrics)} rubrics match no run"
         notes.add(f"{what} (first: {kind} {name[:60]!r})", str(path))
     return result
 
@@ -91,7 +91,7 @@ def _key_of(value: Any, place: str) -> tuple[str, str]:
             return "input", _folded("\n\n".join(m.content for m in messages if m.role == "user"))
         if isinstance(keys.get(name), str):
             return "input", _folded(keys[name])
-    raise InputError("neither a run (`run`) nor an input (`input`) says what it is about", place)
+    raise InputError("the record needs the run it is about (`run`) or its input (`input`)", place)
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class JudgedRubrics:
 
     @property
     def line(self) -> str:
-        """One line: what is judged, and what is not."""
+        """One line about the judged and skipped runs."""
         few, many = min(self.sizes), max(self.sizes)
         items = plural(few, "item") if few == many else f"{few} to {many} items"
         text = f"{plural(self.runs, 'run')} with rubrics of {items}"
@@ -118,5 +118,5 @@ class JudgedRubrics:
             text += f"; the task's {self.unjudged} criteria are not judged: add --criteria"
         if many > MOST_ITEMS:
             calls = sum(-(-size // MOST_ITEMS) for size in self.sizes)
-            text += f"; {MOST_ITEMS} items a request at most: {calls} requests for each repeat"
+            text += f"; at most {MOST_ITEMS} items per request: {calls} requests per repeat"
         return text

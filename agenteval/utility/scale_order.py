@@ -1,10 +1,10 @@
-"""Which way a list of accepted values runs.
+"""Decide whether a list of accepted values runs from worst to best or from best to worst.
 
 A score is the rank of a label, so a best-first list read as worst-first inverts every result.
 The evidence, strongest first: the order that the author states; the words of the two end levels;
-plain numbers, percentages and letters; numbers with a unit of time, cost or count, of which less is
-better. The name of a criterion never turns a list. It can only withhold an order: of bare amounts
-of something unwelcome ("Error rate": 1 to 5) it is not clear which end is meant to be the best.
+plain numbers, percentages and letters; numbers with a unit of time, cost or count, for which less
+is better. The name of a criterion never reverses a list. It can only leave the order unclear: for
+plain amounts of something bad ("Error rate": 1 to 5), either end may be the best.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _STATED_KINDS = "stated as kinds, not grades"
 _OF_ALL = re.compile(
     r"%|\b(?:all|every|each|most|half|always|fully|completely|entirely|partially|partly)\b"
 )
-# A number and right behind it what it counts: "5+ errors", "10 or more steps".
+# A number followed by the unit that it counts: "5+ errors", "10 or more steps".
 _UNIT = re.compile(
     rf"(?:{_NUMBER}|\bone|\btwo)\s*\+?\s*(?:or (?:more|less|fewer)\s*)?(?:[a-z]+\s)?"
     rf"(?:{'|'.join(sorted(UNITS))})\b"
@@ -77,18 +77,18 @@ _END = re.compile(
     rf"(?:(?:the|being|is|a|an|completely|very)\s+)*(?:(?P<best>{_BEST})|{_WORST})\b"
 )
 _NUMBERS = frozenset(words("value values score scores number numbers rating ratings one ones it"))
-_DIFFER = 0.1  # values of words nearer than this are one grade
-_APART = 0.25  # on the line from -1 to 1: two ends nearer than this are equally good
-_LONG = 40  # characters of a level that is a description
-_SHORT = 3  # words of a label that may be the name of a kind
-_BEYOND = 0.5  # a level that lies so far outside of both ends makes the list no scale
+_DIFFER = 0.1  # words whose values differ less are one grade
+_APART = 0.25  # two ends whose values (-1 to 1) differ less are equally good
+_LONG = 40  # a level with more characters is a description
+_SHORT = 3  # maximum words of a label that names a kind
+_BEYOND = 0.5  # a level this far beyond both ends means that the list is not a scale
 
 
 class OrderEvidence(NamedTuple):
-    """A direction with its reason. `plain` evidence overrides a statement that says otherwise.
+    """A direction and its reason. `plain` evidence overrides a contradicting statement.
 
-    `ranks` are the indices of the levels from worst to best, if these run neither way and their
-    words show the order all the same.
+    `ranks` are the indices of the levels from worst to best, if the list is in neither order but
+    the words show one.
     """
 
     verdict: OrderVerdict
@@ -101,7 +101,7 @@ class OrderEvidence(NamedTuple):
 class Settled:
     """The resolved list: its values (worst first if the order is known), order and scale.
 
-    `reason` is for the record, None if the order is as stated.
+    `reason` is stored with the criterion; None if the order is as stated.
     """
 
     values: tuple[str, ...]
@@ -111,20 +111,20 @@ class Settled:
 
     @property
     def turned(self) -> bool:
-        """Whether the list was turned round."""
-        return (self.reason or "").startswith("turned round")
+        """Whether the list was reversed."""
+        return (self.reason or "").startswith("reversed")
 
     @property
     def note(self) -> str | None:
-        """A line for a person if something was turned, withheld or taken as no scale."""
+        """A note for the user if the order was changed or unclear or the scale is nominal."""
         if self.scale == "nominal":
             return None if self.reason == _STATED_KINDS else f"nominal scale: {self.reason}"
         if self.order == "unclear":
             return (
-                f"order {self.reason}; it has no mean until its values stand worst first with "
+                f"order {self.reason}; it has no mean until its values are listed worst first with "
                 '"order_confirmed": true'
             )
-        changed = (self.reason or "").startswith(("turned round", "put in order"))
+        changed = (self.reason or "").startswith(("reversed", "put in order"))
         return self.reason if changed else None
 
 
@@ -137,16 +137,16 @@ def settle(
     meanings: Mapping[str, str] | None = None,
     kinds: bool = False,
 ) -> Settled:
-    """Resolve the order of a list: as its author states it, else as its levels say.
+    """Resolve the order of a list from its author's statement, else from its levels.
 
-    Needs two labels. `meanings` are descriptions of labels by the author. `kinds` says that the
-    author calls the scale nominal. A statement is withheld, and the order then unclear, if the
-    levels plainly run the other way or are names of kinds.
+    Needs at least two labels. `meanings` are the author's descriptions of labels. `kinds` means
+    that the author calls the scale nominal. The order is unclear if the levels plainly contradict
+    the statement.
     """
     values, meanings = tuple(labels), meanings or {}
     scale: Scale = "binary" if len(values) == 2 else "ordinal"
     texts = [f"{value}: {meanings[value]}" if value in meanings else value for value in values]
-    numbered = all(re.fullmatch(_NUMBER, value) for value in values)  # else the labels speak
+    numbered = all(re.fullmatch(_NUMBER, value) for value in values)  # then their meanings decide
     order = order_of(texts if numbered else values, name, description)
     if kinds and not order.plain:
         return Settled(values, "unclear", "nominal", _STATED_KINDS)
@@ -165,13 +165,13 @@ def settle(
     if (stated or order.verdict) == "worst_to_best":
         return Settled(values, "worst_to_best", scale, None if stated else order.reason)
     why = "stated best first" if stated else f"its values ran best first ({order.reason})"
-    return Settled(values[::-1], "worst_to_best", scale, f"turned round: {why}")
+    return Settled(values[::-1], "worst_to_best", scale, f"reversed: {why}")
 
 
 def settle_range(
     bounds: tuple[float, float], stated: Stated | None, name: str, description: str = ""
 ) -> Settled:
-    """Resolve the order of a range of numbers. Stated bounds are worst and best as they are."""
+    """Resolve the order of a numeric range. A stated order is used as is."""
     low, high = (f"{bound:g}" for bound in bounds)
     order: Order = "worst_to_best"
     reason = None if stated else f"more is better, {high} the best"
@@ -181,16 +181,16 @@ def settle_range(
     elif stated == "best_to_worst" or (
         stated is None and (more or 1) * (bounds[1] - bounds[0]) < 0
     ):
-        reason = f"turned round: {low} is the best, {high} the worst"
+        reason = f"reversed: {low} is the best, {high} the worst"
     return Settled((), order, "numeric", reason)
 
 
 def order_of(labels: Sequence[str], name: str = "", description: str = "") -> OrderEvidence:
-    """Return the direction that a list of accepted values shows by itself.
+    """Return the direction of a list of accepted values, judged by the levels alone.
 
-    "unclear": it does not show one. "nominal": no end carries a graded word or a number, the
+    "unclear": no direction can be derived. "nominal": no end has a graded word or a number, the
     labels name kinds of things, or the best level is in the middle. "Not applicable" is not a
-    level and is passed over. `name` and `description` are those of the criterion.
+    level and is ignored. `name` and `description` are those of the criterion.
     """
     texts = [text for label in labels if (text := fold(label)) and not is_not_applicable(text)]
     if len(texts) < 2:
@@ -214,14 +214,14 @@ def order_of(labels: Sequence[str], name: str = "", description: str = "") -> Or
             values = [more * (n or 0.0) for n in levels.numbers]
             return _direction(values, "so its description states")
     if re.search("difficult|complex", name.casefold()):
-        strength = min(strength, 1)  # perhaps of the problem: "easy … hard" is no quality of work
+        strength = min(strength, 1)  # "easy … hard" may describe the problem, not the work
     if evidence.verdict in _RUNS and name_polarity(name) < 1 - strength:
         return OrderEvidence("unclear", f"{evidence.reason}: more of {name!r} may be the worse")
     return evidence
 
 
 def counted_in_units(labels: Sequence[str]) -> bool:
-    """Return whether every label is a number of seconds, calls, dollars or the like."""
+    """Return whether every label is an amount of time, money or countable units."""
     levels = [fold(label) for label in labels]
     amounts = [_quantity(level) is not None and "%" not in level for level in levels]
     return all(amounts) and any(re.search(r"[$€£]", x) or _UNIT.search(x) for x in levels)
@@ -229,10 +229,10 @@ def counted_in_units(labels: Sequence[str]) -> bool:
 
 def more_is_better(description: str, name: str) -> int | None:
     """Return 1 if a description states that a greater number is better, -1 if it states the
-    contrary ("lower is better", "1 is the best"), 0 if it states neither or both.
+    opposite ("lower is better", "1 is the best"), 0 if it states neither or both.
 
-    "Fewer moves are more efficient" refers to numbers of moves: to "Total moves", and not to a
-    rating of "Efficiency" (0). If the name does not decide, it may (None).
+    "Fewer moves are more efficient" is about the number of moves: it applies to "Total moves"
+    (-1), but not to a rating of "Efficiency" (0). None if the name does not settle it.
     """
     name_stems = {word[:4] for word in tokens_of(fold(name))}
     ways: set[int | None] = set()
@@ -252,10 +252,10 @@ def more_is_better(description: str, name: str) -> int | None:
 
 
 class _Levels:
-    """Folded levels with their numbers, the words behind these, and where the lexicon puts them."""
+    """Folded levels with their numbers, the words after these, and their lexicon places."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        if set(texts) == {"true", "false"}:  # as yes and no; beside other words it is a grade
+        if set(texts) == {"true", "false"}:  # as yes and no; with other words it is a grade
             texts = ["yes" if text == "true" else "no" for text in texts]
         self.texts = texts
         self.ends = f"{texts[0]!r} … {texts[-1]!r}"
@@ -267,8 +267,8 @@ class _Levels:
     def evidence(self) -> tuple[OrderEvidence, int]:
         """Return the evidence in the levels, and its strength.
 
-        2: words of quality, or a unit, which no name overrides. 1: plain numbers, and the whole of
-        something. 0: bare degrees ("low … high"), which count only if the name is a quality.
+        2: words of quality or a unit; the name cannot override these. 1: plain numbers, and "all"
+        of something. 0: mere degrees ("low … high"), which count only if the name is a quality.
         """
         numbers = [n for n in self.numbers if n is not None]
         numbered = len(numbers) == len(self.texts)
@@ -296,8 +296,8 @@ class _Levels:
     # ------------------------------------------------------------ words
 
     def _by_quality(self) -> OrderEvidence | None:
-        """Return the order by the values of the two ends, or None when words of quality do not
-        decide."""
+        """Return the order by the values of the two ends, or None if words of quality do not
+        settle it."""
         places, ends = self.places, self.ends
         if self._best_in_the_middle():
             why = f"{ends} are opposite faults: the best level is in the middle"
@@ -326,9 +326,9 @@ class _Levels:
     def _beside_numbers(
         self, order: OrderEvidence, numbers: Sequence[float]
     ) -> OrderEvidence | None:
-        """The evidence of the words of numbered levels. Words of a long description, or of one end
-        alone, turn no numbers; if they are unclear, the numbers of long descriptions stand
-        (None)."""
+        """Return the evidence of the words of numbered levels. Words of long descriptions, or of
+        only one end, cannot reverse numbers. None if long descriptions are unclear: the numbers
+        count."""
         long = any(len(words) > _LONG for words in self.words)
         if order.verdict not in _RUNS:
             return None if long and order.verdict == "unclear" else order
@@ -339,14 +339,14 @@ class _Levels:
         return order
 
     def _best_in_the_middle(self) -> bool:
-        """Whether the ends say too much or too little, and a level between does not."""
+        """Whether both ends mean too much or too little, and a level between does not."""
         first, *between, last = self.places
         too = all(TOO.intersection(end.heads) for end in (first, last)) or two_faults([first, last])
         return too and any(not TOO.intersection(p.heads) and (p.value or 0) >= 0 for p in between)
 
     def _by_strength(self) -> OrderEvidence | None:
-        """The order of levels that are all words of quality in no order ("accurate, inaccurate,
-        completely accurate"); None unless they are plainly apart."""
+        """Rank unordered levels that are all words of quality ("accurate, inaccurate, completely
+        accurate"); None unless they differ clearly."""
         values = [p.value for p in self.places if p.value is not None]
         unknown = any(not sign(head) for p in self.places for head in p.heads)
         if unknown or len(values) < len(self.places):
@@ -357,10 +357,10 @@ class _Levels:
         return OrderEvidence("unclear", "the strength of its words", ranks=tuple(ranks))
 
     def _by_amount(self) -> OrderEvidence | None:
-        """From none to all of something that is not known to be bad: more of it is better.
+        """Levels from none to all of something that is not known to be bad: more is better.
 
-        Of something that is not in the lexicon, only the whole of it is certainly wanted: "few
-        steps … many steps" and "never interrupts … always interrupts" say nothing.
+        If the thing is not in the lexicon, the scale must reach all of it: "few steps … many
+        steps" and "never interrupts … always interrupts" show no order.
         """
         first, last = self.places[0], self.places[-1]
         if first.polarity is None or last.polarity is None:
@@ -379,7 +379,7 @@ class _Levels:
     # ------------------------------------------------------------ numbers
 
     def _by_unit(self, numbers: Sequence[float]) -> OrderEvidence | None:
-        """Less is better of units of time, cost or count, and of faults.
+        """Return the order of amounts of time, cost, units or faults, where less is better.
 
         None if the numbers count something else.
         """
@@ -393,13 +393,13 @@ class _Levels:
         return None
 
     def _counted_polarity(self) -> int | None:
-        """The polarity of what several labels count in the same words ("0 errors … 5+ errors")."""
+        """Return the polarity of the unit that several labels share ("0 errors … 5+ errors")."""
         if len(set(self.words)) == len(self.words):
             return 0
         return polarity([t for t in tokens_of(self.words[-1]) if t not in WEIGHTLESS | COUNTED])
 
     def _by_number(self, numbers: Sequence[float]) -> OrderEvidence | None:
-        """More is better of plain numbers, percentages and qualities; None for other numbers."""
+        """More is better for plain numbers, percentages and qualities; None for other numbers."""
         tokens = {t for words in self.words for t in tokens_of(words)} - COUNTED - WEIGHTLESS
         counted = len(set(self.words)) < len(self.words)  # "0 sources … 5+ sources"
         if tokens and counted and "%" not in self.texts[-1] and self._counted_polarity() != 1:
@@ -409,12 +409,12 @@ class _Levels:
 
 
 def _opposite(end: ScalePlace, other: ScalePlace, values: Sequence[float]) -> float | None:
-    """The value of an end without a word of quality, by that of the other end, `values[0]`.
+    """Return the value of an end without a word of quality from the other end's, `values[0]`.
 
-    None of something unknown ("no hiccups") is its opposite, and so is the whole of it ("fully
-    boxed") if the other is bad. A mere degree ("none", "limited vocabulary") is one of what the
-    other mentions ("rich vocabulary"). Words that are not in the lexicon are the opposite if they
-    are at the end of `values` that lead away from the other end, or that leaves nothing beyond.
+    None of something unknown ("no hiccups") is the opposite, and so is all of it ("fully boxed")
+    if the other end is bad. A mere degree ("none", "limited vocabulary") refers to the thing that
+    the other end mentions ("rich vocabulary"). Words that are not in the lexicon are the opposite
+    if `values` lead steadily away from the other end, or if that end is extreme.
     """
     heads, worth = set(end.heads), values[0]
     if heads and heads == set(other.heads) - {"complete"} != set(other.heads) and len(values) == 1:
@@ -431,7 +431,7 @@ def _opposite(end: ScalePlace, other: ScalePlace, values: Sequence[float]) -> fl
 
 
 def _quantity(level: str) -> float | None:
-    """The number at the head of a level, times in seconds; None when there is none."""
+    """Return the number at the start of a level, times in seconds; None without a number."""
     match = _LEAD.match(level)
     if match is None:
         return None
@@ -442,7 +442,7 @@ def _quantity(level: str) -> float | None:
 
 
 def _unnumbered(level: str) -> str:
-    """The words behind a level's number: "3 - very clear" and "3 (very clear)" both count."""
+    """Return the words after a level's number, as in "3 - very clear" and "3 (very clear)"."""
     return _LEAD.sub("", level).strip(" -–—:.)(=/%+")
 
 

@@ -1,8 +1,8 @@
 """The meaning of the words of a level (how good, how much of something) and of a name.
 
-A phrase is read from its head, not from any word in it: "error handling" is handling, "error rate"
-is a rate of errors, "errors caught" is caught. `polarity` holds these rules; it serves labels and
-names alike. The lexicon is general English, written by hand: `data/scale_words.ini`.
+The head of a phrase decides, not just any word: "error handling" is handling, "error rate" is a
+rate of errors, "errors caught" is caught. `polarity` implements these rules for labels and names.
+The lexicon, `data/scale_words.ini`, is hand-written general English.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def _listed(name: str) -> frozenset[str]:
     return frozenset(map(str.strip, _LEXICON["lists"][name].replace("\n", " ").split(",")))
 
 
-DEGREES = _graded("degrees")  # how much of something there is, 0 (none) to 1 (all)
-QUALITY = _graded("quality")  # a word by itself on the line from -1 (worst) to 1 (best)
+DEGREES = _graded("degrees")  # how much there is of something, 0 (none) to 1 (all)
+QUALITY = _graded("quality")  # value of a single word, -1 (worst) to 1 (best)
 SECONDS = _graded("seconds")  # by unit of time
-NONE, BARE = 0.0, 0.9  # the degree of "no", and of "clear" without any word of degree
+NONE, BARE = 0.0, 0.9  # the degree of "no", and of "clear" without a degree word
 _STEMS = dict.fromkeys(_words("good"), 1) | dict.fromkeys(_words("bad"), -1)
 _EXCEPT, _WHOLE, _SEVERE = _words("except"), _words("whole"), _words("severe")
 FILLERS, COUNTED, TOO = _words("fillers"), _words("counted"), _words("too")
@@ -51,16 +51,16 @@ _MEASURES = _COUNTS | _words("measures")
 _UNWELCOME, _PREPOSITIONS, _FAULTS = _words("unwelcome"), _words("prepositions"), _words("faults")
 _LACK, _NEEDS, _WORK = _words("lack"), _words("needs"), tuple(_words("work"))
 _DEALING, _IGNORING = _words("dealing"), tuple(_words("ignoring"))
-# "No errors found" counts errors, "all errors found" finds them: the whole scale decides.
+# "No errors found" counts errors, "all errors found" finds them: it depends on the whole scale.
 _FOUND = _words("found")
-# Words that, alone, say only whether there is any of something.
+# Words that, on their own, only say whether something is present.
 _ALONE = {"yes": 1.0, "present": 1.0, "no": NONE, "absent": NONE, "missing": NONE}
 _DEALT = re.compile(
     rf"(?:{'|'.join(sorted(_DEALING, key=len, reverse=True))})[sz]?"
     r"(?P<ending>|e|e?s|e?d|t|y|ies|ied|(?P<noun>[a-z]*(?:ion|ment|ing|ce|al|sis|ness|or|er)))"
 )
 _ABSTRACT = re.compile(r"\w+(?:ity|ness|c[ey]|ion|ment|ship|dom|ing)s?")
-_LONG = 5  # letters of a beginning that needs no known ending
+_LONG = 5  # a stem with this many letters matches with any ending
 _ENDINGS = ("", "d", "ed", "er", "es", "ful", "ily", "ing", "ly", "s", "y")
 NEGATING_PREFIXES = tuple(_LEXICON["words"]["negating prefixes"].split())
 _PHRASES = {
@@ -72,25 +72,25 @@ _CLAUSE = re.compile(
     r"\bbut\b|[,;:()]|\s[-–—]\s|\b(?:and|or|with)\s+(?=(?:no|not|without|never|many|few|some)\b)"
     r"|(?<=absent) or\b|(?<=missing) or\b|(?<=none) or\b"
 )
-MOST_UNKNOWN = 2  # words of a clause that the lexicon does not know
+MOST_UNKNOWN = 2  # maximum words of a clause that are not in the lexicon
 
 
 def tokens_of(text: str) -> list[str]:
-    """The words of a folded text."""
+    """Return the words of a folded text."""
     return _TOKEN.findall(text)
 
 
 def is_not_applicable(label: str) -> bool:
-    """True for "not applicable" and its other spellings."""
+    """Return whether the label is a spelling of "not applicable"."""
     return fold(label) in _NOT_APPLICABLE
 
 
 @lru_cache(maxsize=4096)
 def sign(token: str) -> int:
-    """1 for a quality, -1 for a fault, 0 for a word that says neither.
+    """Return 1 for a quality, -1 for a fault, 0 for other words.
 
-    The longest known beginning counts; of less than five letters, with a common ending only. A
-    negating prefix in front of a quality makes it a fault.
+    The longest known stem counts; a stem with fewer than five letters needs a common ending. A
+    negating prefix turns a quality into a fault.
     """
     if token in _EXCEPT:
         return 0
@@ -98,12 +98,12 @@ def sign(token: str) -> int:
         return (QUALITY[token] > 0) - (QUALITY[token] < 0)
     if token in _SEVERE or is_fault(token):
         return -1
-    if of_beginning := _by_beginning(token):
-        return of_beginning
+    if of_token := _by_stem(token):
+        return of_token
     if token.startswith(("over", "under")):
         return -1
     for prefix in NEGATING_PREFIXES:
-        if token.startswith(prefix) and (of_stem := _by_beginning(token.removeprefix(prefix))):
+        if token.startswith(prefix) and (of_stem := _by_stem(token.removeprefix(prefix))):
             return -of_stem
     if token.startswith("mis") or re.fullmatch(r"un\w{3,}(?:ed|able|ible)", token):
         return -1  # misquoted, undocumented
@@ -111,7 +111,7 @@ def sign(token: str) -> int:
     return int(able and not token.startswith(("in", "im", "ir", "il")))
 
 
-def _by_beginning(token: str) -> int:
+def _by_stem(token: str) -> int:
     for length in range(len(token), 2, -1):
         stem = token[:length]
         ending = token[length:].removeprefix(stem[-1])  # dragging
@@ -121,23 +121,23 @@ def _by_beginning(token: str) -> int:
 
 
 def without_negation(token: str) -> str:
-    """A word without its negating prefix: "correct" for "incorrect", "intact" for itself."""
+    """Remove a negating prefix: "incorrect" becomes "correct", "intact" stays as it is."""
     stems = (token.removeprefix(prefix) for prefix in NEGATING_PREFIXES if token.startswith(prefix))
-    return next((stem for stem in stems if _by_beginning(stem)), token)
+    return next((stem for stem in stems if _by_stem(stem)), token)
 
 
 @lru_cache(maxsize=4096)
 def is_fault(token: str) -> bool:
-    """Whether it is a noun for a fault, singular or plural: something that can be dealt with."""
+    """Return whether the word is a noun for a fault that can be fixed, singular or plural."""
     singular = token.removesuffix("ies") + "y" if token.endswith("ies") else token
     return bool(_FAULTS & {token, singular, token.removesuffix("s"), token.removesuffix("es")})
 
 
 def polarity(phrase: Sequence[str]) -> int | None:
-    """Return 1 if more of the phrase's subject is better, -1 if less is, 0 if nothing says so.
+    """Return 1 if more of the phrase's subject is better, -1 if less is, 0 if neither is known.
 
-    None when a fault stands before a head that is not known ("error budget"). `phrase` holds the
-    words with their prepositions and without words of degree.
+    None if a fault modifies an unknown head ("error budget"). `phrase` contains the words and
+    prepositions but no words of degree.
     """
     if phrase and phrase[-1] in _NEEDS:
         if any(word.startswith(_WORK) for word in phrase):
@@ -153,17 +153,17 @@ def polarity(phrase: Sequence[str]) -> int | None:
     noun = [word for word in phrase[:at] if word not in _PREPOSITIONS]
     if noun and noun[-1] in _MEASURES:
         return polarity(noun[:-1] or phrase[at + 1 :])
-    dealt = _dealt(phrase, noun)
-    return _of_noun(noun, phrase[at + 1 :]) if dealt == 0 else dealt
+    handling = _fault_handling(phrase, noun)
+    return _of_noun(noun, phrase[at + 1 :]) if handling == 0 else handling
 
 
 def _preposition(phrase: Sequence[str]) -> int:
-    """Index of the first preposition behind the first word; the length without one."""
+    """Return the index of the first preposition after the first word, or the length."""
     return next((i for i, word in enumerate(phrase) if i and word in _PREPOSITIONS), len(phrase))
 
 
-def _dealt(phrase: Sequence[str], noun: Sequence[str]) -> int | None:
-    """1 for a dealing with faults, -1 for a bad one, 0 if there is none; None when unsure."""
+def _fault_handling(phrase: Sequence[str], noun: Sequence[str]) -> int | None:
+    """Return 1 for handling of faults, -1 for bad handling, 0 for none; None if unsure."""
     dealt = {word: match for word in phrase if (match := _DEALT.fullmatch(word))}
     if not dealt or all(sign(word) >= 0 for word in phrase):
         return 0
@@ -171,7 +171,7 @@ def _dealt(phrase: Sequence[str], noun: Sequence[str]) -> int | None:
     if is_fault(head) and all(match["noun"] for match in dealt.values()):
         # "handling errors": errors in handling, or the handling of errors
         return None if noun[-2:-1] and noun[-2] in dealt else 0
-    # of "error recovery" and "error control" the ending does not say that they are nouns
+    # "error recovery" and "error control": the ending does not show that the head is a noun
     nouns = all(
         m["noun"] or (w == head != noun[0] and m["ending"] in ("", "y")) for w, m in dealt.items()
     )
@@ -180,7 +180,7 @@ def _dealt(phrase: Sequence[str], noun: Sequence[str]) -> int | None:
 
 
 def _of_noun(noun: Sequence[str], behind: Sequence[str]) -> int | None:
-    """The polarity of a noun with its modifiers, or else of the words behind its preposition."""
+    """Return the polarity of a noun with modifiers, else of the words after its preposition."""
     signs = [sign(word) for word in noun]
     faults = [is_fault(word) for word in noun]
     if any(s == -1 and not fault for s, fault in zip(signs, faults, strict=True)):
@@ -197,9 +197,8 @@ def _of_noun(noun: Sequence[str], behind: Sequence[str]) -> int | None:
 class ScalePlace(NamedTuple):
     """Position of a label: `value` from -1 (worst) to 1, or None if no word is good or bad.
 
-    `amount` is how much of something it mentions, 0 to 1, and `whole` whether it is the whole of
-    it; `heads` are the words for that thing, and `polarity` is whether it is wanted (see
-    `polarity`).
+    `amount` is how much of a thing the label mentions, 0 to 1, and `whole` whether it is all of
+    it; `heads` are the words for that thing, and `polarity` says whether more of it is better.
     """
 
     value: float | None = None
@@ -210,10 +209,10 @@ class ScalePlace(NamedTuple):
 
 
 def place(label: str, *, whole: bool = False) -> ScalePlace:
-    """Return where a label stands by the lexicon; clauses count by the mean of their values.
+    """Return the position of a label by the lexicon: the mean value of its clauses.
 
-    `whole` says that the scale is about all of something, so that "no errors found" is about
-    finding them.
+    `whole` means that the scale is about all of something, so "no errors found" is about finding
+    them.
     """
     clauses = [_clause(part, whole) for part in _CLAUSE.split(fold(label)) if part.strip()]
     if not clauses:
@@ -237,7 +236,7 @@ def _clause(text: str, whole: bool) -> ScalePlace:
 
 
 def _without_found(words: list[str]) -> list[str]:
-    """The words without "found" and the like, if they count faults."""
+    """Remove "found" and its synonyms if the words count faults."""
     counts = any(sign(word) < 0 for word in words) or all(
         w in DEGREES or w in WEIGHTLESS | _FOUND for w in words
     )
@@ -279,7 +278,7 @@ def _of_words(words: list[str]) -> ScalePlace:
 
 
 def _degree(degrees: list[float]) -> float:
-    """A negation wins; "very" on another degree ("very high", "very few") does not move it."""
+    """A negation wins; "very" before another degree ("very high", "very few") is ignored."""
     if not degrees:
         return BARE
     if min(degrees) == NONE:
@@ -288,7 +287,7 @@ def _degree(degrees: list[float]) -> float:
 
 
 def _of_head(base: float, degree: float) -> float:
-    """Value of a head word at a degree: none of it is the opposite end, all of it a bit beyond."""
+    """Return the value of a head at a degree: none is the opposite end, all is slightly beyond."""
     ahead = 1.0 if base >= 0 else -1.0
     if degree > BARE:
         return base + ahead * (degree - BARE) * 2
@@ -296,25 +295,25 @@ def _of_head(base: float, degree: float) -> float:
 
 
 def at_degree(other: ScalePlace, amount: float) -> float:
-    """Return the value of a mere degree ("none", "limited") of what another label mentions."""
+    """Return the value of a mere degree ("none", "limited") of the thing in another label."""
     return _of_head(-0.8 if other.polarity == -1 else 0.8, amount)
 
 
 def two_faults(places: Sequence[ScalePlace]) -> bool:
-    """Return whether some of the labels say too little and some too much."""
+    """Return whether some labels mean too little and others too much."""
     heads = [h for p in places for h in p.heads if not h.startswith("underst") and h not in _EXCEPT]
     little, much = (any(h.startswith(stems) for h in heads) for stems in (_TOO_LITTLE, _TOO_MUCH))
     return little and much
 
 
 def asks_for_a_kind(name: str) -> bool:
-    """Return whether a criterion's name asks for a kind and not for a grade: "Error type"."""
+    """Return whether a criterion's name asks for a kind, not for a grade: "Error type"."""
     return bool(_KINDS.intersection(fold(name).split()[-1:]))
 
 
 def name_polarity(name: str) -> int:
-    """Return 1 if a criterion's name asks for more of a quality, -1 if less of it is wanted ("Error
-    rate", "Time to solve", "Steps taken"), 0 if it says neither."""
+    """Return 1 if more of what a criterion's name says is better, -1 if less is ("Error rate",
+    "Time to solve", "Steps taken"), 0 if neither is known."""
     words = tokens_of(fold(name).replace("-", " "))
     phrase = [w for w in words if w not in WEIGHTLESS | _LACK or w in _PREPOSITIONS]
     while phrase and (phrase[0] in _PREPOSITIONS or phrase[-1] in _SPENT):

@@ -1,7 +1,7 @@
-"""Scorers of other frameworks as judges.
+"""Use scorers of other frameworks as judges.
 
-A framework is recognised by the module that a type comes from, and is not imported for that; its
-module in `agenteval.plugins` knows how its scorers are called and what they return.
+A framework is recognised by the module of a type, without importing it; its module in
+`agenteval.plugins` calls its scorers and converts their results.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ NEEDS_VERSION = "give version=, any text that changes when the judge does"
 
 @dataclass(frozen=True, slots=True)
 class ScorerGrade:
-    """One result of a scorer: a level or a number in [0, 1], None or NaN where there is none.
+    """One result of a scorer: a level or a number in [0, 1], None or NaN without a result.
 
-    `name` is empty where the framework gives it none; `error` is what the framework caught.
+    `name` is empty if the framework provides none; `error` is an error caught by the framework.
     """
 
     value: Any
@@ -39,11 +39,11 @@ class ScorerGrade:
 
 @dataclass(frozen=True)
 class Scorer:
-    """A scorer of another framework: `score(run)` gives its results.
+    """A scorer of another framework: `score(run)` returns its results.
 
-    The run has the problem as `input`, the final answer as `output`, and `reference` where it may
-    be seen. `definition` is the function or class that it was written as, and `settings` are the
-    values that it was made with: both tell it from others.
+    The run has the problem as `input`, the final answer as `output`, and `reference` unless it is
+    withheld. The scorer is identified by `definition`, its function or class, and `settings`, the
+    values with which it was created.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Scorer:
 
     @property
     def version(self) -> str | None:
-        """The version of the framework that is installed; None where it does not say."""
+        """The installed version of the framework; None if unknown."""
         try:
             return metadata.version(self.framework)
         except metadata.PackageNotFoundError:
@@ -98,12 +98,12 @@ def reference_of(run: Run) -> Any:
 
 
 def scorer_of(judge: object) -> Scorer | None:
-    """The scorer that an object of another framework is; None for any other object.
+    """Convert an object of another framework to a scorer; None for any other object.
 
-    Raises InputError for a class, and for what its framework does not count as a scorer of runs.
+    Raises InputError for a class, and for an object that cannot score runs.
     """
     kinds = judge.__mro__ if isinstance(judge, type) else type(judge).__mro__
-    # inspect_ai marks the functions that its decorator makes.
+    # inspect_ai marks the functions created by its decorator.
     for source in (*kinds, judge, type(getattr(judge, "__registry_info__", None))):
         framework = str(getattr(source, "__module__", "")).partition(".")[0]
         if framework not in FRAMEWORKS:
@@ -116,14 +116,14 @@ def scorer_of(judge: object) -> Scorer | None:
 
 
 def refuse(judge: object, wanted: str) -> NoReturn:
-    """Raise InputError for an object of a framework that is not `wanted`."""
+    """Raise InputError for a framework's object that is not a `wanted`."""
     name = getattr(judge, "__qualname__", type(judge).__qualname__)
     raise InputError(f"{name} cannot judge runs: it is no {wanted}", "judge")
 
 
 def grade_for(grades: Sequence[ScorerGrade], criterion: Criterion) -> ScorerGrade:
-    """Return the only result, or the one with the name of the criterion; without any, a result
-    without a value."""
+    """Return the only result, or the one with the criterion's name; otherwise a result without a
+    value."""
     if len(grades) == 1:
         return grades[0]
     criterion_names = (criterion.id, slug(criterion.name))
@@ -135,8 +135,8 @@ def grade_for(grades: Sequence[ScorerGrade], criterion: Criterion) -> ScorerGrad
 
 
 def _described(value: Any, where: str, seen: Set[int]) -> JsonValue:
-    """Plain values as they are; of functions and classes the text, and what a function closes over.
-    `seen` are the functions on the way here."""
+    """Return plain values unchanged, and source text (with closure variables) for functions and
+    classes. `seen` has the enclosing functions, to stop at cycles."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Mapping):
@@ -144,11 +144,11 @@ def _described(value: Any, where: str, seen: Set[int]) -> JsonValue:
     if isinstance(value, list | tuple):
         return [_described(item, where, seen) for item in value]
     if not (inspect.isfunction(value) or isinstance(value, type)):
-        what = f"a setting of it, a {type(value).__qualname__}, has no text"
+        what = f"a setting of type {type(value).__qualname__} has no source text"
         raise InputError(f"{what}: {NEEDS_VERSION}", where)
     if id(value) in seen:
         return None
-    # A function that another one makes depends on what else stands in that one.
+    # A nested function also depends on the code of its enclosing function.
     outermost = value.__qualname__.partition(".<locals>")[0]
     maker = getattr(sys.modules.get(value.__module__), outermost, value)
     made_by = inspect.unwrap(maker) if callable(maker) else value

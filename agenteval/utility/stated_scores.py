@@ -32,7 +32,7 @@ _ON_A = re.compile(r"\(?\s?(?:on|using|from|with)?\s?(?:an?|the)?\s?$", re.I)
 
 @dataclass(frozen=True, slots=True)
 class StatedScore:
-    """A level in a sentence, the top of the scale beside it, and what the score is of."""
+    """A level in a sentence, the top of its scale if stated, and the subjects of the score."""
 
     level: str
     top: float | None
@@ -45,7 +45,7 @@ def scales_in(text: str) -> set[float]:
 
 
 def without_scale(words: str) -> tuple[str, float | None]:
-    """Return words without the scale that they state ("(on a 1-10 scale)"), and its top."""
+    """Remove a stated scale ("(on a 1-10 scale)") from words; return them and its top."""
     for pattern in (_SCALES, _SCALE_NOTE):
         if match := pattern.search(words):
             before = _ON_A.sub("", words[: match.start()])
@@ -68,9 +68,9 @@ def top_of(leaf: Criterion) -> float | None:
 
 
 def stated_scores(sentence: str, levels: Sequence[str]) -> Iterator[StatedScore]:
-    """Yield the scores that a sentence states, in lower case with single spaces.
+    """Yield the scores stated in a sentence, which must be lower case with single spaces.
 
-    A sentence that quotes, denies, compares or sets a condition states nothing.
+    Quotations, denials, comparisons and conditions are ignored.
     """
     folded = set(map(fold, levels))
     for match in _statement(tuple(levels)).finditer(sentence):
@@ -103,7 +103,7 @@ _SAYING = rf"""(?:
 _NUMBER = (
     rf"(?:{NUMBER})(?:\s?/\s?(?:{NUMBER})|\s(?:out\s)?of\s(?:{NUMBER})|%)?(?:\s(?:stars?|points?))?"
 )
-# What follows a score: the end of the sentence, or a reason.
+# After a score: the end of the sentence, or a reason.
 _END = (
     rf"(?={_SPACE}(?:$|[.,;!](?:\s|$)|\)|\s[-–—]{{1,2}}\s(?!\d)|\(|"
     r"(?:because|since|as|for|due|on|based|given|overall)\b))"
@@ -116,7 +116,7 @@ _NOT_STATED = re.compile(
     r"would(?! (?:\w+ )?(?:rate|score|grade|give|assign|award)\b))\b|n['’]t\b|e\.g\.|[?\"“”«»>]"
 )
 _TAKEN_BACK = re.compile(r"\b(?:if|unless|could|might|would|or|instead|rather)\b|[\d?]")
-# Of what a score is: "score for clarity", "the clarity score is", "in terms of clarity, ... score".
+# The subject of a score: "score for clarity", "the clarity score is", "in terms of clarity, ...".
 _NOUN = r"[^\s.:;!?,]{1,30}"
 _SUBJECT = re.compile(
     rf"\b(?:{_SCORE}\s(?:for|of|on|in)|terms of|regarding|concerning|as for|respect to)\s"

@@ -20,7 +20,7 @@ PROBES = ["scale order", "wording", "rewording", "injection"]
 
 
 def answer(body: dict[str, Any], n: int) -> str:
-    """The best level of the plain list, and the worst where the list was turned round."""
+    """The best level of the plain list, and the worst if the list was reversed."""
     best = "the first value is the best" not in body["messages"][1]["content"]
     clarity, accuracy = ("clear", "correct") if best else ("unclear", "incorrect")
     labels = {"clarity": clarity, "accuracy": accuracy}

@@ -279,7 +279,7 @@ def test_reversed_scales_and_criteria_of_another_task_are_told(cli: Cli, project
     for command in ("quantify", "verify"):
         done = cli(command, *asked)
         assert done.code == 0, done.err
-        assert "they were made for task 'letters' and judge task 'sums'" in done.err
+        assert "the criteria are for task 'letters', but judge task 'sums'" in done.err
 
 
 # ---- versions of a system ------------------------------------------------------------------------

@@ -103,7 +103,9 @@ def test_code_and_settings_tell_it_from_others(framework: str) -> None:
 
 def test_a_setting_that_cannot_be_described_needs_a_version() -> None:
     judge = MAKERS["deepeval"](lambda answer, reference: 1.0, object())
-    with pytest.raises(InputError, match="a setting of it, a object, has no text: give version="):
+    with pytest.raises(
+        InputError, match="a setting of type object has no source text: give version="
+    ):
         agenteval.quantify(RUNS, [RIGHT], judge=judge)
     assert agenteval.quantify(RUNS, [RIGHT], judge=judge, version="2").scores
 

@@ -43,7 +43,7 @@ def test_only_the_kinds_of_the_task_and_the_core() -> None:
     assert groups(task, words) == {"dialogue", "general"}
     assert {c.id for c in rank_bank(task, words).concepts} >= CORE
     assert groups(task, words, kinds=["code"]) == {"code", "general"}
-    with pytest.raises(InputError, match="no kind 'poetry'; known: reasoning, "):
+    with pytest.raises(InputError, match="unknown kind 'poetry'; known: reasoning, "):
         rank_bank(task, words, kinds=["poetry"])
 
 

@@ -75,12 +75,12 @@ SECONDS = ["<5 seconds", ">5 seconds"]
 @pytest.mark.parametrize(
     ("levels", "order", "values", "note"),
     [
-        (GOOD_FIRST, "best_to_worst", POOR_FIRST, "turned round: stated best first"),
+        (GOOD_FIRST, "best_to_worst", POOR_FIRST, "reversed: stated best first"),
         (
             ["1 - good", "2 - poor"],
             None,
             ["2 - poor", "1 - good"],
-            "turned round: its values ran best first",
+            "reversed: its values ran best first",
         ),
         (["Yes", "No"], "worst_to_best", ["Yes", "No"], None),
         (SECONDS, "worst_to_best", SECONDS, None),

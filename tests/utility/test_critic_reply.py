@@ -181,7 +181,7 @@ def test_any_value_is_read_or_refused(value: Any) -> None:
 
 
 # What a person reads in the ten recorded replies, in their order. Levels as written in the reply;
-# `<` they run worst first, `>` best first (to be turned round), `~` neither
+# `<` they run worst first, `>` best first (to be reversed), `~` neither
 # (to be sorted by the strength of their words), `?` no clear order, `=` nominal.
 EXPECTED = [
     "Accuracy <4, Explanation clarity <4, Response speed <4, Relevant use of tools <4, "
@@ -213,7 +213,7 @@ FIRST_AND_LAST = {  # worst and best of some of them
 
 
 def _mark(criterion: Criterion, problems: list[str]) -> str:
-    turned = any(p.startswith(f"{criterion.name}: turned round") for p in problems)
+    turned = any(p.startswith(f"{criterion.name}: reversed") for p in problems)
     in_order = any(p.startswith(f"{criterion.name}: put in order") for p in problems)
     unclear = criterion.order == "unclear"
     way = ">" if turned else "~" if in_order else "<"

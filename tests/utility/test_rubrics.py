@@ -145,7 +145,7 @@ def test_rubrics_of_a_file(tmp_path: Path) -> None:
     heard: list[str] = []
     report = agenteval.quantify(plain, judge=judge, task=TASK, rubrics=path, notify=heard.append)
     assert totals(report) == {"a": pytest.approx(2 / 3), "b": 1.0}
-    assert any("1 of 3 rubrics fit no run (first: input 'z?')" in line for line in heard)
+    assert any("1 of 3 rubrics match no run (first: input 'z?')" in line for line in heard)
     for line, problem in (
         ({"rubric": SHORT}, "2: neither a run"),
         ({"run": "a", "rubric": SHORT}, "2: a second rubric for run 'a'"),

@@ -143,7 +143,7 @@ def test_a_stated_order_holds_unless_the_levels_plainly_run_the_other_way(
         assert all(part in (settled.note or "") for part in (stated, "order_confirmed"))
         assert (settled.reason or "").startswith("unclear: ")
     else:
-        reason = "turned round: stated best first" if expected == DOWN else None
+        reason = "reversed: stated best first" if expected == DOWN else None
         assert settled.note == settled.reason == reason
 
 
