@@ -147,7 +147,7 @@ def test_rubrics_of_a_file(tmp_path: Path) -> None:
     assert totals(report) == {"a": pytest.approx(2 / 3), "b": 1.0}
     assert any("1 of 3 rubrics match no run (first: input 'z?')" in line for line in heard)
     for line, problem in (
-        ({"rubric": SHORT}, "2: neither a run"),
+        ({"rubric": SHORT}, "2: the record needs the run"),
         ({"run": "a", "rubric": SHORT}, "2: a second rubric for run 'a'"),
         ({"run": "b", "rubric": "good"}, "2: one of rubric, rubrics, criteria must hold"),
         ({"run": "b", "rubric": []}, "2: the rubric has no items"),
