@@ -1,5 +1,5 @@
-"""Planning tests: requests with exact demands, agents on mock tools, verdicts, causes of failures
-(arXiv 2404.17833)."""
+"""Planning tests: requests with exact constraints, agents on mock tools, verdicts, and causes of
+failures (arXiv 2404.17833)."""
 
 from agenteval.planning.case import Activity, Before, Case, OrderRule, TimeLimit, TimeRule
 from agenteval.planning.dissect import Dissection, DissectOptions

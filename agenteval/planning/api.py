@@ -1,4 +1,4 @@
-"""Planning tests: agents on suites, how much they can plan, and the stored results."""
+"""Run agents on planning suites, find their capability bound, and report stored results."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ R = TypeVar("R", bound=Report)
 
 @dataclass
 class AgentRun:
-    """The agent of `options` at planning cases. Messages go to `watch`."""
+    """Runs the agent of `options` on planning cases. Messages go to `watch`."""
 
     options: AgentOptions
     watch: Watch = field(init=False)
@@ -71,12 +71,12 @@ class AgentRun:
         self.watch = Watch(self.options.notify, self.options.progress)
         self.limits = self.options.limits or Limits(concurrency=4)
         self.executor: Executor = LocalExecutor()
-        if isinstance(self.options, ExecutorOptions):  # dissections run in this process
+        if isinstance(self.options, ExecutorOptions):  # dissections have no executor
             self.executor = make_executor(self.options.workers, self.options.ray)
 
     @property
     def rules(self) -> Rules:
-        """Limits of a case and rules of the oracle."""
+        """The limits of a case and the rules of the oracle."""
         options = self.options
         return Rules(
             AgentLimits(options.seconds, options.turns),
@@ -85,7 +85,7 @@ class AgentRun:
 
     @cached_property
     def system(self) -> System:
-        """The system, for its name and key. Nothing is opened or sent. Raises InputError for an
+        """The system, with its name and key; opens and sends nothing. Raises InputError for an
         invalid agent."""
         return self._limited(spec.system(self.options.agent, self._settings(), SCRIPTED))
 
@@ -116,10 +116,11 @@ class AgentRun:
         experiments: Callable[[System], Iterator[Experiment[Case]]],
         report: Callable[[ExperimentResult | None], R],
     ) -> R:
-        """Run the experiments one after another, as far as they complete; return the report.
+        """Run experiments in turn until one does not complete; return the report.
 
-        Each is taken from the iterator when the one before is done. The usage of earlier trials and
-        dissections counts towards the budget. Raises Stopped with the report when cancelled.
+        The next one is taken from the iterator only when the previous one is done. Usage of earlier
+        trials and dissections counts towards the budget. Raises Stopped with the report when
+        cancelled.
         """
         settings = self._settings(self.spent(store), store)
         result = None
@@ -161,8 +162,8 @@ class AgentRun:
         )
 
     def _limited(self, system: System) -> System:
-        """Limits other than the default make it another system: a trial stopped after 3 turns must
-        not be taken for one with 50."""
+        """Make non-default limits part of the system, so that a trial stopped after 3 turns is not
+        used for one with 50."""
         limits = self.rules.limits
         if limits == AgentLimits():
             return system
@@ -171,13 +172,13 @@ class AgentRun:
 
 
 def read_cases(suite: Suite) -> list[Case]:
-    """Return the cases of a file, or the given ones."""
+    """Read cases from a file, or return those passed."""
     return list(read_suite(Path(suite)) if isinstance(suite, str | Path) else suite)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanReport(Report):
-    """Trials of systems at planning cases; `causes` are the labels of dissections."""
+    """Trials of systems on planning cases; `causes` are the labels of dissections."""
 
     attempts: tuple[Attempt, ...] = ()
     causes: tuple[CaseLabel, ...] = ()
@@ -192,14 +193,14 @@ class PlanReport(Report):
         return [as_run(a) for a in self.attempts if a.verdict is not None]
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a row per trial."""
+        """Return one row per trial."""
         return [
             {**_trial_row(a), "success": None if a.verdict is None else a.verdict.passed}
             for a in self.attempts
         ]
 
     def page(self) -> str:
-        """Return a self-contained HTML page with figures and failures."""
+        """Return a self-contained HTML page with charts and failures."""
         from agenteval.planning.page import planning_page
 
         return planning_page(self.attempts, self.causes, unfinished=self.unfinished)
@@ -231,9 +232,9 @@ def _trial_rows(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
 
 @dataclass
 class PlanningCampaign:
-    """Trials of one agent at suites, by their number of actions (0: any).
+    """Trials of one agent on suites, by their number of actions (0: any).
 
-    With a `threshold`, the next suite is begun only if enough trials of the one before pass.
+    With a `threshold`, the next suite starts only if enough trials of the previous one pass.
     """
 
     options: PlanTestOptions | CapabilityOptions
@@ -246,7 +247,7 @@ class PlanningCampaign:
 
     async def run(self) -> PlanReport:
         """Run the missing trials. Raises Stopped with a report when cancelled."""
-        system = self.agent.system  # before a store is made, so that a wrong agent leaves none
+        system = self.agent.system  # before the store, so that an invalid agent creates none
         if self.options.dry_run:
             with planned(self.options.store) as store:
                 return PlanReport(title="", tables=(), estimate=await self._estimate(store, system))
@@ -271,8 +272,8 @@ class PlanningCampaign:
         return self.agent.experiment(store, evaluator, retry_failed=self.options.retry_failed)
 
     async def _estimate(self, store: Store, system: System) -> CostEstimate:
-        """The requests of the missing trials. Only those of the first suite with missing trials are
-        certain, because the next one depends on their outcomes."""
+        """Estimate the requests of missing trials. Only those of the first suite with missing
+        trials are certain, because the next one depends on their outcomes."""
         total, certain = CostEstimate(), True
         sizes = Counter[int]()
         about = []
@@ -294,7 +295,7 @@ class PlanningCampaign:
         return self.agent.estimate(store, total, command, about)
 
     def _goes_on(self, store: Store, size: int) -> bool:
-        """Whether enough of the stored trials of this size pass for the next suite."""
+        """Return whether enough stored trials of this size pass to run the next suite."""
         if self.threshold is None:
             return True
         attempts = self._attempts(store, [size])
@@ -335,13 +336,13 @@ class PlanningCampaign:
 async def aplan_test(suite: Suite, agent: Agent, **options: Unpack[PlanTestKeywords]) -> PlanReport:
     """Run an agent on every case of a suite (a file or cases), `trials` times, and check its plans.
 
-    Only trials that `store` lacks are run; `retry_failed` also retries permanent failures. `limit`
-    selects the first cases. No trial is started after `minutes`, and the exit code is 3 if any was
-    not run. `gate` is the minimum pass rate, and `max_unscored` the maximum share without a
+    Only trials missing from `store` are run; `retry_failed` also retries permanent failures.
+    `limit` selects the first cases. No trial starts after `minutes`, and the exit code is 3 if any
+    was not run. `gate` is the minimum pass rate, and `max_unscored` the maximum share without a
     verdict. The other options are those of `AgentOptions`.
 
-    Returns the pass rates with all trials. Raises InputError for a suite or agent that cannot be
-    used, Unauthorized when a key is refused, and StoreError.
+    Returns pass rates and all trials. Raises InputError for an invalid suite or agent, Unauthorized
+    when a key is refused, and StoreError.
     """
     settings = read_options(PlanTestOptions, {"agent": agent, **options}, aplan_test)
     cases = read_cases(suite)[: settings.limit]
@@ -391,10 +392,10 @@ def plan_report(
     strict: bool = False,
     log_order: bool = False,
 ) -> PlanReport:
-    """Return the stored trials of all systems (at the cases of a suite) with the causes.
+    """Return the stored trials of all systems (on the cases of a suite) with the causes.
 
-    Causes are those of the dissections by the options under which most cases were dissected.
-    Raises InputError when there is no trial.
+    Causes come from the dissection options with the most dissected cases. Raises InputError if
+    there are no trials.
     """
     keys = None if suite is None else [case.sha256 for case in read_cases(suite)]
     with opened(store, create=False) as stored, stored.snapshot():
@@ -405,7 +406,7 @@ def plan_report(
     if not attempts:
         lines = "".join(f"; {experiment.line}" for experiment in unfinished)
         raise InputError(
-            f"no planning trial is stored here yet; run `agenteval plan test` first{lines}"
+            f"no planning trials are stored here yet; run `agenteval plan test` first{lines}"
         )
     chosen = max(sorted(dissections), key=lambda name: len(dissections[name]), default="")
     causes = tuple(CaseLabel(d.case, d.system, d.label) for d in dissections.pop(chosen, ()))

@@ -1,8 +1,8 @@
 """The capability bound: how many actions an agent can plan (arXiv 2404.17833, section 6.2).
 
-The number of actions n rises from 2; the campaign stops where success falls below 20%. The paper
+The number of actions n rises from 2; the campaign stops when success falls below 20%. The paper
 does not say whether its bound is the last n at or above the threshold or the first one below. Both
-are reported; the bound is the last one that is reached without a gap from the smallest n.
+are reported; the bound is the last n that is reached without a gap from the smallest n.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Bound:
     """The capability bound of one system, as a row of a table.
 
     `bound` is the largest n such that every number from the smallest tested up to it reaches the
-    threshold, `below` the smallest n that does not; None where there is none. `least` and `most`
-    are the bound by the lower and upper ends of the 95% intervals. It is `certain` if each
-    interval up to the bound lies at or above the threshold and the next one below it.
+    threshold, `below` the smallest n that does not; None if there is none. `least` and `most` are
+    the bounds from the lower and upper ends of the 95% intervals. The bound is `certain` if each
+    interval up to it lies at or above the threshold and the next one below.
     """
 
     system: str = column("system")
@@ -39,21 +39,23 @@ class Bound:
     below: int | None = column(
         "first\nbelow", "count", "smallest number of actions below this success rate"
     )
-    least: int | None = column("at least", "count", "the bound by the lower ends of the intervals")
-    most: int | None = column("at most", "count", "the bound by their upper ends")
+    least: int | None = column(
+        "at least", "count", "the bound from the lower ends of the intervals"
+    )
+    most: int | None = column("at most", "count", "the bound from the upper ends of the intervals")
     certain: bool = column("certain", hint="confirmed by the intervals")
     sentence: str = ""  # the bound in words
 
 
 def cases_for(n: int) -> int:
-    """Return the published number of cases, min(300, 20 C(n, 2)). ValueError for fewer than 2."""
+    """Return the published number of cases, min(300, 20 C(n, 2)). Raises ValueError if n < 2."""
     if n < 2:
         raise ValueError(f"{n} actions: a plan needs at least 2")
     return min(MAX_CASES, PER_PAIR * math.comb(n, 2))
 
 
 def reaches(rate: float, threshold: float = THRESHOLD) -> bool:
-    """Whether a success rate reaches the threshold. ValueError for a rate outside [0, 1]."""
+    """Return whether a rate reaches the threshold. Raises ValueError for rates outside [0, 1]."""
     if not 0 <= rate <= 1:
         raise ValueError(f"rate {rate} is not in [0, 1]")
     return rate >= threshold
@@ -64,8 +66,8 @@ def last_and_below(
 ) -> tuple[int | None, int | None]:
     """Return both readings of the bound from rates by number of actions; a missing n is a gap.
 
-    The last n that is reached without a gap, and the first n below the threshold. Raises ValueError
-    for rates outside [0, 1].
+    These are the last n reached without a gap, and the first n below the threshold. Raises
+    ValueError for rates outside [0, 1].
     """
     last = None
     for n in sorted(rates):
@@ -90,7 +92,7 @@ def bounds(rates: Sequence[SuccessRate], threshold: float = THRESHOLD) -> list[B
 
 def _bound(system: str, rows: Sequence[SuccessRate], threshold: float) -> Bound:
     means = {int(r.place): r.success.mean or 0.0 for r in rows}
-    # a rate without an interval excludes nothing
+    # A rate without an interval excludes nothing.
     lows = {int(r.place): 0.0 if r.success.low is None else r.success.low for r in rows}
     highs = {int(r.place): 1.0 if r.success.high is None else r.success.high for r in rows}
     last, below = last_and_below(means, threshold)
@@ -119,7 +121,7 @@ def _reading(tested: Mapping[int, float], last: int | None, below: int | None, s
         return f"no bound: below {share} already at {_actions(min(tested))}"
     if below is None:
         text = f"capability bound at least {_actions(last)}"
-        text += ", the most tested" if last == max(tested) else ""
+        text += ", the largest tested" if last == max(tested) else ""
     else:
         text = f"capability bound {_actions(last)} (first below {share} at {below})"
     if last == max(tested) or below == last + 1:

@@ -1,6 +1,6 @@
 """One planning test: a request in English, mock tools, and the constraints on a valid plan.
 
-Constraints are orders of actions and limits of time, by action numbers from 0.
+Constraints are orders and time limits of actions, which are numbered from 0.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from agenteval.records import Record, content_hash
 Side = Literal["before", "after"]
 Span = tuple[int, int]  # from, until; position p of a sequence is (p, p + 1)
 DAY = 24  # hours
-RESTART = "restart_plan"  # tool of extended cases that undoes everything
+RESTART = "restart_plan"  # tool of extended cases that undoes all steps
 START = "start_time"
-GENERATOR = 1  # raise it when the same seed would give another suite
+GENERATOR = 1  # raise it when a seed gives a different suite
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Before:
-    """Action `first` is over before action `second` starts."""
+    """Action `first` ends before action `second` starts."""
 
     first: int
     second: int
@@ -33,7 +33,7 @@ class Before:
 
 @dataclass(frozen=True, slots=True, order=True)
 class TimeLimit:
-    """Action ends at `hour` at the latest ("before"), or starts at `hour` at the earliest."""
+    """The action ends by `hour` ("before"), or starts no earlier than `hour`."""
 
     action: int
     side: Side
@@ -69,7 +69,7 @@ def actions(constraint: Constraint) -> tuple[int, ...]:
 
 
 def holds(constraint: Constraint, spans: Sequence[Span]) -> bool:
-    """Whether the constraint holds if action i lasts from `spans[i][0]` until `spans[i][1]`."""
+    """Return whether the constraint holds if action i lasts from `spans[i][0]` to `spans[i][1]`."""
     if isinstance(constraint, Before):
         return spans[constraint.first][1] <= spans[constraint.second][0]
     start, end = spans[constraint.action]
@@ -84,7 +84,7 @@ class Activity(Record):
 
 
 class OrderRule(Record):
-    """`first` is over before `second` starts; both are tool names.
+    """`first` ends before `second` starts; both are tool names.
 
     `sentences` are the numbers of the sub-sentences that state it, from 0.
     """
@@ -100,7 +100,7 @@ class OrderRule(Record):
 
 
 class TimeRule(Record):
-    """The tool's action ends at `hour` at the latest, or starts at `hour` at the earliest."""
+    """The tool's action ends by `hour`, or starts no earlier than `hour`."""
 
     tool: str
     side: Side
@@ -114,7 +114,7 @@ class TimeRule(Record):
 
 
 class Size(Record):
-    """Dimensions of difficulty; `words` counts the synthesized text without its frame."""
+    """Dimensions of difficulty; `words` counts the synthesized text without its template."""
 
     actions: int
     sub_sentences: int
@@ -125,8 +125,8 @@ class Size(Record):
 class Case(Record):
     """A planning test, one line of a suite.
 
-    `text` is the synthesized paragraph, `request` the complete prompt of the agent. `durations`
-    (hours by tool name) make the case an extended one; they are hidden from the agent.
+    `text` is the synthesized paragraph, `request` the complete prompt for the agent. With
+    `durations` (hours by tool name, hidden from the agent), the case is an extended one.
     `valid_plans` is None if it was not counted. `tree` is the syntax tree of `text` (see
     `grammar.to_json`), for dissections and the page; `sha256` does not cover it.
     """
@@ -144,7 +144,7 @@ class Case(Record):
     seed: int | None = None
     generator: int = GENERATOR
     template: str = ""
-    words: str = "built-in"  # the word lists; suites of older versions may have others
+    words: str = "built-in"  # the word lists; older suites may use others
     tree: dict[str, JsonValue] | None = None
 
     @model_validator(mode="after")
@@ -168,11 +168,11 @@ class Case(Record):
                 raise ValueError("a time limit needs the durations of all actions")
             return self
         if RESTART in tools:
-            raise ValueError(f"{RESTART!r} is the tool for planning again; no action can have it")
+            raise ValueError(f"{RESTART!r} is the tool to restart a plan; no action can use it")
         if set(self.durations) != tools:
-            raise ValueError("durations must name every action's tool, and no other")
+            raise ValueError("durations must have exactly the tools of the actions")
         if any(hours < 1 for hours in self.durations.values()):
-            raise ValueError("a duration is at least 1 hour")
+            raise ValueError("durations must be at least 1 hour")
         return self
 
     @property
@@ -182,12 +182,12 @@ class Case(Record):
 
     @cached_property
     def index(self) -> dict[str, int]:
-        """Number of each tool's action, from 0."""
+        """The action number of each tool, from 0."""
         return {action.tool: i for i, action in enumerate(self.actions)}
 
     @cached_property
     def stated(self) -> tuple[StatedConstraint, ...]:
-        """The constraints by action numbers, in their order."""
+        """The constraints with action numbers, in order."""
         return tuple(
             StatedConstraint(
                 Before(self.index[rule.first], self.index[rule.second])
@@ -231,8 +231,8 @@ _RESTART_TOOL = Tool(
 
 
 def mock_tools(case: Case) -> tuple[Tool, ...]:
-    """Return one tool per action; those of an extended case take a start hour, and `restart_plan`
-    is added."""
+    """Return one tool per action; in an extended case they take a start hour, and `restart_plan` is
+    added."""
     about = {a.tool: f"Carry out the activity: {a.phrase}." for a in case.actions}
     if case.durations is None:
         return tuple(Tool(name=name, description=text) for name, text in about.items())
@@ -248,7 +248,7 @@ def mock_tools(case: Case) -> tuple[Tool, ...]:
 
 
 class MockBackend:
-    """Answers the calls of a case's tools. Every call succeeds; nothing is checked or stored.
+    """Answers calls of a case's tools. Every call succeeds; nothing is checked or stored.
 
     The answer of an extended case gives the start, duration and end of the activity.
     """
@@ -272,5 +272,5 @@ class MockBackend:
 
 
 def clock(hour: int) -> str:
-    """Return an hour as people read it; past 24 it is one of the next day."""
+    """Format an hour; hours past 24 are on the next day."""
     return f"{hour}:00" if hour <= DAY else f"{hour - DAY}:00 on the next day"

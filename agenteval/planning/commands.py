@@ -1,4 +1,4 @@
-"""agenteval plan: planning tests, from their synthesis to the report."""
+"""The `agenteval plan` commands: planning tests, from synthesis to report."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ app = CommandApp(
     no_args_is_help=True,
 )
 
-Suite = Annotated[Path, typer.Argument(help="Suite, from `plan synth` or written by hand.")]
+Suite = Annotated[Path, typer.Argument(help="Suite from `plan synth`, or your own.")]
 RunsFile = Annotated[
     Path | None, typer.Option("--runs", help="Write the trials as runs for quantify.")
 ]
@@ -46,7 +46,7 @@ RunsFile = Annotated[
 
 @dataclass(frozen=True)
 class CaseLimits(LimitOptions):
-    """Limits of a command that runs agents."""
+    """Limits of commands that run agents."""
 
     concurrency: Annotated[
         int,
@@ -193,9 +193,9 @@ def dissect(
 def capability(
     settings: CapabilityOptions, request: RequestOptions, limits: CaseLimits, output: OutputOptions
 ) -> None:
-    """Find the number of actions at which success becomes too rare.
+    """Find the number of actions up to which an agent can plan.
 
-    Actions are added until success falls below the threshold.
+    Adds actions until the success rate falls below the threshold.
     """
     from agenteval.planning.api import plan_capability
 
@@ -209,13 +209,13 @@ def capability(
 def check(
     plans: Annotated[
         Path,
-        typer.Argument(help="A plan in PDDL, one step a line, or PlanBench's results (JSON)."),
+        typer.Argument(help="A plan in PDDL, one step per line, or PlanBench's results (JSON)."),
     ],
     output: OutputOptions,
     domain: Annotated[Path, typer.Option(help="The domain in PDDL.")],
     problem: Annotated[
         Path,
-        typer.Option(help="The problem in PDDL; for PlanBench the folder of instance-N.pddl."),
+        typer.Option(help="The problem in PDDL; for PlanBench, the folder of instance-N.pddl."),
     ],
 ) -> None:
     """Check plans in PDDL by execution, without a judge. Exits with 1 if a plan is invalid."""
@@ -229,7 +229,7 @@ def check(
 def report(
     output: OutputOptions,
     suite: Annotated[
-        Path | None, typer.Argument(help="Only the cases of this suite. Default: all stored.")
+        Path | None, typer.Argument(help="Use only the cases of this suite. Default: all stored.")
     ] = None,
     page: Annotated[Path | None, typer.Option("-o", "--output", help="Output page (HTML).")] = None,
     runs: RunsFile = None,
@@ -237,7 +237,7 @@ def report(
     log_order: Annotated[bool, flag(AgentOptions, "log_order")] = False,
     store: options.StorePath = None,
 ) -> None:
-    """Show tables of all agents tried; -o writes a page."""
+    """Show tables of all tested agents; -o writes a page."""
     from agenteval.files import write_atomically
     from agenteval.planning.api import plan_report
 

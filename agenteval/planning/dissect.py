@@ -1,20 +1,22 @@
-"""Why did a plan fail? Algorithm 2 of arXiv 2404.17833, with rates and intervals.
+"""Find out why a plan failed: algorithm 2 of arXiv 2404.17833, with rates and intervals. Four
+stages run the agent again: on the same request (Probability), in other words (Terminal), about
+another profession (Topic), and in other sentences with equivalent demands (Structure).
 
-Four stages run the agent again: on the same request, in other words (Terminal), about another
-profession (Topic), in other sentences with equivalent demands (Structure). The first stage in which
-the agent succeeds names the cause; if it succeeds in none, the demands themselves do (Constraint).
+The first stage in which the agent succeeds is the cause; if it never succeeds, the cause is the
+demands themselves (Constraint).
 
 The label alone is weak evidence: an agent that succeeds with probability p at everything is
-labelled Probability with 1 - (1 - p)^3, and otherwise mostly Terminal, Topic or Structure. So the
-successes of every stage are reported; those of the first one estimate p.
+labelled Probability with 1 - (1 - p)^3, and otherwise mostly Terminal, Topic or Structure.
+Therefore the successes of all stages are reported; those of the first stage estimate p.
 
-A stage runs all its tries, so that its rate is not biased by stopping at a success; the label is
-the same. `full` runs all stages, which can show several causes. `paper_literal` is the algorithm as
-printed: one try after another, a stage ends at the first success, and the last stage decides at its
-first try.
+A stage runs all its tries, so that stopping at a success does not bias its rate; the label is the
+same. `full` runs all stages, which can reveal several causes. `paper_literal` is the algorithm as
+printed: tries run in sequence, a stage ends at its first success, and the first try of the last
+stage decides.
 
-A try without a verdict (the endpoint failed) is neither success nor failure. It is repeated a few
-times; if it still has none and the label depends on it, the label is "undecided".
+A try without a verdict (because the endpoint failed) is neither a success nor a failure. It is
+retried a few times; if it still has no verdict and the label depends on it, the label is
+"undecided".
 """
 
 from __future__ import annotations
@@ -54,12 +56,12 @@ LABELS: tuple[Label, ...] = get_args(Label)
 CAUSES = LABELS[:-1]
 CAUSE = words("cause", "The single cause of a failed case (algorithm 2).", CAUSES)
 T = TypeVar("T")
-ORIGINAL = 3  # runs of the request itself
-RETRIES = 2  # further runs of a try without a verdict
-_DRAWS = 8  # structures of which the least ambiguous is taken
+ORIGINAL = 3  # tries of the original request
+RETRIES = 2  # retries of a try without a verdict
+_DRAWS = 8  # drawn structures, of which the least ambiguous is used
 _PREFIX = f"{EVALUATOR}.dissect"
 _UNDECIDED: FailureStatus = "error:infrastructure"
-_FIRST_TRIAL = 1000  # tries have numbers from here on, different from those of `plan test`
+_FIRST_TRIAL = 1000  # number of the first try, to avoid the numbers of `plan test`
 _CAUSE_OF: dict[StageName, Label] = dict(zip(STAGES, LABELS, strict=False))
 
 
@@ -67,8 +69,8 @@ _CAUSE_OF: dict[StageName, Label] = dict(zip(STAGES, LABELS, strict=False))
 class DissectOptions:
     """How to dissect.
 
-    `tries`: K of the last three stages; the request itself is run three times. `topics` are those
-    of the topic stage, the built-in ones if None.
+    `tries` is K of the last three stages; the original request is run three times. `topics` are
+    used in the topic stage; None means the built-in ones.
     """
 
     tries: int = 3
@@ -87,9 +89,9 @@ class DissectOptions:
 
     @property
     def runs(self) -> tuple[int, int]:
-        """Fewest and most runs of the agent for one case.
+        """The minimum and maximum number of agent runs for one case.
 
-        Fewest if no stage before the last one is needed, most if every try lacks a verdict.
+        The maximum applies if every try lacks a verdict.
         """
         every = ORIGINAL + 2 * self.tries + (1 if self.paper_literal else self.tries)
         least = every if self.full else 1 if self.paper_literal else ORIGINAL
@@ -99,7 +101,7 @@ class DissectOptions:
 class Try(Record):
     """One run of a stage. `passed` is None without a verdict; `runs` includes the retries.
 
-    `case` is the id of the case that was run, `request` its request.
+    `case` is the id of the case run, `request` its request.
     """
 
     case: str
@@ -111,7 +113,7 @@ class Try(Record):
 
 
 class Stage(Record):
-    """The tries of one stage; `stopped`: it ended at a success before all tries were made."""
+    """The tries of one stage; `stopped` if it ended at a success before all tries were made."""
 
     name: StageName
     tries: tuple[Try, ...] = ()
@@ -131,9 +133,9 @@ class Stage(Record):
 class Dissection(Record):
     """The dissection of one failed case.
 
-    `label` is the paper's single cause. `labels` are all stages with a success among those that
-    were run, or `label` if there is none; where an original run succeeded, the others may be due to
-    chance as well. `unknown` counts tries without a verdict, `runs` all runs of the agent.
+    `label` is the paper's single cause. `labels` are all stages with a success, or `label` if there
+    are none; if an original run succeeded, other successes may be chance as well. `unknown` counts
+    tries without a verdict, `runs` all runs of the agent.
     """
 
     case: str
@@ -154,8 +156,8 @@ def label(
 ) -> Label:
     """Return the cause by algorithm 2, from the tries of each stage (None: no verdict).
 
-    A stage that is missing was not run. "undecided" wherever tries that are missing or without a
-    verdict could change the label.
+    A missing stage was not run. The label is "undecided" if tries that are missing or have no
+    verdict could change it.
     """
     for name in STAGES:
         tries = outcomes.get(name, ())
@@ -177,14 +179,14 @@ async def dissect(
 ) -> Dissection:
     """Dissect a case that the system failed. Tries run concurrently, as far as `slots` allows.
 
-    Raises InputError for a case that cannot be dissected (see `base_of`) or substituted, before
-    anything is run, and what `run_case` raises: Unauthorized, BudgetExceeded (with `spent`, the
-    usage of the case), ModelUnavailable.
+    Raises InputError, before anything is run, for a case that cannot be dissected (see `base_of`)
+    or substituted. Also raises Unauthorized, BudgetExceeded (with `spent`, the usage of the case)
+    and ModelUnavailable.
     """
     options = options or DissectOptions()
     begun = time.monotonic()
     runner = _Runner(system, options, slots or nullcontext())
-    # in a thread: other hours put questions to Z3, and the agents of other cases must not wait
+    # In a thread, because finding other hours calls Z3, which must not block other agents.
     plan = await asyncio.to_thread(_stage_cases, case, options)
     try:
         stages = await runner.stages(plan)
@@ -209,9 +211,9 @@ async def dissect(
 
 
 def _stage_cases(case: Case, options: DissectOptions) -> dict[StageName, tuple[Case, ...]]:
-    """The cases of every stage, all made before any is run."""
+    """Build the cases of all stages before any is run."""
     base, seed, tries = base_of(case), options.seed, options.tries
-    # as in the paper: the first try decides, and any structure will do
+    # As in the paper: the first try decides, and any structure is accepted.
     structures, draws = (1, 1) if options.paper_literal else (tries, _DRAWS)
     return {
         "original": (base.case,) * ORIGINAL,
@@ -231,7 +233,7 @@ class _Runner:
     usage: Usage = Usage()  # noqa: RUF009  frozen
 
     async def stages(self, plan: Mapping[StageName, Sequence[Case]]) -> list[Stage]:
-        """Run the stages that are needed, in their order."""
+        """Run the necessary stages in order."""
         if self.options.full:
             return await _together([self.stage(name, cases) for name, cases in plan.items()])
         stages: list[Stage] = []
@@ -253,7 +255,7 @@ class _Runner:
         return Stage(name=name, tries=tuple(tries), stopped=len(tries) < len(cases))
 
     async def attempt(self, case: Case, number: int) -> Try:
-        """Make try `number`, repeated while it has no verdict and retries are left."""
+        """Run try `number`, and retry it while it has no verdict and retries are left."""
         options, runs = self.options, 0
         first = _FIRST_TRIAL + number * (1 + RETRIES)
         while True:
@@ -277,9 +279,9 @@ class _Runner:
 
 
 async def _together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """Return all results in their order. The first error cancels the others and is raised.
+    """Return all results in order. The first error cancels the others and is raised.
 
-    BudgetExceeded does not cancel: the others meet it as well, and then their usage is known.
+    BudgetExceeded does not cancel: the other tries reach it too, and then their usage is known.
     """
     tasks = [asyncio.ensure_future(coroutine) for coroutine in work]
     try:
@@ -296,10 +298,10 @@ async def _together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 def evaluator_name(options: DissectOptions) -> str:
-    """Return the name under which dissections by these options are stored."""
+    """Return the name under which dissections with these options are stored."""
     kind = "literal" if options.paper_literal else "full" if options.full else "each"
     rules = check_key(options.rules or CheckRules(), OUTCOME_RULES)[:8]
-    # in the words of an older version: dissections are stored under this name
+    # The wording of an older version, because dissections are stored under this name.
     choices = f"Choices(draws={_DRAWS}, topics={options.topics!r}, lexicon=None)"
     choices = content_hash(choices)[:8]
     return f"{_PREFIX}-{kind}-k{options.tries}-o{ORIGINAL}-s{options.seed}-{rules}-{choices}"
@@ -307,10 +309,10 @@ def evaluator_name(options: DissectOptions) -> str:
 
 @dataclass(frozen=True)
 class DissectionEvaluator(AgentEvaluator):
-    """Dissections of an agent's failed cases by one set of options.
+    """Dissections of an agent's failed cases with one set of options.
 
-    A dissection runs several tries concurrently: `slots` limit the agents at work. An undecided one
-    is made again by the next run.
+    A dissection runs several tries concurrently; `slots` limits the running agents. The next run
+    repeats undecided dissections.
     """
 
     options: DissectOptions = field(kw_only=True)
@@ -330,27 +332,27 @@ class DissectionEvaluator(AgentEvaluator):
         concurrency: int = 8,
         turns: int = 50,
     ) -> DissectionEvaluator:
-        """Return the evaluator of an agent at its failed cases."""
+        """Return the evaluator of an agent on its failed cases."""
         slots = asyncio.Semaphore(concurrency)
         name = evaluator_name(options)
         return cls.of_agent(name, agent, cases, 1, options=options, turns=turns, slots=slots)
 
     @property
     def lock(self) -> str:
-        """The lock of the agent's trials."""
+        """The lock shared with the agent's trials."""
         return source_key(EVALUATOR, self.system.key)
 
     def requests(self, unit: Unit[Case]) -> Requests:
-        """Each run of the agent takes at least one request and at most `turns` + 1."""
+        """Count at least one request and at most `turns` + 1 per run of the agent."""
         least, most = self.options.runs
         return {"agent": RequestBounds(least, most * (self.turns + 1))}
 
     async def evaluate(self, unit: Unit[Case]) -> Outcome:
-        """Find the cause of one failure. Raises what `dissect` raises but BudgetExceeded."""
+        """Find the cause of one failure. Raises what `dissect` raises, except BudgetExceeded."""
         started = time.time()
         try:
             log = await dissect(unit.content, self.agent, self.options, slots=self.slots)
-        except BudgetExceeded as error:  # no dissection; the next run makes it
+        except BudgetExceeded as error:  # not dissected; the next run will retry
             failure = over_budget(error)
             trial = self.trial(unit, started, failure, status=failure.status, ended=time.time())
             return Outcome(failed(trial, (CAUSE,), failure.status, failure.message), trial)
@@ -368,7 +370,7 @@ class DissectionEvaluator(AgentEvaluator):
 def load_dissections(
     store: Store, *, cases: Iterable[str] | None = None, systems: Iterable[str] | None = None
 ) -> dict[str, list[Dissection]]:
-    """Return stored dissections (of these case and system keys) by the name of their options."""
+    """Return stored dissections (for these case and system keys) by the name of their options."""
     trials = Trials(store)
     case_keys = None if cases is None else list(cases)
     system_keys = None if systems is None else list(systems)

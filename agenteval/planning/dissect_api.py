@@ -1,4 +1,4 @@
-"""Why an agent's plans failed: dissections of stored trials."""
+"""Find out why an agent's plans failed, by dissecting stored trials."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from agenteval.store import Store
 
 @dataclass(frozen=True, kw_only=True)
 class DissectReport(Report):
-    """Why an agent's plans failed, case by case."""
+    """The causes of an agent's failed plans, case by case."""
 
     dissections: tuple[Dissection, ...] = ()
 
@@ -51,8 +51,8 @@ async def adissect(
     algorithm exactly as printed, and `limit` caps the number of cases. The other options are those
     of `plan_test` and must be the same as there.
 
-    Returns the causes by system and the dissected cases. Raises InputError when no such trials are
-    stored, and Stopped with a report when cancelled.
+    Returns the causes by system and the dissected cases. Raises InputError if no matching trials
+    are stored, and Stopped with a report when cancelled.
     """
     settings = read_options(DissectionOptions, {"agent": agent, **options}, adissect)
     run = AgentRun(settings)
@@ -67,7 +67,7 @@ async def adissect(
         rules=run.rules.check,
     )
     cases = read_cases(suite)
-    run.system  # noqa: B018  raises for an agent that cannot be used, before the store is opened
+    run.system  # noqa: B018  raises for an invalid agent before the store is opened
     with opened(settings.store, create=False) as store:
         failed = failed_cases(run, store, cases, how)[: settings.limit]
 
@@ -84,9 +84,8 @@ async def adissect(
             (experiment,) = experiments(run.system)
             least, most = how.runs
             about = (
-                f"failed cases: {len(failed)}, of them to dissect: "
-                f"{len(experiment.pending().units)}",
-                f"runs of the agent for each: at least {least}, at most {most}",
+                f"failed cases: {len(failed)}, to dissect: {len(experiment.pending().units)}",
+                f"agent runs per case: at least {least}, at most {most}",
             )
             estimate = run.estimate(store, await experiment.dry_run(), "plan dissect", about)
             return DissectReport(title="", tables=(), estimate=estimate)
@@ -101,16 +100,16 @@ dissect = synchronous(adissect)
 def failed_cases(
     run: AgentRun, store: Store, cases: Sequence[Case], options: DissectOptions
 ) -> list[Case]:
-    """Return the cases with a stored trial that did not pass and that can be dissected.
+    """Return the cases that can be dissected and have a stored trial that did not pass.
 
-    Raises InputError when no trial is stored, or none of the failed cases can be dissected.
+    Raises InputError if no trial is stored or no failed case can be dissected.
     """
     keys, systems = [case.sha256 for case in cases], [run.system.sha256]
     with store.snapshot():
         attempts = load_attempts(store, run.rules.check, cases=keys, systems=systems)
     if not attempts:
         raise InputError(
-            "no trial of this agent and suite is stored with the same --timeout, --turns and "
+            "no trials of this agent and suite are stored with the same --timeout, --turns and "
             "instructions; run `agenteval plan test` first"
         )
     wrong = {a.case.sha256 for a in attempts if a.verdict is not None and not a.verdict.passed}
@@ -120,7 +119,7 @@ def failed_cases(
         if case.sha256 in wrong:
             try:
                 failed.append(base_of(case).case)
-            except InputError as error:  # written by hand: it must not hold up the others
+            except InputError as error:  # one of the user's own cases must not block the others
                 refused.append(error)
     if refused and not failed:
         raise refused[0]
@@ -140,11 +139,11 @@ def _report(
     with store.snapshot():
         stored = load_dissections(store, cases=keys, systems=systems)
     dissections = tuple(stored.get(evaluator_name(options), ()))
-    none = "no failed case of this agent and suite is stored; nothing to dissect"
+    none = "no failed cases of this agent and suite are stored; nothing to dissect"
     notes = [*run.watch.notes, *(() if failed else (none,))]
     if run.system.parameters.get("temperature") == 0:
         notes.append(
-            "The model is asked at temperature 0, as in the paper: its repeats hardly vary, so the "
+            "The model runs at temperature 0, as in the paper, so its repeats hardly vary and the "
             "cause Probability is rare. To see chance, test and dissect with --temperature 1."
         )
     return DissectReport(

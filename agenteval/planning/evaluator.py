@@ -1,8 +1,8 @@
-"""Trials of agents under test, run, checked and stored; and read again from the store.
+"""Run, check and store trials of agents under test, and load them from the store.
 
-A trial is one attempt of one system at one planning case: a fresh agent on the case's mock tools.
-Its log is stored with the verdict of the oracle. A verdict by other rules, or by an older oracle,
-is computed again from the log when it is read.
+A trial is one attempt of one system at one planning case, by a fresh agent on the case's mock
+tools. Its log is stored with the verdict of the oracle. A verdict from other rules or an older
+oracle is recomputed from the log when it is read.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from agenteval.records.trial import Trial, TrialCase, TrialSystem, distinct
 from agenteval.store import Store, Trials, of_one_state
 
 EVALUATOR = "planning"
-OUTCOME_RULES = 1  # raise it when the same log would get another outcome
-CHECKER = 2  # raise it when the same log would get another verdict; 2: without the nearest plan
+OUTCOME_RULES = 1  # raise it when the same log gets a different outcome
+CHECKER = 2  # raise it when a log gets a different verdict; 2: without the nearest plan
 PLAN = levels("plan", "Whether the plan was right, by the checker.", "fail", "pass")
 OUTCOME = words("outcome", "The first error that applies, or a pass, by the checker.", OUTCOMES)
 MEASURES: tuple[Criterion, ...] = (PLAN, OUTCOME)
@@ -36,18 +36,18 @@ MEASURES: tuple[Criterion, ...] = (PLAN, OUTCOME)
 def check_key(rules: CheckRules, version: int = CHECKER) -> str:
     """Return the content hash (hex) of a version of the checker and its rules.
 
-    Stored verdicts with another key are computed again from their logs.
+    Stored verdicts with another key are recomputed from their logs.
     """
     options = rules.model_dump(mode="json")
-    if not rules.log_order:  # the key of the default is older than this rule
+    if not rules.log_order:  # the default's key predates this rule
         del options["log_order"]
     return content_hash({"checker": version, **options})
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One trial of one system at a case: its log and the verdict. `verdict` is None if `log` is an
-    AgentFailure: the endpoint or the adapter failed, which says nothing about the agent."""
+    """One trial of one system on a case: its log and verdict. `verdict` is None if `log` is an
+    AgentFailure: the endpoint or adapter failed, which says nothing about the agent."""
 
     case: Case
     system: str
@@ -71,9 +71,9 @@ async def run_case(
     *,
     trial: int = 0,
 ) -> tuple[AgentLog | AgentFailure, Verdict | None]:
-    """Run an agent on a case; return its log and the verdict, None for an AgentFailure.
+    """Run an agent on a case; return its log and the verdict (None for an AgentFailure).
 
-    Raises what `drive` raises: Unauthorized, BudgetExceeded, InputError.
+    Raises Unauthorized, BudgetExceeded and InputError.
     """
     toolbox = Toolbox(case.tools, MockBackend(case), limits, trial=trial)
     if isinstance(agent, ScriptedAgent):  # it does not read the request
@@ -85,7 +85,7 @@ async def run_case(
 
 
 def as_run(attempt: Attempt) -> Run:
-    """Return the trial as a Run, which `quantify` reads. Raises ValueError for an AgentFailure."""
+    """Return the trial as a Run for `quantify`. Raises ValueError for an AgentFailure."""
     if isinstance(attempt.log, AgentFailure) or attempt.verdict is None:
         raise ValueError("the endpoint of the agent failed, so its ability is unknown")
     return Run(
@@ -106,7 +106,7 @@ def as_run(attempt: Attempt) -> Run:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Settings with which every trial of a campaign is run and checked."""
+    """The settings for running and checking every trial of a campaign."""
 
     limits: AgentLimits = field(default_factory=AgentLimits)
     check: CheckRules = field(default_factory=CheckRules)
@@ -114,7 +114,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class AgentEvaluator(AttemptEvaluator[Case]):
-    """An agent at planning cases, under a name of the evaluator."""
+    """Runs an agent on planning cases; base class of the evaluators."""
 
     agent: System = field(kw_only=True)
 
@@ -122,23 +122,23 @@ class AgentEvaluator(AttemptEvaluator[Case]):
     def of_agent(
         cls, evaluator: str, agent: System, cases: Iterable[Case], trials: int, **fields: Any
     ) -> Self:
-        """Return the evaluator of an agent at these cases."""
+        """Return the evaluator of an agent on these cases."""
         system = TrialSystem(key=agent.sha256, name=agent.name, parameters=agent.parameters)
         by_key = {case.sha256: case for case in cases}
         return cls(evaluator, system, by_key, trials, agent=agent, **fields)
 
     @property
     def sends_by_client(self) -> bool:
-        """Whether the agent runs on a model of this package."""
+        """Whether the agent sends its requests through this package's model client."""
         return not uncounted(self.agent.parameters)
 
     def stored_case(self, key: str, case: Case) -> TrialCase:
-        """Return the case as the store keeps it."""
+        """Return the case as it is stored."""
         body = case.model_dump(mode="json", exclude_none=True)
         return TrialCase(key=case.sha256, id=case.id, body=body)
 
     def trial(self, unit: Unit[Case], started: float, log: Any, **fields: Any) -> Trial:
-        """Return the trial of a unit, without failure or verdict unless given in `fields`."""
+        """Return the trial of a unit, with a failure or verdict only if passed in `fields`."""
         return Trial(
             evaluator=self.evaluator,
             system_key=self.system.key,
@@ -154,7 +154,7 @@ class AgentEvaluator(AttemptEvaluator[Case]):
 
 @dataclass(frozen=True)
 class PlanningEvaluator(AgentEvaluator):
-    """An agent at planning cases; each attempt is checked by the oracle."""
+    """Runs an agent on planning cases; the oracle checks each attempt."""
 
     rules: Rules = field(kw_only=True)
 
@@ -164,11 +164,11 @@ class PlanningEvaluator(AgentEvaluator):
     def of(
         cls, agent: System, cases: Iterable[Case], trials: int, rules: Rules
     ) -> PlanningEvaluator:
-        """Return the evaluator of an agent at these cases."""
+        """Return the evaluator of an agent on these cases."""
         return cls.of_agent(EVALUATOR, agent, cases, trials, rules=rules)
 
     def requests(self, unit: Unit[Case]) -> Requests:
-        """At least one request; at most one per turn and one for the final message."""
+        """Count at least one request; at most one per turn and one for the final message."""
         return {"agent": RequestBounds(1, self.rules.limits.turns + 1)}
 
     async def evaluate(self, unit: Unit[Case]) -> Outcome:
@@ -198,7 +198,7 @@ class PlanningEvaluator(AgentEvaluator):
 
 
 def over_budget(error: BudgetExceeded, seconds: float = 0.0) -> AgentFailure:
-    """Return the failure of an attempt that the budget ended, with what it had used."""
+    """Return the failure of an attempt that exceeded the budget, with its usage."""
     usage = error.spent if isinstance(error.spent, Usage) else Usage()
     return AgentFailure(
         status="error:budget", message=str(error)[:500], seconds=seconds, usage=usage
@@ -208,7 +208,7 @@ def over_budget(error: BudgetExceeded, seconds: float = 0.0) -> AgentFailure:
 def measured(
     trial: Trial, log: AgentLog | AgentFailure, verdict: Verdict | None
 ) -> tuple[Result, ...]:
-    """Return the results of a trial: those of its verdict, or the failure on each measure."""
+    """Return the results of a trial: its verdict, or a failure for each measure."""
     if isinstance(log, AgentFailure):
         return failed(trial, MEASURES, log.status, log.message)
     if verdict is None:
@@ -229,8 +229,8 @@ def load_attempts(
 ) -> list[Attempt]:
     """Return stored trials (of these case and system keys), by system, case and number.
 
-    Different cases of one id, as of a suite that was changed, get a piece of their key in the id.
-    A verdict by other rules or an older oracle is computed again, and not written back.
+    Different cases with the same id, as from a changed suite, get part of their key in the id. A
+    verdict from other rules or an older oracle is recomputed but not written back.
     """
     rules = rules or CheckRules()
     trials = Trials(store)

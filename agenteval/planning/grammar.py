@@ -1,7 +1,7 @@
-"""The language of planning requests as trees (arXiv 2404.17833, figures 4 and 6), and its English.
+"""Syntax trees of planning requests (arXiv 2404.17833, figures 4 and 6), rendered in English.
 
-A leaf is an action (its number, from 0, in the case's list) or a point of time (an hour). A tree
-without words is a skeleton: every word number is UNSET. Word numbers index the lists of `words`.
+A leaf is an action (its number in the case, from 0) or a point in time (an hour). A tree without
+words is a skeleton: every word number is UNSET. Word numbers index the lists of `words`.
 
 The constraints of a tree (section 4.1): a part binds every action of its subject to every action
 of its object. A relative clause binds the actions before it in the same way, and so do relative
@@ -29,7 +29,7 @@ from agenteval.planning.words import CONJUNCTIONS, Kind, allowed, words
 Direction = Literal["prec", "succ"]  # subject before object; subject after object
 Form = Literal["verb", "preposition", "pair"]
 DIRECTIONS: tuple[Direction, Direction] = ("prec", "succ")
-CONJ: Literal["CONJ"] = "CONJ"  # the slot of a conjunction between parts
+CONJ: Literal["CONJ"] = "CONJ"  # slot of a conjunction between parts
 Slot = Kind | Literal["CONJ"]
 UNSET = -1
 SLOTS: dict[tuple[Form, Direction], tuple[Kind, ...]] = {
@@ -83,7 +83,7 @@ class Actions:
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """A point of time, a full hour from 0 to 24; object of a preposition only."""
+    """A point in time, a full hour from 0 to 24; only as the object of a preposition."""
 
     hour: int
 
@@ -116,19 +116,19 @@ class RequestSentence:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """The whole request: sentences in their order."""
+    """The whole request: its sentences in order."""
 
     sentences: tuple[RequestSentence, ...]
 
     def parts(self) -> Iterator[SubSentence]:
-        """All parts in their order; their position is the number a constraint cites."""
+        """Yield all parts in order; constraints cite a part by its position."""
         for sentence in self.sentences:
             yield from sentence.parts
 
 
 def bonds(part: SubSentence) -> Iterator[tuple[Actions, Link, Object]]:
-    """Yield (subject, link, object) of the part, then of the relative clauses of its subject from
-    the outside inwards, then of those of its object."""
+    """Yield (subject, link, object) of the part, of the relative clauses of its subject from outer
+    to inner, and of those of its object."""
     yield part.subject, part.link, part.object
     for node in (part.subject, part.object):
         while isinstance(node, Actions) and node.relative is not None:
@@ -137,7 +137,7 @@ def bonds(part: SubSentence) -> Iterator[tuple[Actions, Link, Object]]:
 
 
 def followed(paragraph: Paragraph) -> set[int]:
-    """Return the actions that are somewhere followed by another one of a list, or by "which"."""
+    """Return the actions that are followed by another action in a list, or by "which"."""
     nodes = {node for part in paragraph.parts() for s, _, o in bonds(part) for node in (s, o)}
     lists = [node for node in nodes if isinstance(node, Actions)]
     return {id for node in lists for id in (node.ids if node.relative else node.ids[:-1])}
@@ -173,9 +173,10 @@ def constraints_of(paragraph: Paragraph) -> tuple[StatedConstraint, ...]:
 def forms_in(paragraph: Paragraph) -> set[str]:
     """Return the names of the clause forms in use.
 
-    Followed by the direction, prec or succ: "verb", "preposition", "fronted preposition", "pair",
-    "fronted pair" (parts), "relative" (each "which" clause), "time" (a time as object). Without:
-    "plural" (a list of actions), "conjunction" (a sentence of several parts).
+    Names followed by the direction, prec or succ: "verb", "preposition", "fronted preposition",
+    "pair", "fronted pair" (parts), "relative" (each "which" clause), "time" (a time as object).
+    Names without a direction: "plural" (a list of actions), "conjunction" (a sentence of several
+    parts).
     """
     forms = {"conjunction" for s in paragraph.sentences if len(s.parts) > 1}
     for part in paragraph.parts():
@@ -194,13 +195,13 @@ _TREE = TypeAdapter(Paragraph)
 
 
 def to_json(paragraph: Paragraph) -> dict[str, Any]:
-    """Return the tree as JSON values; defaults are left out."""
+    """Return the tree as JSON values without defaults."""
     tree: dict[str, Any] = _TREE.dump_python(paragraph, mode="json", exclude_defaults=True)
     return tree
 
 
 def from_json(value: object) -> Paragraph:
-    """Return the tree that `to_json` wrote. Raises ValueError for anything else."""
+    """Return the tree from the output of `to_json`. Raises ValueError for anything else."""
     try:
         return _TREE.validate_python(value)
     except ValidationError as error:
@@ -214,12 +215,12 @@ ChooseWord = Callable[[Slot, int, bool], int]
 
 
 def fill(paragraph: Paragraph, rng: np.random.Generator) -> Paragraph:
-    """Give every slot without a word one, uniformly; a time gets a preposition that fits it."""
+    """Draw a word uniformly for each empty slot; a time gets a preposition that fits."""
     return _drawn(paragraph, rng, lambda word, every: every if word == UNSET else [])
 
 
 def refill(paragraph: Paragraph, rng: np.random.Generator) -> Paragraph:
-    """Return the skeleton with another word in every slot, uniform over the other words."""
+    """Replace every word with a different one, drawn uniformly."""
     return _drawn(paragraph, rng, lambda word, every: [i for i in every if i != word])
 
 
@@ -255,7 +256,7 @@ def rewritten(
 ) -> Paragraph:
     """Return the paragraph with other words and hours, chosen in the order of the text.
 
-    A word is replaced by word(slot, word, whether it must fit a time), an hour by hour(hour).
+    A word becomes word(slot, word, whether it must fit a time), an hour becomes hour(hour).
     """
 
     def actions(node: Actions) -> Actions:
@@ -288,7 +289,7 @@ def rewritten(
 def render(paragraph: Paragraph, phrases: Sequence[str]) -> str:
     """Return the paragraph in English, sentences separated by one space.
 
-    `phrases` are the activities' noun phrases by action number, which `check_activities` checks.
+    `phrases` are the noun phrases of activities by action number, valid by `check_activities`.
     Raises ValueError for a tree without words or outside the grammar, IndexError for an unknown
     action.
     """
@@ -305,7 +306,7 @@ def render(paragraph: Paragraph, phrases: Sequence[str]) -> str:
 
 
 def render_part(part: SubSentence, phrases: Sequence[str]) -> str:
-    """Return one part, without capital and period; raises as `render` does."""
+    """Return one part without capitalization and period; raises as `render` does."""
     link, object_ = part.link, part.object
     forms = _forms(link, part.subject, object_)
     subject = _english(part.subject, phrases)
@@ -322,7 +323,7 @@ def render_part(part: SubSentence, phrases: Sequence[str]) -> str:
 
 
 def unfronted(part: SubSentence) -> SubSentence:
-    """Return the part, not fronted if its text would be ambiguous.
+    """Return the part, with fronting removed if its text would be ambiguous.
 
     This concerns a fronted preposition whose object has a relative clause and whose subject is a
     list with one: "Before a, b and c, which follow d, e and f, which follow g, occur" could say
@@ -340,10 +341,11 @@ def unfronted(part: SubSentence) -> SubSentence:
 
 
 def _forms(link: Link, subject: Actions, object_: Object) -> list[str]:
-    """The words of a link; verbs in the number of their subject, a pair's second of the object."""
+    """Return the words of a link; verbs agree with the subject, a pair's second verb with the
+    object."""
     time = isinstance(object_, Time)
     if time and link.form != "preposition":
-        raise ValueError("a time is the object of a preposition only")
+        raise ValueError("a time can only be the object of a preposition")
     forms = []
     for place, (kind, number) in enumerate(zip(link.slots, link.words, strict=True)):
         if number == UNSET:

@@ -1,7 +1,7 @@
-"""Professions and activities proposed by a chat model, as in arXiv 2404.17833, section 4.2.
+"""Ask a chat model for professions and activities, as in arXiv 2404.17833, section 4.2.
 
-Activities that would make a text ambiguous are refused, with the reason. Overlaps and a natural
-order are not detected, so the file says that no person has reviewed it.
+Activities that would make a text ambiguous are rejected, with the reason. Overlaps and natural
+orders are not detected, so the file states that no person has reviewed it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SCHEMA = json.loads("""{
                  "activities": {"type": "array", "items": {"type": "string"}}}}}}}""")
 _ROLE = re.compile(r"[A-Za-z'-]+(?: [A-Za-z'-]+){0,3}")
 _ACTIVITY = re.compile(r"(?!(?:a|an|the) )(?=.{,60}\Z)[A-Za-z-]+(?: [A-Za-z-]+){1,4}")
-_ORDER = re.compile(  # words about the plan, in addition to those of the word lists
+_ORDER = re.compile(  # words about order, in addition to those of the word lists
     r"(?i)\b(?:then|next|first|last|once|earl(?:y|ier)|later?|end(?:s|ed|ing)?"
     r"|(?:before|after|follow|preced|prior|start|begin|finish|complet|schedul)\w*)\b"
 )
@@ -49,14 +49,14 @@ _NOTE = (
 
 @dataclass(frozen=True, slots=True)
 class Invention:
-    """The usable professions, and a line with the reason for every refusal."""
+    """The usable professions, and a line with the reason for each rejection."""
 
     model: str
     topics: tuple[Topic, ...]
     refused: tuple[str, ...]
 
     def save(self, path: Path) -> None:
-        """Write the file that `read_topics` reads. Raises InputError if it cannot be written."""
+        """Write a file for `read_topics`. Raises InputError if it cannot be written."""
         value = {
             "schema": 1,
             "note": _NOTE.format(self.model),
@@ -70,7 +70,7 @@ class Invention:
 
 
 def requests_for(professions: int) -> int:
-    """Return the number of requests without repairs; each can need one more."""
+    """Return the number of requests without repairs; each may need one repair."""
     return -(-professions // PER_REQUEST)
 
 
@@ -79,8 +79,8 @@ async def invent(
 ) -> Invention:
     """Ask for new professions, a few per request; each request names those accepted so far.
 
-    A request without a usable reply is listed among the refusals. If there is no other, its error
-    is raised; other errors of the client are raised at once.
+    A request without a usable reply is listed as a rejection; if no request succeeds, its error is
+    raised. Other errors of the client are raised immediately.
     """
     new: list[Topic] = []
     refused: list[str] = []
@@ -117,9 +117,9 @@ async def invent(
 
 
 def read_professions(text: str) -> list[Any]:
-    """Return the entries of {"professions": [...]}; of a reply that breaks off, the complete ones.
+    """Return the entries of {"professions": [...]}; only complete ones if the reply is cut off.
 
-    Raises ReplyError when no entry has a role and activities.
+    Raises ReplyError if no entry has a role and activities.
     """
 
     def entries(value: Any) -> list[Any]:
@@ -135,9 +135,9 @@ def _is_profession(entry: Any) -> bool:
 
 
 def checked(entry: Any, topics: Sequence[Topic]) -> tuple[Topic | None, list[str]]:
-    """Return the profession with its usable activities, or None; and the reasons of refusals.
+    """Return the profession with its usable activities, or None; and the reasons for rejections.
 
-    It must differ from `topics`, also in its tools.
+    Its role and tools must differ from those of `topics`.
     """
     role = entry["role"] if _is_profession(entry) else ""
     if not _ROLE.fullmatch(role):
@@ -160,7 +160,7 @@ def checked(entry: Any, topics: Sequence[Topic]) -> tuple[Topic | None, list[str
 
 
 def _fault(phrase: str, others: Sequence[str], tools: set[str]) -> str | None:
-    """The first rule that an activity breaks."""
+    """Return the first rule that an activity breaks, or None."""
     if not _ACTIVITY.fullmatch(phrase):
         return "must be 2 to 5 words without an article, at most 60 characters"
     if order := _ORDER.search(phrase):

@@ -32,7 +32,7 @@ RANGE = "a number or FROM-TO"
 
 @dataclass(frozen=True)
 class SuiteOptions:
-    """The shape of planning tests, and the model that invents words for them."""
+    """The shape of planning tests, and the model that invents professions for them."""
 
     n: Range = option("3-5", "--n", type=str, help=f"Number of actions of a case, {RANGE}.")
     seed: int = with_default(CommonOptions, "seed", 0)
@@ -100,7 +100,7 @@ class SuiteKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class AgentOptions:
-    """The agent under test, and how each case is run.
+    """The agent under test and how to run each case.
 
     `agent` can also be a function (request, tools), plain or async. `seconds` and `turns` limit one
     case. A dry run sends and stores nothing and needs no key; its report has an `estimate`.

@@ -1,18 +1,18 @@
-"""The oracle: from the log of an agent's tool calls to an exact verdict.
+"""The oracle: computes an exact verdict from the log of an agent's tool calls.
 
 The outcome is the first that applies (arXiv 2404.17833, section 5, names the types but no order):
 
 1. Timeout: the agent was stopped at the limit of time or turns.
-2. Act Error: it ended by itself, calls of the graded attempt could not be carried out, and some
+2. Act Error: it ended by itself, calls of the graded attempt could not be executed, and an
    action is missing. Failed calls that were repeated successfully do not matter.
-3. Action Lost: some action was not carried out.
+3. Action Lost: an action was not executed.
 4. Parameter Error (extended): a start hour before all earlier calls are over, or from which the
    activity does not end by 24.
 5. Order Error: a constraint is violated.
 
-A constraint is checked whenever all its actions were carried out, whatever the outcome. An order
-holds iff every call of the first action comes before every call of the second. In a base case the
-turns of the agent count: calls of one turn are simultaneous, so there is no order between them
+A constraint is checked if all its actions were executed, whatever the outcome. An order holds iff
+every call of the first action comes before every call of the second. In a base case the turns of
+the agent count: calls of one turn are simultaneous, so there is no order between them
 (`CheckRules.log_order` uses the places in the log instead, as the paper does). In an extended case
 the places in the log count, also within a turn, because the agent itself states when each call
 starts, and overlaps are Parameter Errors already. A time limit holds iff every call keeps it.
@@ -51,11 +51,11 @@ _SLIPS = {
 
 
 class CheckRules(Record):
-    """How a log is read where arXiv 2404.17833 leaves it open.
+    """How to read a log where arXiv 2404.17833 is not specific.
 
-    `strict`: any call that could not be carried out makes the outcome an Act Error, and the whole
-    log is graded, not only the attempt after the last restart. `log_order`: the position of an
-    action is its place in the log, as in the paper, also among calls of one turn.
+    `strict`: any call that could not be executed makes the outcome an Act Error, and the whole log
+    is graded, not only the attempt after the last restart. `log_order`: calls of one turn are
+    ordered by their place in the log, as in the paper.
     """
 
     strict: bool = False
@@ -63,7 +63,7 @@ class CheckRules(Record):
 
 
 class Violation(Record):
-    """A violated constraint: its number in the case (from 0), itself, and the reason.
+    """A violated constraint: its number in the case (from 0), the rule, and the reason.
 
     The sub-sentences that state it are `rule.sentences`.
     """
@@ -74,7 +74,7 @@ class Violation(Record):
 
 
 class Slip(Record):
-    """A call that was not carried out. `call` is its place in the log's events, from 1."""
+    """A call that was not executed. `call` is its place in the log's events, from 1."""
 
     call: int
     name: str
@@ -82,10 +82,10 @@ class Slip(Record):
 
 
 class ParameterError(Record):
-    """A start hour at which the tool could not be started.
+    """A start hour at which the tool could not start.
 
-    `given` is before `earliest`, when all earlier calls are over, or after `latest`, the last hour
-    from which the activity would end by 24.
+    `given` is before `earliest`, when all earlier calls have ended, or after `latest`, the last
+    start from which the activity would end by 24.
     """
 
     call: int
@@ -103,9 +103,9 @@ class PlanStep(Record):
 
 
 class Verdict(Record):
-    """The outcome and all errors, including those that did not decide the outcome.
+    """The outcome and all errors, including those that did not determine the outcome.
 
-    `sequence` holds the graded calls, in order.
+    `sequence` has the graded calls in order.
     """
 
     outcome: Outcome
@@ -128,7 +128,7 @@ _DEFAULT = CheckRules()
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A call that was carried out; `number` is its place in the log from 1."""
+    """An executed call; `number` is its place in the log, from 1."""
 
     number: int
     action: int
@@ -138,10 +138,10 @@ class _Call:
 
 
 def check(case: Case, log: AgentLog, rules: CheckRules = _DEFAULT) -> Verdict:
-    """Return the verdict on a log. Raises nothing for any log."""
+    """Return the verdict on a log; never raises."""
     calls: list[_Call] = []
     slips: list[Slip] = []
-    graded_slips, attempts = 0, 1  # slips of the attempt that is graded
+    graded_slips, attempts = 0, 1  # slips of the graded attempt
     for number, event in enumerate(log.events, start=1):
         if case.durations is not None and event.status == "ok" and event.name == RESTART:
             attempts += 1
@@ -178,7 +178,7 @@ def check(case: Case, log: AgentLog, rules: CheckRules = _DEFAULT) -> Verdict:
 
 
 def _call(case: Case, event: ToolEvent, number: int, rules: CheckRules) -> _Call | str:
-    """The call, or why it could not be carried out."""
+    """Return the call, or the reason why it could not be executed."""
     action = case.index.get(event.name)
     if event.status != "ok" or action is None:
         return _SLIPS["unknown_tool" if event.status == "ok" else event.status]
@@ -195,7 +195,7 @@ def _call(case: Case, event: ToolEvent, number: int, rules: CheckRules) -> _Call
 
 def _violations(case: Case, by_action: Sequence[Sequence[_Call]]) -> list[Violation]:
     """Return all violated constraints whose actions were all executed."""
-    # from the first call of each action until the last
+    # From the first to the last call of each action
     places = [_extent([(c.place, c.place + 1) for c in calls]) for calls in by_action]
     hours = [_extent([c.hours for c in calls if c.hours]) for calls in by_action]
     violations = []
@@ -239,7 +239,7 @@ def _why_time(limit: TimeLimit, tool: str, hours: Sequence[Span]) -> str:
 
 
 def _parameter_errors(calls: Sequence[_Call]) -> list[ParameterError]:
-    """Starts outside of the possible hours: one activity at a time, all within the day."""
+    """Return start hours that overlap another activity or the end of the day."""
     errors, now = [], 0
     for call in calls:
         if call.hours is None:

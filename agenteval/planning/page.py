@@ -1,4 +1,4 @@
-"""The page of planning tests: rates, types of errors, every wrong plan with its clauses.
+"""The HTML page of planning tests: rates, error types, and wrong plans with their clauses.
 
 Its charts of success are figures 8 and 9 of arXiv 2404.17833 (curves over the number of actions),
 with intervals, counts and the success of random orders.
@@ -56,9 +56,9 @@ from agenteval.text import plural
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MAX_WRONG = 200  # plans that can be unfolded
+MAX_WRONG = 200  # plans shown in full
 _MAX_REQUEST = 20_000  # characters of a request
-_MAX_OUTPUT = 2_000  # characters of the agent's last words
+_MAX_OUTPUT = 2_000  # characters of the agent's final message
 _MAX_STEPS = 60
 _MAX_LINES = 40
 _MAX_TOPICS = 60
@@ -87,7 +87,7 @@ def planning_page(
     *,
     unfinished: Sequence[str] = (),
 ) -> str:
-    """Return the page as HTML. The same trials in the same order give the same text.
+    """Return the page as HTML; the output is deterministic.
 
     `causes` are the labels of dissected cases.
     """
@@ -115,7 +115,7 @@ def planning_page(
 
 
 def headlines(attempts: Sequence[Attempt]) -> list[str]:
-    """Return a sentence per system: success, guessing, the bound, the most common error."""
+    """Return a sentence per system: success, random orders, bound, most common error."""
     bound_of = {b.system: b.sentence for b in bounds(rates.by_actions(attempts))}
     errors = by_system(rates.error_shares(attempts))
     lines = []
@@ -193,10 +193,10 @@ def _counts(shares: Sequence[LabelShare]) -> dict[str, dict[str, int]]:
 
 
 def success_by_actions(rates: Sequence[SuccessRate], bounds: Sequence[Bound] = ()) -> Figure:
-    """Draw success against number of actions, a line per system with its bound in the legend.
+    """Plot success against number of actions, a line per system with its bound in the legend.
 
     The threshold of 20% is dashed, the success of random orders (mean over all trials) dotted.
-    Raises InputError without any rate, and for more systems than can be told apart.
+    Raises InputError without rates, and for too many systems to distinguish.
     """
     graded = _graded(rates)
     legend = {
@@ -229,16 +229,15 @@ def success_by_actions(rates: Sequence[SuccessRate], bounds: Sequence[Bound] = (
         ticks=ticks,
         x="number of actions; below it, cases per system",
         level=(THRESHOLD, "20%"),
-        y="share of plans that are right\nbands: 95%",
+        y="share of correct plans\nbands: 95%",
         reference=random_orders,
     )
 
 
 def success_by_topic(rates: Sequence[SuccessRate]) -> Figure:
-    """Draw success by topic, the least successful on top.
+    """Plot success by topic, the least successful on top.
 
-    Beyond 60 topics those with the most success are left out and counted. Raises InputError
-    without any rate.
+    Beyond 60 topics, the most successful are omitted and counted. Raises InputError without rates.
     """
     graded = _graded(rates)
     totals: dict[str, tuple[int, int]] = {}
@@ -266,12 +265,12 @@ def success_by_topic(rates: Sequence[SuccessRate]) -> Figure:
 def _graded(rates: Sequence[SuccessRate]) -> list[SuccessRate]:
     graded = [r for r in rates if r.success.mean is not None]
     if not graded:
-        raise InputError("there are no verdicts to draw")
+        raise InputError("there are no verdicts to plot")
     return graded
 
 
 def wrong_plans(attempts: Sequence[Attempt]) -> list[Attempt]:
-    """Return the wrong plans; systems take turns, each beginning with its smallest cases."""
+    """Return the wrong plans; systems alternate, each starting with its smallest cases."""
     wrong = [a for a in attempts if a.verdict is not None and a.outcome != "pass"]
     queues = [
         sorted(trials, key=lambda a: (a.case.n, len(a.case.constraints), a.case.id, a.trial))
@@ -281,7 +280,7 @@ def wrong_plans(attempts: Sequence[Attempt]) -> list[Attempt]:
 
 
 def plan_item(attempt: Attempt) -> Foldout:
-    """Return everything about a plan that has a verdict; its id is the same on every page."""
+    """Return the details of a plan with a verdict, under an id that is the same on every page."""
     verdict, case = attempt.verdict, attempt.case
     assert verdict is not None
     violated = {s for v in verdict.violated for s in v.rule.sentences}
@@ -306,7 +305,7 @@ def plan_item(attempt: Attempt) -> Foldout:
 
 
 def _sentences(attempt: Attempt, verdict: Verdict) -> list[str]:
-    """Return all errors as sentences, including those that decided the outcome."""
+    """Return all errors as sentences."""
     lines = []
     if isinstance(attempt.log, AgentLog) and attempt.log.ending != "finished":
         limit = "time" if attempt.log.ending == "timeout" else "turns"
@@ -319,10 +318,10 @@ def _sentences(attempt: Attempt, verdict: Verdict) -> list[str]:
         possible = (
             f"{earliest} to {clock(e.latest)}"
             if e.earliest <= e.latest
-            else f"no hour (the others end at {earliest}, it takes until after 24:00)"
+            else f"no hour (the others end at {earliest}, and it would end after 24:00)"
         )
         lines.append(
-            f"call {e.call}: {e.tool} was started at {clock(e.given)}, possible was {possible}"
+            f"call {e.call}: {e.tool} was started at {clock(e.given)}; possible: {possible}"
         )
     lines += [f"{in_words(v.rule)}: {v.why}" for v in verdict.violated]
     if verdict.repeated:
@@ -335,7 +334,7 @@ def _sentences(attempt: Attempt, verdict: Verdict) -> list[str]:
 def marked_request(case: Case, violated: Collection[int]) -> list[Fragment]:
     """Return the request in pieces, with the violated sub-sentences (numbers from 0) marked.
 
-    A text that is not generated is one piece.
+    A text without a syntax tree is one piece.
     """
     divisible = case.text and case.text in case.request and len(case.request) <= _MAX_REQUEST
     spans = _spans(case) if divisible and violated else []
@@ -353,7 +352,7 @@ def marked_request(case: Case, violated: Collection[int]) -> list[Fragment]:
 
 
 def _spans(case: Case) -> list[tuple[int, int]]:
-    """Start and end of each sub-sentence in the case's text; [] if it has no tree."""
+    """Return start and end of each sub-sentence in the case's text; [] if it has no tree."""
     try:
         parts = paragraph_of(case).parts()
     except InputError:
@@ -362,7 +361,7 @@ def _spans(case: Case) -> list[tuple[int, int]]:
     spans, at = [], 0
     for part in parts:
         phrase = render_part(part, phrases)
-        # the first letter may be a capital
+        # The first letter may be capitalized.
         starts = [case.text.find(form, at) for form in (phrase, phrase[0].upper() + phrase[1:])]
         start = min(i for i in starts if i >= 0)
         at = start + len(phrase)

@@ -1,8 +1,8 @@
-"""`plan check`: verdicts on plans in PDDL, executed step by step, as the validator VAL does.
+"""`plan check`: validate PDDL plans by executing them step by step, as the validator VAL does.
 
-Domains of STRIPS with types, constants, negative conditions and equality (PDDL 1.2, McDermott et
-al. 1998), as PlanBench (arXiv 2206.10498) uses them. Any other feature is refused by its name,
-because a verdict that leaves out a condition would be wrong.
+Supports STRIPS with types, constants, negative conditions and equality (PDDL 1.2, McDermott et al.
+1998), as used by PlanBench (arXiv 2206.10498). Other features are refused by name, because a
+verdict that ignores a condition would be wrong.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class PddlProblem:
 
 @dataclass(frozen=True)
 class PlanVerdict:
-    """Whether a plan is valid; else why not, with the number of the step (None: at the end)."""
+    """Whether a plan is valid; if not, the reason and the number of the step (None: at the end)."""
 
     valid: bool
     step: int | None = None
@@ -73,10 +73,10 @@ class PlanVerdict:
 
 
 def read_problem(domain: str, problem: str) -> PddlProblem:
-    """Return the problem of two texts in PDDL.
+    """Parse a domain and a problem in PDDL.
 
-    Raises InputError with `domain` or `problem` as its place for broken text and for features other
-    than those of the module.
+    Raises InputError, with `domain` or `problem` as its place, for syntax errors and unsupported
+    features.
     """
     try:
         sections = _sections(domain, "domain")
@@ -91,7 +91,7 @@ def read_problem(domain: str, problem: str) -> PddlProblem:
         initial = _flat(sections, ":init")
         goal = next((section for section in sections if section[0] == ":goal"), None)
         if goal is None or len(goal) != 2:
-            raise InputError("there is no single :goal")
+            raise InputError("the problem needs exactly one :goal")
         start = [fact for fact in initial if fact[:1] != ["="]]  # costs
         return PddlProblem(
             {action.name: action for action in actions},
@@ -115,7 +115,9 @@ def _sections(text: str, kind: str) -> list[list[Tree]]:
     strange = sorted({*goals[1:]} - _FEATURES)
     strange += [str(s[0]) for s in sections if s[0] in (":derived", ":durative-action", ":axiom")]
     if strange:
-        raise InputError(f"{strange[0]} is not supported, only {', '.join(sorted(_FEATURES))}")
+        raise InputError(
+            f"{strange[0]} is not supported; supported are {', '.join(sorted(_FEATURES))}"
+        )
     return sections
 
 
@@ -129,7 +131,7 @@ def _tree(text: str) -> list[Tree]:
         elif word != ")":
             stack[-1].append(word)
         elif len(stack) == 1:
-            raise InputError("a closing parenthesis too many")
+            raise InputError("one closing parenthesis too many")
         else:
             inner = stack.pop()
             stack[-1].append(inner)
@@ -143,7 +145,7 @@ def _flat(sections: list[list[Tree]], name: str) -> list[Tree]:
 
 
 def _typed(items: list[Tree]) -> dict[str, str]:
-    """Return names by type: `a b - block c` is block, block and object."""
+    """Return the type of each name: `a b - block c` is block, block and object."""
     types: dict[str, str] = {}
     waiting: list[str] = []
     remaining = iter(items)
@@ -185,7 +187,7 @@ def _literals(tree: Tree, *, effect: bool = False) -> Iterator[Literal]:
             yield from _literals(part, effect=effect)
     elif isinstance(tree, list) and head == "not" and len(tree) == 2:
         yield Literal(_atom(tree[1]), positive=False)
-    elif tree and not (effect and head == "increase"):  # a cost changes no fact
+    elif tree and not (effect and head == "increase"):  # costs do not change facts
         yield Literal(_atom(tree))
 
 
@@ -203,9 +205,9 @@ def _shown(tree: Tree) -> str:
 
 
 def plan_steps(text: str) -> list[Atom]:
-    """Return the steps of a plan, one a line: `(stack a b)`, also as `0: stack a b [1]`.
+    """Return the steps of a plan, one per line: `(stack a b)` or `0: stack a b [1]`.
 
-    Raises InputError naming the line that is not a step.
+    Raises InputError with the line that is not a step.
     """
     steps = []
     for number, line in enumerate(_COMMENT.sub("", text).lower().splitlines(), start=1):
@@ -221,9 +223,9 @@ def plan_steps(text: str) -> list[Atom]:
 
 
 def verdict_of(problem: PddlProblem, steps: Sequence[Atom]) -> PlanVerdict:
-    """Execute the steps from the initial state, and return the first fault, or a valid plan.
+    """Execute the steps from the initial state, and return the first error, or a valid plan.
 
-    Effects that delete an atom are applied before those that add one.
+    Effects that delete atoms are applied before those that add them.
     """
     state = set(problem.initial)
     for number, (name, *arguments) in enumerate(steps, start=1):
@@ -289,12 +291,12 @@ class PlanRow:
 
 
 def check_plans(plans: Path, *, domain: Path, problem: Path) -> Report:
-    """Execute plans in PDDL; the report says which are valid, and which step of others fails.
+    """Execute plans in PDDL; the report says which are valid, and where the others fail.
 
-    `plans` is a file of one plan, or the results of PlanBench for plan generation: JSON whose
-    `instances` have an `extracted_llm_plan`. The problem of instance N is then the file
-    `instance-N.pddl` of the folder `problem`, and an instance without a plan is invalid, as in
-    PlanBench. The exit code is 1 if a plan is invalid. Raises InputError.
+    `plans` is a file with one plan, or PlanBench's results for plan generation: JSON with
+    `instances` that have an `extracted_llm_plan`. In the second case, the problem of instance N is
+    the file `instance-N.pddl` in the folder `problem`, and an instance without a plan is invalid,
+    as in PlanBench. The exit code is 1 if a plan is invalid. Raises InputError.
     """
     definition, rows = read_text(domain, LARGE), []
     for name, text, file in _plans(plans, problem):
@@ -326,11 +328,11 @@ def _plans(plans: Path, problem: Path) -> Iterator[tuple[str, str, Path]]:
     results = read_json(plans)
     instances = results.get("instances") if isinstance(results, dict) else None
     if not isinstance(instances, list) or not instances:
-        raise InputError("no results of PlanBench: there is no list of `instances`", str(plans))
+        raise InputError("not PlanBench results: there is no list of `instances`", str(plans))
     for i, instance in enumerate(instances):
         number = instance.get("instance_id") if isinstance(instance, dict) else None
         if type(number) is not int:
-            raise InputError(f"instances[{i}] has no whole number as instance_id", str(plans))
+            raise InputError(f"instances[{i}] needs an integer `instance_id`", str(plans))
         text = instance.get("extracted_llm_plan")
         yield (
             str(number),

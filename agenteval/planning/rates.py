@@ -1,6 +1,6 @@
 """Rates of planning trials: success, types of errors, causes, effort, and pairs of systems.
 
-Trials without a verdict (AgentFailure) are in no denominator; they are counted beside every rate.
+Trials without a verdict (AgentFailure) are excluded from denominators and counted separately.
 Trials of one case depend on each other, so the unit of every interval is the case.
 """
 
@@ -27,7 +27,7 @@ from agenteval.stats.vectors import Floats, normal_quantile, t_quantile
 ERRORS = OUTCOMES[1:]  # in order of precedence
 _BIN_WIDTHS = (5, 10, 20, 25, 50, 100, 250, 500)
 _MAX_BINS = 8
-_EVERY_K = 5  # every k of pass^k up to this one, beyond it only the largest
+_EVERY_K = 5  # every k of pass^k up to this one; above it, only the largest
 
 Feature = Callable[[Case], int | str | None]
 
@@ -45,8 +45,8 @@ class CaseLabel:
 class SuccessRate:
     """Success of one system in one group of trials, as a row of a table.
 
-    `guess` is the mean of valid plans / n! over the trials with a verdict; None where the valid
-    plans of some case were not counted. In an extended case it assumes suitable start hours.
+    `guess` is the mean of valid plans / n! over the trials with a verdict; None if the valid plans
+    of a case were not counted. In an extended case, it assumes suitable start hours.
     """
 
     system: str = column("system")
@@ -63,14 +63,14 @@ class SuccessRate:
         "random\norders", "share", "share of correct plans among random orders of all tools"
     )
     group: str = "all"
-    place: float = 0.0  # the value where groups are numbers, such as the number of actions
+    place: float = 0.0  # the value of a numeric group, such as the number of actions
 
 
 @dataclass(frozen=True, slots=True)
 class LabelShare:
     """Count and share of one label among all errors or dissected cases of a system.
 
-    The labels of a system exclude each other: the counts add up to `total`.
+    The labels of a system are mutually exclusive: the counts add up to `total`.
     """
 
     system: str
@@ -82,10 +82,10 @@ class LabelShare:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """Resources that the trials of a system took, as a row of a table.
+    """Resources used by the trials of a system, as a row of a table.
 
-    Means are over trials with a log, `tokens` over those whose endpoint reported them. None where
-    nothing was reported.
+    Means are over trials with a log, `tokens` over trials with reported tokens. None if nothing was
+    reported.
     """
 
     system: str = column("system")
@@ -95,16 +95,16 @@ class Effort:
         "plans", "number", "attempts at a plan: 1 + restarts; mean per trial"
     )
     tokens: float | None = column("tokens", "count", "mean per trial, if reported by the endpoint")
-    stated: int = column("stated\nfor", "count", "trials with known tokens")
+    stated: int = column("reported\nfor", "count", "trials with known tokens")
     trials: int = column("trials", "count")
     requests: int = column("requests", "count", "in all")
-    total_seconds: float = column("seconds\nin all", "seconds")
-    cost: float | None = column("cost\nin all", "money", "in the currency of the prices")
+    total_seconds: float = column("total\nseconds", "seconds")
+    cost: float | None = column("total\ncost", "money", "in the currency of the prices")
 
 
 @dataclass(frozen=True, slots=True)
 class RepeatedTrials:
-    """pass^k (all of k trials right) and pass@k (at least one right), means over cases."""
+    """pass^k (all of k trials correct) and pass@k (at least one correct), as means over cases."""
 
     system: str = column("system")
     k: int = column("k", "count")
@@ -117,14 +117,14 @@ class RepeatedTrials:
 def clustered_share(
     hits: Sequence[bool], cases: Sequence[Hashable], *, level: float = 0.95
 ) -> Interval:
-    """Return the share of hits with a Wilson interval whose unit is the case (a label per hit).
+    """Return the share of hits with a Wilson interval over cases (`cases` has a label per hit).
 
-    One trial per case: Wilson's interval. Several: Wilson's with the number of independent trials
-    that would give the same standard error, p (1 - p) / se^2 with the cluster-robust se, times
-    (z / t)^2 for the C - 1 degrees of freedom, and at most n (Korn and Graubard, Survey
-    Methodology 24, 1998; with Wilson: Dean and Pagano, Journal of Survey Statistics and
-    Methodology 3, 2015). Where cases do not differ the se is 0 and that number is the number of
-    cases. One case with several trials has no interval.
+    With one trial per case, it is Wilson's interval; with several, Wilson's with the number of
+    independent trials that would give the same standard error, p (1 - p) / se^2 with the
+    cluster-robust se, times (z / t)^2 for the C - 1 degrees of freedom, and at most n (Korn and
+    Graubard, Survey Methodology 24, 1998; with Wilson: Dean and Pagano, Journal of Survey
+    Statistics and Methodology 3, 2015). If cases do not differ, the se is 0 and that number is the
+    number of cases. One case with several trials has no interval.
 
     Raises ValueError for lists of different lengths.
     """
@@ -142,7 +142,7 @@ def clustered_share(
     if se:
         penalty = (z / t_quantile((1 + level) / 2, units - 1)) ** 2
         size, reason = min(share * (1 - share) / se**2 * penalty, n), ""
-    # Wilson's ends for a size that need not be a whole number
+    # Wilson's ends for a size that may be fractional
     middle = share + z**2 / (2 * size)
     half = math.sqrt(z**2 * (share * (1 - share) / size + z**2 / (4 * size * size)))
     low, high = (
@@ -154,7 +154,7 @@ def clustered_share(
 
 
 def guess_rate(case: Case) -> float | None:
-    """Return the chance that a random order of all tools is valid; None where not counted."""
+    """Return the chance that a random order of all tools is valid; None if not counted."""
     return None if case.valid_plans is None else case.valid_plans / math.factorial(case.n)
 
 
@@ -163,10 +163,10 @@ def success_rates(
     feature: Feature | None = None,
     label: Callable[[Any], str] = str,
 ) -> list[SuccessRate]:
-    """Return a rate per system, or per system and value of the feature, values in ascending order.
+    """Return a rate per system, or per system and value of the feature in ascending order.
 
-    `label` makes the name of a group from the value. Cases for which the feature is None form the
-    group "not known", at the end.
+    `label` formats a value as the name of its group. Cases without a value form the last group,
+    "not known".
     """
     rates = []
     for system, trials in by_system(attempts).items():
@@ -200,7 +200,7 @@ def _success(system: str, group: str, place: float, trials: Sequence[Attempt]) -
 
 FEATURES: dict[str, Feature] = {
     "actions": lambda case: case.n,
-    "constraints": lambda case: len(case.constraints),  # different ones, time limits included
+    "constraints": lambda case: len(case.constraints),  # distinct ones, including time limits
     "sub-sentences": lambda case: None if case.size is None else case.size.sub_sentences,
     "topic": lambda case: case.topic or "(no topic)",
 }
@@ -212,7 +212,7 @@ def by_actions(attempts: Iterable[Attempt]) -> list[SuccessRate]:
 
 
 def by_words(attempts: Sequence[Attempt]) -> list[SuccessRate]:
-    """Return a rate per system and number of words, in at most 8 bins of one width.
+    """Return a rate per system and number of words, in at most 8 bins of equal width.
 
     The width is at most 500, so more than 4,000 words give more bins.
     """
@@ -233,14 +233,14 @@ def by_words(attempts: Sequence[Attempt]) -> list[SuccessRate]:
 
 
 def error_shares(attempts: Iterable[Attempt]) -> list[LabelShare]:
-    """Return the types of errors by system, as shares of its errors; every type has a row."""
+    """Return the types of errors as shares of each system's errors; every type has a row."""
     graded = [a for a in attempts if a.verdict is not None]
     wrong = [CaseLabel(a.case.id, a.system, a.outcome) for a in graded if a.outcome != "pass"]
     return _label_shares(wrong, [a.system for a in graded], ERRORS)
 
 
 def cause_shares(labelled: Sequence[CaseLabel]) -> list[LabelShare]:
-    """Return the causes by system, as shares of the dissected cases; the paper's five first."""
+    """Return the causes as shares of each system's dissected cases; the paper's five come first."""
     return _label_shares(labelled, [entry.system for entry in labelled], CAUSES)
 
 
@@ -260,7 +260,7 @@ def _label_shares(
 
 
 def effort(attempts: Iterable[Attempt]) -> list[Effort]:
-    """Return the resources that the trials of each system took."""
+    """Return the resources used by the trials of each system."""
     rows = []
     for system, trials in by_system(attempts).items():
         logs = [t.log for t in trials if isinstance(t.log, AgentLog)]
@@ -292,7 +292,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def repeated(attempts: Iterable[Attempt]) -> list[RepeatedTrials]:
-    """Return pass^k and pass@k from k = 2 on, where some case has several trials with a verdict."""
+    """Return pass^k and pass@k for k >= 2, if any case has several trials with a verdict."""
     rows = []
     for system, trials in by_system(attempts).items():
         number = Counter(t.case.id for t in trials if t.verdict is not None)
@@ -310,8 +310,8 @@ def repeated(attempts: Iterable[Attempt]) -> list[RepeatedTrials]:
 def system_pairs(attempts: Iterable[Attempt]) -> list[Pair]:
     """Compare every two systems that share cases.
 
-    McNemar's exact test, or with several trials per case the exact sign test on the differences of
-    their shares of passes; p is corrected over all pairs (Holm).
+    Uses McNemar's exact test or, with several trials per case, the exact sign test on the
+    differences between shares of passes; p is corrected over all pairs (Holm).
     """
     hits: dict[str, dict[str, list[float]]] = {}
     for attempt in attempts:
@@ -321,6 +321,8 @@ def system_pairs(attempts: Iterable[Attempt]) -> list[Pair]:
 
     def exact(apart: Floats, single: bool) -> PairedTest:
         name = "McNemar, exact" if single else "sign test over cases, exact"
-        return replace(sign_test(apart), method=name)  # of single outcomes the two are the same
+        return replace(
+            sign_test(apart), method=name
+        )  # for single outcomes, the two tests are the same
 
     return holm(pairs(hits, exact))

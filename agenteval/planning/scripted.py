@@ -1,10 +1,10 @@
-"""Scripted agents with a known success rate, to test the tests and to compare models with.
+"""Scripted agents with a known success rate, as a check of the tests and as baselines.
 
     --agent scripted:NAME            --agent "scripted:chance=0.6,seed=7"
 
-They are given the case and do not read the request. `seed` is a whole number, 0 by default. Chance
-depends on the seed, the request, the number of the attempt, and how often an agent of the same
-factory was given this request in it, never on other agents that run.
+They receive the case and do not read the request. `seed` is an integer, 0 by default. Randomness
+depends on the seed, the request, the number of the attempt, and how often this factory's agents
+have received the request in it, never on other running agents.
 
 perfect        a valid plan
 random         any order of the tools, all equally likely
@@ -30,13 +30,14 @@ from agenteval.records import content_hash
 from agenteval.text import did_you_mean
 
 Script = Callable[[Case, Dice], Sequence[PlanStep]]
-"""Returns the calls to make in a case, in their order."""
+"""Returns the calls to make in a case, in order."""
 
 
 def in_order(case: Case, order: Sequence[int], start: int = 0) -> list[PlanStep]:
-    """Return the actions in this order.
+    """Return the plan of the actions in this order.
 
-    In an extended case the first one starts at `start`, each further one when the last is over.
+    In an extended case, the first action starts at `start`, and each other one when the previous
+    ends.
     """
     steps = []
     for i in order:
@@ -68,9 +69,9 @@ def perfect(case: Case, _: Dice) -> list[PlanStep]:
 
 
 def wrong(case: Case, dice: Dice) -> list[PlanStep]:
-    """Return a complete plan that violates a constraint, or a valid one if there is none.
+    """Return a complete plan that violates a constraint, or a valid one without constraints.
 
-    The orders are reversed; without orders, an action takes place at the wrong end of the day.
+    Orders are reversed; without orders, an action is placed at the wrong end of the day.
     """
     rules = [s.constraint for s in case.stated]
     if orders(rules):
@@ -99,7 +100,7 @@ def _crash(_case: Case, _dice: Dice) -> list[PlanStep]:
 
 
 class ScriptedAgent:
-    """Carries out the plan of a script for the case that it is given with `on`."""
+    """Executes a script's plan for the case set with `on`."""
 
     def __init__(self, factory: Factory, case: Case | None = None) -> None:
         self._factory, self._case = factory, case
@@ -119,7 +120,7 @@ class ScriptedAgent:
 
 
 class Factory:
-    """Makes agents of one script; counts per request, so that tries differ and can be repeated."""
+    """Creates agents of one script; counts requests, so that tries differ but are reproducible."""
 
     def __init__(self, script: Script, seed: int = 0) -> None:
         self.script, self.seed = script, seed
@@ -130,7 +131,7 @@ class Factory:
         return ScriptedAgent(self)
 
     def dice(self, request: str, trial: int = 0) -> Dice:
-        """Return the dice of the next try at this request in attempt number `trial`."""
+        """Return the random source of the next try at this request in attempt number `trial`."""
         digest = content_hash(request)
         number = trial + self._tries[digest, trial]
         self._tries[digest, trial] += 1
@@ -142,16 +143,18 @@ NAMES = (*_SCRIPTS, "chance=P")
 
 
 def scripted(spec: str) -> Factory:
-    """Return the factory of "NAME" or "chance=P", either optionally followed by ",seed=N".
+    """Return the factory for "NAME" or "chance=P", each optionally with ",seed=N".
 
-    Raises InputError for an unknown name (all are listed) and for a bad value.
+    Raises InputError for an unknown name (listing all) and for an invalid value.
     """
     where = f"scripted:{spec}"
     body, seed = spec, 0
     if written := re.search(r",\s*seed=(.*)$", spec):
         body = spec[: written.start()]
         if not written[1].isdecimal():
-            raise InputError(f"the seed must be a whole number from 0, not {written[1]!r}", where)
+            raise InputError(
+                f"the seed must be an integer of at least 0, not {written[1]!r}", where
+            )
         seed = int(written[1])
     if body in _SCRIPTS:
         return Factory(_SCRIPTS[body], seed)
@@ -169,9 +172,9 @@ def scripted(spec: str) -> Factory:
 
 
 class _Scripted(Mapping[str, Callable[[], Agent]]):
-    """`SCRIPTED[spec]` for every spec that `scripted` reads; iterating gives the documented names.
+    """`SCRIPTED[spec]` for every spec that `scripted` accepts; iterates over the documented names.
 
-    A name with a bad value is contained, so that looking it up can say what is wrong with it.
+    Contains names with an invalid value, so that the lookup can report the problem.
     """
 
     def __contains__(self, spec: object) -> bool:

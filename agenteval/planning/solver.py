@@ -1,12 +1,12 @@
-"""Satisfiability of constraints: orders on their graph, times with Z3.
+"""Decide whether constraints are satisfiable: orders by their graph, times with Z3.
 
 A set of orders is satisfiable iff its graph has no cycle, and implies exactly the orders of its
 transitive closure. Masks are Python integers, bit i for action i. Valid plans are the linear
 extensions of the closure. Every prefix of a plan is a *down-set*, a set of actions that contains
 all actions its members need; plans are counted over the down-sets.
 
-With durations the model is that of arXiv 2404.17833, section 4.4: whole hours 0 <= start < end
-<= 24, no two actions overlap, an order demands end <= start, a time limit end <= hour or start >=
+With durations, the model is that of arXiv 2404.17833, section 4.4: whole hours 0 <= start < end <=
+24, no two actions overlap, an order requires end <= start, a time limit end <= hour or start >=
 hour.
 """
 
@@ -22,8 +22,8 @@ from typing import Any
 from agenteval.errors import AgentevalError, InputError
 from agenteval.planning.case import DAY, Before, Constraint, Span, holds, limits, orders
 
-MAX_DOWN_SETS = 1 << 16  # a second or two; 16 actions without any order among them
-TIMEOUT = 10.0  # seconds for one question to Z3; those of nine actions take milliseconds
+MAX_DOWN_SETS = 1 << 16  # one or two seconds; 16 actions without orders
+TIMEOUT = 10.0  # seconds per Z3 query; queries about nine actions take milliseconds
 _local = threading.local()
 
 
@@ -34,7 +34,7 @@ class Undecided(AgentevalError):
 
 
 def solver_for(n: int, durations: Sequence[int] | None = None) -> Graph | Timed:
-    """Return an empty set of constraints over n actions, with durations one that takes time limits.
+    """Return an empty set of constraints over n actions; with durations, it accepts time limits.
 
     Raises ValueError for durations too long for a day.
     """
@@ -56,7 +56,7 @@ class Graph:
         self.add(tuple(constraints))
 
     def allows(self, constraints: Sequence[Constraint]) -> bool:
-        """Whether there would be no cycle with all of these added."""
+        """Return whether adding all of these leaves the graph without a cycle."""
         try:
             self._closure(constraints)
         except ValueError:
@@ -64,17 +64,17 @@ class Graph:
         return True
 
     def implies(self, constraint: Constraint) -> bool:
-        """Whether the order is in the transitive closure."""
+        """Return whether the order is in the transitive closure."""
         order = _order(constraint)
         return bool(self.after[order.first] >> order.second & 1)
 
     def add(self, constraints: Sequence[Constraint]) -> None:
-        """Add the orders. Raises ValueError for a cycle or an unknown action, without adding
-        anything."""
+        """Add the orders. Raises ValueError, without adding any, for a cycle or an unknown
+        action."""
         self.after, self.before = self._closure(constraints)
 
     def reduction(self) -> list[Before]:
-        """Return the transitive reduction, sorted: the fewest orders with the same valid plans."""
+        """Return the sorted transitive reduction: the fewest orders with the same valid plans."""
         after, before = self.after, self.before
         return [
             Before(a, b)
@@ -90,7 +90,7 @@ class Graph:
             if not (0 <= first < self.n and 0 <= second < self.n):
                 raise ValueError(f"{constraint} is not about actions 0 to {self.n - 1}")
             if first == second or after[second] >> first & 1:
-                raise ValueError(f"{constraint} contradicts the orders before it")
+                raise ValueError(f"{constraint} contradicts earlier orders")
             sources, targets = before[first] | 1 << first, after[second] | 1 << second
             for i in _members(sources):
                 after[i] |= targets
@@ -102,7 +102,7 @@ class Graph:
 def _order(constraint: Constraint) -> Before:
     if isinstance(constraint, Before):
         return constraint
-    raise TypeError(f"the graph decides orders only, not {constraint}")
+    raise TypeError(f"the graph supports only orders, not {constraint}")
 
 
 def _members(mask: int) -> list[int]:
@@ -115,7 +115,7 @@ def _members(mask: int) -> list[int]:
 
 
 def graph_of(n: int, constraints: Iterable[Constraint]) -> Graph | None:
-    """Return the graph of these orders; None if they contradict each other."""
+    """Return the graph of these orders, or None if they contradict each other."""
     try:
         return Graph(n, constraints)
     except ValueError:
@@ -125,8 +125,8 @@ def graph_of(n: int, constraints: Iterable[Constraint]) -> Graph | None:
 def count_plans(n: int, constraints: Iterable[Constraint]) -> int | None:
     """Return the exact number of valid plans (linear extensions); 0 for contradictory orders.
 
-    Actions without any order between them are counted separately and interleaved by binomials.
-    None for a connected group of more than `MAX_DOWN_SETS` down-sets (none up to 16 actions).
+    Unconnected groups of actions are counted separately and interleaved by binomials. Returns None
+    for a connected group with more than `MAX_DOWN_SETS` down-sets (never up to 16 actions).
     """
     graph = graph_of(n, constraints)
     if graph is None:
@@ -155,7 +155,7 @@ def count_plans(n: int, constraints: Iterable[Constraint]) -> int | None:
 
 
 def plans(n: int, constraints: Iterable[Constraint]) -> Iterator[tuple[int, ...]]:
-    """Return all valid plans, lazily, in lexical order; none for contradictory orders."""
+    """Yield all valid plans in lexicographic order; none for contradictory orders."""
     graph = graph_of(n, constraints)
     if graph is None:
         return iter(())
@@ -174,11 +174,11 @@ def plans(n: int, constraints: Iterable[Constraint]) -> Iterator[tuple[int, ...]
 class Timed:
     """A growing, satisfiable set of orders and time limits over actions with durations.
 
-    Action i ends at start_i + durations[i], all within 0 to 24 and without overlap. A cycle of
-    orders is found on the graph. Without a time limit the graph decides orders alone: actions that
-    fit into the day fit into it in every order. All other questions go to Z3, unless the last
-    solution answers them. Raises ValueError for durations that are not n, not positive, or too long
-    for a day, and `Undecided` where Z3 gives up.
+    Action i ends at start_i + durations[i], all within 0 to 24 and without overlap. The graph finds
+    cycles of orders. Without time limits, the graph alone decides, because actions that fit into
+    the day do so in any order. All other queries go to Z3, unless the last solution answers them.
+    Raises ValueError if durations are not n positive numbers that fit into a day, and `Undecided`
+    if Z3 gives up.
     """
 
     def __init__(self, n: int, durations: Sequence[int], timeout: float = TIMEOUT) -> None:
@@ -189,11 +189,11 @@ class Timed:
         self.n, self._timeout, self._durations = n, timeout, durations
         self._graph = Graph(n)
         self._added: list[Constraint] = []
-        self._solution: tuple[Span, ...] | None = None  # of what was added
+        self._solution: tuple[Span, ...] | None = None  # of the added constraints
         self._solver: Any = None
 
     def allows(self, constraints: Sequence[Constraint]) -> bool:
-        """Whether the set would stay satisfiable with all of these added."""
+        """Return whether the set stays satisfiable if all of these are added."""
         if not self._graph.allows(orders(constraints)):
             return False
         if not limits([*self._added, *constraints]):
@@ -203,7 +203,7 @@ class Timed:
         return self._satisfiable([self._formula(c) for c in constraints])
 
     def implies(self, constraint: Constraint) -> bool:
-        """Whether it follows from the set."""
+        """Return whether the constraint follows from the set."""
         if isinstance(constraint, Before):
             if self._graph.implies(constraint):
                 return True
@@ -217,10 +217,9 @@ class Timed:
         return not self._satisfiable([z3.Not(formula)])
 
     def add(self, constraints: Sequence[Constraint]) -> None:
-        """Add the constraints. Raises ValueError if they became unsatisfiable, without adding
-        anything."""
+        """Add the constraints. Raises ValueError, without adding any, if they are unsatisfiable."""
         if not self.allows(constraints):
-            raise ValueError(f"{', '.join(map(str, constraints))}: contradicts what was there")
+            raise ValueError(f"{', '.join(map(str, constraints))}: contradicts earlier constraints")
         self._graph.add(orders(constraints))
         self._added += constraints
         if self._solver is not None:
@@ -244,15 +243,15 @@ class Timed:
         return self._starts[constraint.action] >= constraint.hour
 
     def _build(self) -> None:
-        """Make the Z3 solver at its first use."""
+        """Create the Z3 solver on first use."""
         if self._solver is not None:
             return
         try:
             import z3
         except ModuleNotFoundError:
-            raise InputError("points of time need Z3: pip install 'agenteval[planning]'") from None
+            raise InputError("time limits need Z3: pip install 'agenteval[planning]'") from None
 
-        # One context per thread: threads do not disturb each other, names are stored once.
+        # One context per thread, which isolates threads and stores names once.
         if not hasattr(_local, "context"):
             _local.context = z3.Context()
         self._solver = solver = z3.SimpleSolver(ctx=_local.context)
@@ -287,7 +286,7 @@ class Timed:
 def schedule(
     n: int, constraints: Sequence[Constraint], durations: Sequence[int]
 ) -> tuple[int, ...] | None:
-    """Return start hours that satisfy everything, None without. Raises `Undecided` at timeout."""
+    """Return start hours that satisfy everything, or None. Raises `Undecided` on timeout."""
     try:
         solver = Timed(n, durations)
         solver.add(constraints)
@@ -307,7 +306,7 @@ def count_schedulable(n: int, constraints: Sequence[Constraint], durations: Sequ
             release[i] = max(release[i], hour)
 
     def works(plan: Sequence[int]) -> bool:
-        now = 0  # for a given order the earliest starts are the best ones
+        now = 0  # for a given order, the earliest starts are best
         for i in plan:
             now = max(now, release[i]) + durations[i]
             if now > deadline[i]:
@@ -322,9 +321,9 @@ def contradiction(
 ) -> tuple[int, ...] | None:
     """Return a minimal contradictory set of the constraints, as ascending indices.
 
-    Without any one of them the others can be satisfied; of several such sets, the one stated first
-    remains. Empty when the durations alone are too long for a day; None when there is no
-    contradiction. Raises `Undecided` at the timeout, TypeError for limits without durations.
+    Removing any of them makes the rest satisfiable; of several minimal sets, the one stated first
+    is returned. Empty if the durations alone exceed a day; None if there is no contradiction.
+    Raises `Undecided` on timeout, and TypeError for limits without durations.
     """
     if durations is not None and sum(durations) > DAY:
         return ()

@@ -3,10 +3,10 @@
 TerminalSubstitute: the same skeleton in other words. TopicChange: the same skeleton and words
 about another profession. QuerySynthesize: other sentences with equivalent demands.
 
-Points of time are terminals of the extended language (figure 6 of the paper), and other words for
-them would only be other prepositions. `other_hours` therefore changes the hours: each so that all
-demands can be met with the case's durations, and no demand follows from the others that did not
-before. An hour without such a choice stays. Other hours may be easier to meet.
+Times are terminals of the extended language (figure 6 of the paper), and other words for them would
+only be other prepositions. `other_hours` therefore changes the hours, such that all demands can be
+met with the case's durations and no further demand follows from the others. An hour without an
+alternative stays. The new hours may be easier to meet.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from agenteval.planning.words import (
 
 Variant = Literal["terminal", "topic", "structure"]
 VARIANTS: tuple[Variant, ...] = get_args(Variant)
-_MAX_DRAWS = 20  # draws until a text that occurred already is accepted
+_MAX_DRAWS = 20  # draws before a repeated text is accepted
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,10 @@ class Base:
 
 
 def base_of(case: Case) -> Base:
-    """Return the case with its tree. Raises InputError for one that cannot be dissected.
+    """Return the case with its tree. Raises InputError for a case that cannot be dissected.
 
-    Such a case has no text or no tree of it, a text that is not part of the request, or one that
-    demands something else than the case's constraints.
+    This is a case without a text or syntax tree, or with a text that is not part of the request or
+    does not match the constraints.
     """
     if not case.text:
         raise InputError("it cannot be dissected: it has no synthesized text", case.id)
@@ -64,7 +64,7 @@ def base_of(case: Case) -> Base:
     if {stated.constraint for stated in case.stated} != set(_demands(tree)):
         raise InputError("it cannot be dissected: its text and its constraints differ", case.id)
     if case.text not in case.request:
-        raise InputError("it cannot be dissected: its request does not hold its text", case.id)
+        raise InputError("it cannot be dissected: its request does not contain its text", case.id)
     return Base(case, tree)
 
 
@@ -77,12 +77,12 @@ def substitutes(
     topics: Sequence[Topic] | None = None,
     draws: int = 8,
 ) -> tuple[Case, ...]:
-    """Return `count` variants, named "<id>~terminal1" and so on, different if possible.
+    """Return `count` variants, named "<id>~terminal1" and so on, distinct if possible.
 
-    Each depends on the seed, the case and its number alone. `topics` default to the built-in ones.
-    Of `draws` structures, the one is taken that is the least ambiguous and shares the fewest clause
-    forms with the original (1: any, as in the paper). Raises InputError where no other topic has
-    enough activities.
+    Each depends only on the seed, the case and its number. `topics` default to the built-in ones.
+    Of `draws` structures, the least ambiguous one that shares the fewest clause forms with the
+    original is used (1: any, as in the paper). Raises InputError if no other topic has enough
+    activities.
     """
     texts = {base.case.text}
     cases = []
@@ -142,10 +142,10 @@ def rebuilt(
     role: str | None = None,
     actions: Sequence[Activity] | None = None,
 ) -> Case:
-    """Return the case of another tree, or about another profession with as many actions.
+    """Return the case with another tree, or about another profession with as many actions.
 
-    A request in the default frame is framed again; in any other the text is replaced, and the
-    name of the topic. Tools that are not the default mocks are kept with their actions.
+    A request from the default template is rendered again; in other requests, the text and the name
+    of the topic are replaced. Tools other than the default mocks are kept with their actions.
     """
     old = base.case
     topic = old.topic if role is None else role
@@ -165,9 +165,9 @@ def rebuilt(
 
 
 def other_hours(tree: Paragraph, durations: Sequence[int], dice: Dice) -> Paragraph:
-    """Return the tree with another hour at every point of time that allows one, in order.
+    """Return the tree with another hour for each time that allows one, in order.
 
-    `durations` are hours by action. Raises `Undecided` at Z3's timeout.
+    `durations` are hours by action. Raises `Undecided` on a timeout of Z3.
     """
     hours: list[int] = []
 
@@ -176,15 +176,15 @@ def other_hours(tree: Paragraph, durations: Sequence[int], dice: Dice) -> Paragr
         return hour
 
     rewritten(tree, hour=collect)
-    solver = solver_for(len(durations), durations)  # nothing is added
+    solver = solver_for(len(durations), durations)  # stays empty
     implied = _implied(solver, tree, durations)
     if implied is None:
-        return tree  # a text whose demands cannot be met at all
+        return tree  # the demands of the text cannot be met
     for place, hour in enumerate(tuple(hours)):
         for other in dice.shuffled([h for h in range(DAY + 1) if h != hour]):
             changed = _with_hours(tree, [*hours[:place], other, *hours[place + 1 :]])
             if len(_demands(changed)) < len(_demands(tree)):
-                continue  # two limits became one
+                continue  # two limits would become one
             follows = _implied(solver, changed, durations)
             if follows is not None and follows <= implied:
                 hours[place] = other
@@ -198,7 +198,7 @@ def _with_hours(tree: Paragraph, hours: Sequence[int]) -> Paragraph:
 
 
 def _implied(solver: Graph | Timed, tree: Paragraph, durations: Sequence[int]) -> set[int] | None:
-    """Places of the demands that follow from all the others; None if they cannot all be met."""
+    """Return positions of demands implied by all others; None if they cannot all be met."""
     demands = _demands(tree)
     if not solver.allows(demands):
         return None
@@ -215,8 +215,7 @@ def _demands(tree: Paragraph) -> tuple[Constraint, ...]:
 
 
 def _opposite(demand: Constraint, durations: Sequence[int]) -> Constraint:
-    """The constraint that holds iff the demand does not, for actions in whole hours that never
-    overlap."""
+    """Return the negation of a demand, for actions in whole hours that never overlap."""
     if isinstance(demand, Before):
         return Before(demand.second, demand.first)
     duration = durations[demand.action]

@@ -1,7 +1,7 @@
-"""Suites: planning tests as JSON lines, generated or written by hand, checked when they are read.
+"""Read and write suites: planning tests as JSON lines, validated when they are read.
 
-A case written by hand needs an `id`, `actions` (noun phrases, or objects with `phrase` and `tool`),
-a `request` or `text`, and the `constraints` that it states.
+Your own cases need an `id`, `actions` (noun phrases, or objects with `phrase` and `tool`), a
+`request` or `text`, and the `constraints` that it states.
 """
 
 from __future__ import annotations
@@ -37,50 +37,51 @@ from agenteval.planning.words import action
 from agenteval.readers.strict_json import decode_line
 from agenteval.records import canonical_json
 
-_MAX_COUNTED = 7  # actions of an extended case whose orders are tried one by one
+_MAX_COUNTED = 7  # actions of an extended case, to enumerate their orders
 
 
 def case_line(case: Case) -> str:
-    """Return the case as one line of a suite, without the line's end."""
+    """Return the case as one line of a suite, without a line break."""
     return json.dumps(case.model_dump(mode="json", exclude_none=True), ensure_ascii=False)
 
 
 def write_suite(path: Path, cases: Iterable[Case]) -> None:
-    """Write a suite whole or not at all."""
+    """Write a suite atomically."""
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as out:
         out.writelines(f"{case_line(case)}\n" for case in cases)
 
 
 def read_suite(path: Path) -> Iterator[Case]:
-    """Yield the cases of a suite in its order, line by line, completed and checked.
+    """Yield the cases of a suite in order, completed and validated.
 
-    Raises InputError, with file and line, for unreadable lines, two cases of one id, contradictory
-    constraints (naming a smallest contradictory set) and infeasible times.
+    Raises InputError, with file and line, for unreadable lines, duplicate ids, contradictory
+    constraints (naming a minimal contradictory set) and infeasible times.
     """
     seen: set[str] = set()
     for number, line in text_lines(path, most_line=SMALL):
         if line.strip():
             case = read_case(line, f"{path}:{number}")
             if case.id in seen:
-                raise InputError(f"the id {case.id!r} stands here twice", f"{path}:{number}")
+                raise InputError(f"duplicate id {case.id!r}", f"{path}:{number}")
             seen.add(case.id)
             yield case
     if not seen:
-        raise InputError("holds no case", str(path))
+        raise InputError("contains no cases", str(path))
 
 
 def read_case(line: str, place: str) -> Case:
-    """Return the case of one line, completed and checked. Raises InputError as `read_suite`."""
+    """Return the case of one line, completed and validated. Raises InputError as `read_suite`
+    does."""
     value: Any = decode_line(line, place)
     if not isinstance(value, dict):
-        raise InputError("a case is a JSON object", place)
+        raise InputError("a case must be a JSON object", place)
     entries = value.get("actions")
     if isinstance(entries, list):
         value["actions"] = [_action(e, n, place) for n, e in enumerate(entries)]
     try:
         case = Case.model_validate(value)
     except ValidationError as error:
-        # A constraint is tried as both kinds: keys that one of them lacks say nothing.
+        # pydantic tries both kinds of constraint; ignore errors about keys that one of them lacks.
         errors = error.errors(include_url=False, include_context=False)
         telling = (e for e in errors if e["type"] not in ("missing", "extra_forbidden"))
         first = next(telling, errors[0])
@@ -99,21 +100,21 @@ def read_case(line: str, place: str) -> Case:
 
 
 def _action(entry: Any, number: int, place: str) -> Any:
-    """An action as an object, where it was given as a phrase."""
+    """Convert an action given as a phrase to an object."""
     if not (isinstance(entry, str) and entry.strip()):
         return entry
     try:
         return action(entry).model_dump()
     except ValidationError:
         raise InputError(
-            f"actions.{number}: no name of a tool can be made of {entry!r}; give an object with "
+            f"actions.{number}: {entry!r} cannot be turned into a tool name; use an object with "
             "`phrase` and `tool`",
             place,
         ) from None
 
 
 def _completed(case: Case, place: str) -> Case:
-    """The case with its request, tools and number of valid plans."""
+    """Add the request, tools and number of valid plans to a case."""
     if case.text and not case.constraints:
         raise InputError(
             "constraints: list what the text demands; agenteval does not read it", place
@@ -132,10 +133,10 @@ def _completed(case: Case, place: str) -> Case:
 
 
 def _check_tools(case: Case, place: str) -> None:
-    """Tools given by hand: with one missing or refusing every call, no agent could pass."""
+    """Validate the tools of a case: if one is missing or rejects every call, no agent can pass."""
     names = Counter(tool.name for tool in case.tools)
     if twice := sorted(name for name, times in names.items() if times > 1):
-        raise InputError(f"tools: {twice[0]!r} stands there twice", place)
+        raise InputError(f"tools: duplicate {twice[0]!r}", place)
     restart = () if case.durations is None else (RESTART,)
     for name in (*case.index, *restart):
         if name not in names:
@@ -143,7 +144,7 @@ def _check_tools(case: Case, place: str) -> None:
     for tool in case.tools:
         if wrong := _schema_error(canonical_json(tool.parameters)):
             raise InputError(
-                f"tools: the parameters of {tool.name!r} are no JSON schema: {wrong}", place
+                f"tools: the parameters of {tool.name!r} are not a JSON schema: {wrong}", place
             )
         if case.durations is not None and tool.name in case.index:
             required = tool.parameters.get("required")
@@ -153,7 +154,7 @@ def _check_tools(case: Case, place: str) -> None:
 
 @functools.lru_cache(maxsize=64)  # the tools of a suite share a few schemas
 def _schema_error(schema: str) -> str:
-    """The error of a JSON schema; "" without."""
+    """Return the error in a JSON schema, or ""."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
 
@@ -165,7 +166,7 @@ def _schema_error(schema: str) -> str:
 
 
 def contradiction(case: Case) -> tuple[str, ...]:
-    """Return a smallest contradictory set of the case's constraints in words; empty without."""
+    """Return a minimal contradictory set of the case's constraints in words, or ()."""
     core = solver.contradiction(case.n, [s.constraint for s in case.stated], case.hours)
     if core == ():
         return ("the durations alone are longer than a day",)
@@ -173,7 +174,7 @@ def contradiction(case: Case) -> tuple[str, ...]:
 
 
 def in_words(rule: OrderRule | TimeRule) -> str:
-    """Return a constraint in words, with the numbers of its sub-sentences from 1."""
+    """Format a constraint, with the numbers of its sub-sentences from 1."""
     source = f" (clause {', '.join(str(s + 1) for s in rule.sentences)})" if rule.sentences else ""
     if isinstance(rule, OrderRule):
         return f"{rule.first} before {rule.second}{source}"
@@ -181,12 +182,12 @@ def in_words(rule: OrderRule | TimeRule) -> str:
 
 
 def template(*, extended: bool) -> Prompt:
-    """Return the frame of a request, around the synthesized text."""
+    """Return the template of a request, which contains the synthesized text."""
     return load_prompt("agenteval.planning", "extended" if extended else "base")
 
 
 def request_text(role: str, n: int, text: str, *, extended: bool) -> str:
-    """Return the prompt of the agent; without a role it is for an assistant."""
+    """Return the prompt for the agent; without a role, it is for an assistant."""
     return template(extended=extended).render(role=role or "assistant", n=n, text=text)
 
 
@@ -197,7 +198,7 @@ def build_case(
     paragraph: Paragraph,
     durations: Sequence[int] | None = None,
 ) -> Case:
-    """Return the case of a paragraph; durations (hours by action) make it an extended one."""
+    """Return the case of a paragraph; with durations (hours by action), an extended one."""
     text = render(paragraph, [action.phrase for action in actions])
     stated = constraints_of(paragraph)
     extended = durations is not None
@@ -227,7 +228,7 @@ def build_case(
 def rules_of(
     stated: Sequence[StatedConstraint], actions: Sequence[Activity]
 ) -> tuple[OrderRule | TimeRule, ...]:
-    """Return the constraints with tool names, as a case has them."""
+    """Return the constraints with tool names, as in a case."""
     rules: list[OrderRule | TimeRule] = []
     for entry in stated:
         c, where = entry.constraint, entry.sentences
@@ -245,7 +246,7 @@ def count_valid(
 ) -> int | None:
     """Return the number of valid plans; with durations, of orders for which start times exist.
 
-    None where it is not counted: orders beyond the graph's limit, extended cases of more than 7
+    None if not counted: for orders beyond the graph's limit, extended cases with more than 7
     actions, and time limits without durations.
     """
     constraints = [entry.constraint for entry in stated]
@@ -257,7 +258,7 @@ def count_valid(
 def paragraph_of(case: Case) -> Paragraph:
     """Return the syntax tree of a case's text.
 
-    Raises InputError if the case has none, or if the tree does not give the text.
+    Raises InputError if the case has none, or if the tree does not match the text.
     """
     if case.tree is None:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Suites of planning tests, from a seed; with professions that a chat model invents."""
+"""Generate suites of planning tests from a seed, optionally with professions from a chat model."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ _MAX_REFUSED = 20
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteReport(Report):
-    """Generated cases, and the professions that a model invented for them."""
+    """Generated cases, and the professions that a model invented."""
 
     cases: tuple[Case, ...] = ()
 
     def write(self, path: str | Path) -> Path:
-        """Write the suite as JSON lines, whole or not at all; returns the path."""
+        """Write the suite as JSON lines, atomically, and return the path."""
         write_suite(Path(path), self.cases)
         return Path(path)
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a row per case."""
+        """Return one row per case."""
         return [
             {"case": c.id, "topic": c.topic, "request": c.request, **_sizes(c)} for c in self.cases
         ]
@@ -58,8 +58,8 @@ async def aplan_suite(count: int = 100, **options: Unpack[SuiteKeywords]) -> Sui
     professions. `lexicon` is a file of topics; `invent` first asks `model` for this many
     new professions and writes them to that file, with its replies kept in `store`.
 
-    Returns the suite, to be saved or passed to `plan_test`. Raises InputError for a shape that no
-    case can have, and ModelError when none of the invented professions is usable.
+    Returns the suite, to be saved or passed to `plan_test`. Raises InputError for an impossible
+    shape, and ModelError if no invented profession is usable.
     """
     settings = read_options(SuiteOptions, options, aplan_suite)
     constraints, words = settings.constraints, settings.words
@@ -118,13 +118,13 @@ def span(value: Range, option: str) -> tuple[int, int]:
 def generator(
     shape: Shape, seed: int, topics: Sequence[str] = (), lexicon: str | Path | None = None
 ) -> Generator:
-    """Return the generator of a suite; the topics of a file replace the built-in ones."""
+    """Return the generator of a suite; topics from a file replace the built-in ones."""
     every = None if lexicon is None else read_topics(lexicon)
     return Generator(shape, seed=seed, topics=choose_topics(topics, every))
 
 
 def invention_estimate(settings: SuiteOptions, professions: int) -> CostEstimate:
-    """Return the requests for this many new professions. Raises InputError for a wrong use."""
+    """Estimate the requests for new professions. Raises InputError for invalid options."""
     _, choice = _inventor(settings, need_key=False)
     counter = RequestCounter()
     with planned() as store:
@@ -137,12 +137,12 @@ def invention_estimate(settings: SuiteOptions, professions: int) -> CostEstimate
 
 
 def _inventor(settings: SuiteOptions, *, need_key: bool) -> tuple[Path, ModelChoice]:
-    """The new file and the chat model of an invention. Raises InputError without them."""
+    """Return the output file and the chat model. Raises InputError without them."""
     if settings.lexicon is None:
         raise InputError("--invent needs a file to write to", "--lexicon")
     if Path(settings.lexicon).exists():
         raise InputError(
-            f"{settings.lexicon} exists; leave out --invent to use it, or name another file",
+            f"{settings.lexicon} exists; remove --invent to use it, or choose another file",
             "--lexicon",
         )
     choice = choose_model(settings.model, settings.base_url, need_key=need_key)
@@ -154,8 +154,8 @@ def _inventor(settings: SuiteOptions, *, need_key: bool) -> tuple[Path, ModelCho
 async def _invent(
     settings: SuiteOptions, count: int, choice: ModelChoice, watch: Watch
 ) -> Invention:
-    """Ask the model for professions; its replies are stored and never requested twice. Raises
-    ModelError when none is usable."""
+    """Ask the model for professions; stored replies are reused. Raises ModelError if no profession
+    is usable."""
     requests = requests_for(count)
     watch.note(f"{choice.name}: {plural(requests, 'request')}, at most {2 * requests} with repairs")
     with opened(settings.store) as store:

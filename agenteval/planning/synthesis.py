@@ -1,9 +1,9 @@
-"""Synthesis of cases: paragraphs grown at random, or written anew for given constraints.
+"""Synthesize cases: grow random paragraphs, or write new paragraphs for given constraints.
 
-Random ones follow algorithm 1 of arXiv 2404.17833 and its grammar (figure 4): parts are grown from
-the top down, one by one, as long as they can be satisfied. Beyond the paper, every action is
-mentioned, no part says only what is implied already, and the number of constraints is a target of
-its own. Case k of a seed is the same however many are requested.
+Random ones follow algorithm 1 of arXiv 2404.17833 and its grammar (figure 4): parts are grown
+top-down, one by one, as long as they can be satisfied. Beyond the paper, every action is mentioned,
+every part adds a constraint, and the number of constraints is a separate target. Case k of a seed
+does not depend on the number of cases.
 
 `resynthesize` (QuerySynthesize in algorithm 2) emits the transitive reduction of the orders edge by
 edge, in random order and clause form; edges that share a source or a target are gathered into
@@ -44,7 +44,7 @@ from agenteval.planning.suite import build_case
 from agenteval.planning.words import Topic, action, built_in_topics, ends_in_phrase
 
 T = TypeVar("T")
-MinMax = tuple[int, int]  # both included
+MinMax = tuple[int, int]  # inclusive
 TRIES = 20  # K of algorithm 1: draws for one part
 _BLOCK = 64
 _FORMS: tuple[tuple[Form, bool], ...] = (
@@ -54,7 +54,7 @@ _FORMS: tuple[tuple[Form, bool], ...] = (
     ("pair", False),
     ("pair", True),
 )
-# The ten patterns of a part without relative clauses, all equally likely.
+# The ten equally likely patterns of a part without relative clauses
 _PATTERNS = tuple((form, fronted, d) for form, fronted in _FORMS for d in DIRECTIONS)
 _FRESH = 0.7  # preference for actions that are not mentioned yet
 _JOIN = 0.35  # chance that a part joins the sentence before it
@@ -65,7 +65,7 @@ _LONGEST_HOURS, _HOURS_IN_ALL = 4, 18
 
 
 class Dice:
-    """Uniform choices; the same generator state gives the same sequence of choices."""
+    """Uniform random choices, reproducible from the state of the generator."""
 
     __slots__ = ("_numbers", "_rng")
 
@@ -84,7 +84,7 @@ class Dice:
         return int(self.unit() * n)
 
     def between(self, low: int, high: int) -> int:
-        """Return an integer from low to high, both possible."""
+        """Return an integer from low to high, inclusive."""
         return low + self.below(high - low + 1)
 
     def choice(self, values: Sequence[T]) -> T:
@@ -102,8 +102,8 @@ class Dice:
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """Richness of sentences: chances of a further action in a list, of a relative clause, and of
-    one inside it."""
+    """Complexity of sentences: chances of another action in a list, of a relative clause, and of a
+    nested one."""
 
     plural: float = 0.25
     relative: float = 0.2
@@ -111,12 +111,12 @@ class Style:
 
 
 _STYLES = tuple(Style(p, r) for p in (0.1, 0.25, 0.5) for r in (0.08, 0.2, 0.35))
-# Lists say much in few words, one order at a time says it at length.
+# Lists make texts short; stating one order at a time makes them long.
 _TERSE, _WORDY = Style(0.65, 0.05), Style(0.0, 0.0, 0.0)
 
 
 class _PartDrawer:
-    """Draws the skeleton of one part over different actions, preferring those not mentioned yet."""
+    """Draws the skeleton of one part over distinct actions, preferring unmentioned ones."""
 
     def __init__(
         self, dice: Dice, fresh: Iterable[int], mentioned: Iterable[int], style: Style
@@ -133,14 +133,14 @@ class _PartDrawer:
         return unfronted(SubSentence(subject, Link(form, direction), other, fronted))
 
     def time_part(self) -> SubSentence:
-        """Return a part with a point of time (figure 6); times take prepositions."""
+        """Return a part with a time (figure 6), which needs a preposition."""
         subject = self._actions(reserve=0)
         time = Time(self.dice.between(1, 23))
         link = Link("preposition", self.dice.choice(DIRECTIONS))
         return SubSentence(subject, link, time, fronted=self.dice.unit() < _FRONTED_TIME)
 
     def _actions(self, *, reserve: int, nested: bool = False) -> Actions:
-        """Actions with or without a relative clause; `reserve` actions remain for what follows."""
+        """Draw actions, possibly with a relative clause, leaving `reserve` actions for later."""
         dice, style = self.dice, self.style
         most = min(4, len(self.fresh) + len(self.mentioned) - reserve)
         count = 1
@@ -161,9 +161,9 @@ class _PartDrawer:
 
 @dataclass(frozen=True, slots=True)
 class GrowthGoal:
-    """The goal of a paragraph: distinct constraints from `least` to `most`, in at most `parts`
-    parts, `times` of which set a point of time. Growth ends once all actions are mentioned and the
-    goal is reached."""
+    """The goal of a paragraph: `least` to `most` distinct constraints in at most `parts` parts,
+    including `times` parts with a time. Growth ends once all actions are mentioned and the goal is
+    reached."""
 
     least: int
     most: int
@@ -174,9 +174,9 @@ class GrowthGoal:
 def grow(
     dice: Dice, solver: Graph | Timed, goal: GrowthGoal, style: Style
 ) -> list[SubSentence] | None:
-    """Return parts whose constraints are satisfiable together; None if this attempt got stuck.
+    """Return parts with jointly satisfiable constraints, or None if this attempt got stuck.
 
-    `solver` is empty at first and holds all constraints at the end.
+    `solver` must be empty; at the end, it has all constraints.
     """
     parts: list[SubSentence] = []
     stated: set[Constraint] = set()
@@ -225,13 +225,13 @@ def join(dice: Dice, parts: Sequence[SubSentence]) -> Paragraph:
 def resynthesize(
     dice: Dice, n: int, constraints: Sequence[Constraint], unlike: Paragraph | None = None
 ) -> Paragraph:
-    """Return a skeleton whose constraints are equivalent to the given, satisfiable ones.
+    """Return a skeleton with constraints equivalent to the given, satisfiable ones.
 
-    It differs from the skeleton of `unlike` (for a single order there are ten to choose from).
-    Raises ValueError for contradictory orders and for no constraint at all.
+    It differs from the skeleton of `unlike` (for a single order, there are ten choices). Raises
+    ValueError for contradictory orders and without constraints.
     """
     if not constraints:
-        raise ValueError("without a constraint there is nothing to say")
+        raise ValueError("at least one constraint is needed")
     while True:
         paragraph = join(dice, _parts(dice, n, constraints))
         if unlike is None or _shape(paragraph) != _shape(unlike):
@@ -239,7 +239,8 @@ def resynthesize(
 
 
 def _shape(paragraph: Paragraph) -> list[SubSentence]:
-    """The parts without words, whatever their order and however they are joined."""
+    """Return the sorted parts without words, to compare paragraphs regardless of order and
+    joining."""
     return sorted(strip(paragraph).parts(), key=repr)
 
 
@@ -271,8 +272,8 @@ def _limit(limit: TimeLimit) -> tuple[Link, Time]:
 
 
 def _gathered(dice: Dice, edges: list[Before]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Remove the edges of the next part, one or several with a common end; return their sources
-    and targets."""
+    """Remove the edges of the next part (one, or several with a common end) and return their
+    sources and targets."""
     edge = edges.pop()
     if dice.unit() >= _GATHER:
         return (edge.first,), (edge.second,)
@@ -290,8 +291,8 @@ def _gathered(dice: Dice, edges: list[Before]) -> tuple[tuple[int, ...], tuple[i
 def _hung(
     dice: Dice, node: Actions, used: set[int], edges: list[Before], times: list[TimeLimit]
 ) -> Actions:
-    """The actions, sometimes with a relative clause that states (and removes) a further edge or
-    limit."""
+    """Return the actions, sometimes with a relative clause that states (and removes) another edge
+    or limit."""
     if len(node.ids) > 1 or dice.unit() >= _HANG:
         return node
     (action,) = node.ids
@@ -313,9 +314,8 @@ def _hung(
 def placed(activities: Sequence[str], n: int, paragraph: Paragraph) -> list[str]:
     """Return the first n activities as the phrases of the actions.
 
-    An activity that ends in a prepositional phrase changes places with another one, or is replaced
-    by a later one, where the next words could be read as part of its phrase. It stays when there
-    is none.
+    If the words after an activity that ends in a prepositional phrase could be read as part of the
+    phrase, the activity is swapped with another one or replaced by a later one, if possible.
     """
     phrases, spare, places = list(activities[:n]), list(activities[n:]), followed(paragraph)
     free = [i for i in range(n) if i not in places]
@@ -335,10 +335,10 @@ def placed(activities: Sequence[str], n: int, paragraph: Paragraph) -> list[str]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Difficulty of cases; each range by itself, both ends included.
+    """Difficulty of cases, as independent, inclusive ranges.
 
-    `constraints`: distinct constraints of the text, time limits included; by default n - 1 to 2n.
-    `words`: of the text, without the frame of the request. `times`: number of parts with a point of
+    `constraints`: distinct constraints of the text, including time limits; by default n - 1 to 2n.
+    `words`: words of the text, without the template of the request. `times`: number of parts with a
     time, in extended cases.
     """
 
@@ -355,16 +355,16 @@ class Shape:
         return max(low, least), min(high, most)
 
     def possible(self, n: int) -> MinMax:
-        """Return the fewest and most constraints of n actions: each is mentioned, each pair is
+        """Return the minimum and maximum number of constraints: each action is mentioned, each pair
         ordered once."""
         times = self.times[1] if self.extended else 0
         return (n + 1) // 2, n * (n - 1) // 2 + 2 * n * bool(times)
 
 
 class Generator:
-    """Cases of one shape, seed and set of topics.
+    """Generates cases of one shape, seed and set of topics.
 
-    Raises InputError for a shape that no case can have.
+    Raises InputError for an impossible shape.
     """
 
     def __init__(self, shape: Shape, *, seed: int, topics: Sequence[Topic] | None = None) -> None:
@@ -377,7 +377,7 @@ class Generator:
         return (self.case(number) for number in range(count))
 
     def case(self, number: int) -> Case:
-        """Return case `number`, from 0. Raises InputError where no text of the shape was found."""
+        """Return case `number`, from 0. Raises InputError if no text of the shape was found."""
         shape = self.shape
         rng = np.random.default_rng([self.seed, number])
         dice = Dice(rng)
@@ -403,7 +403,7 @@ class Generator:
             name = f"{'x' if shape.extended else 'n'}{n}-{self.seed}-{number:05d}"
             chosen = [action(phrase) for phrase in phrases]
             case = build_case(name, topic.role, chosen, filled, durations)
-            # Another shape makes another case of the same seed and number.
+            # A different shape gives a different case for the same seed and number.
             identity = f"{name}-{case.sha256[:4]}"
             return case.model_copy(update={"seed": self.seed, "id": identity})
         length = f" and {_range(shape.words)} words" if shape.words else ""
@@ -432,11 +432,11 @@ def _check(shape: Shape, topics: Sequence[Topic]) -> None:
         ("times", shape.times),
     ):
         if span is not None and (span[0] > span[1] or span[0] < 0):
-            raise InputError(f"{_range(span)} is no range", f"--{name}")
+            raise InputError(f"{_range(span)} is not a range", f"--{name}")
     if low < 2:
         raise InputError("a plan needs at least 2 actions", "--n")
     if not topics:
-        raise InputError("no topic is given", "--topic")
+        raise InputError("no topics given", "--topic")
     poorest = min(topics, key=lambda t: len(t.activities))
     if high > len(poorest.activities):
         raise InputError(
@@ -445,7 +445,7 @@ def _check(shape: Shape, topics: Sequence[Topic]) -> None:
             "--n",
         )
     if shape.extended and high > _HOURS_IN_ALL:
-        raise InputError(f"a day holds at most {_HOURS_IN_ALL} activities", "--n")
+        raise InputError(f"a day has room for at most {_HOURS_IN_ALL} activities", "--n")
     for n in range(low, high + 1):
         least, most = shape.possible(n)
         if shape.constraints and (shape.constraints[1] < least or shape.constraints[0] > most):

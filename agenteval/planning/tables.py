@@ -1,4 +1,4 @@
-"""Results of planning tests and dissections as tables for terminal, page, JSON and export."""
+"""Tables of planning tests and dissections, for terminal, page, JSON and export."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from agenteval.stats.interval import Interval
 
 EXTENDED = " (extended)"
 _INTERVALS = (
-    "Intervals of 95% are Wilson's, over cases: repeated trials of a case do not add to their n."
+    "95% intervals are Wilson's, over cases: repeated trials of a case do not add to their n."
 )
-_EXCLUSIVE = "Exclusive: the shares of a system add up to 100%; brackets hold 95% intervals."
+_EXCLUSIVE = "Exclusive: the shares of a system add up to 100%; 95% intervals in brackets."
 _EFFORT = "Means are over trials with a log; sums are over all trials."
 
 
 def planning_tables(
     attempts: Iterable[Attempt], causes: Iterable[CaseLabel] = (), *, threshold: float | None = None
 ) -> tuple[Table, ...]:
-    """Return success by system, then the tables that explain it; empty tables are left out.
+    """Return success by system, then the tables that explain it; empty tables are omitted.
 
-    `causes` are the labels of dissected cases. With a `threshold` for the capability bound, the
-    bound comes first. If there are base and extended cases, each system has a row for each kind,
-    because a common rate of easy and hard cases would mean nothing.
+    `causes` are the labels of dissected cases. With a `threshold`, the capability bound comes
+    first. If there are base and extended cases, each system has a row for each kind, because a
+    combined rate of easy and hard cases would be meaningless.
     """
     trials, labelled = by_kind(tuple(attempts), tuple(causes))
     features = {name: rates.success_rates(trials, rates.FEATURES[name]) for name in rates.FEATURES}
@@ -99,7 +99,7 @@ def dissection_tables(dissections: Sequence[Dissection]) -> tuple[Table, ...]:
         return ()
     causes = rates.cause_shares([CaseLabel(d.case, d.system, d.label) for d in dissections])
     title = "Causes of failures, as shares of the dissected cases"
-    stages_hint = "successes of the tries with a verdict"
+    stages_hint = "successes among the tries with a verdict"
     columns = (
         *columns_of(_DissectionColumns),
         *columns_headed({name: name for name in STAGES}, hint=stages_hint),
@@ -120,8 +120,8 @@ def dissection_tables(dissections: Sequence[Dissection]) -> tuple[Table, ...]:
 def by_kind(
     attempts: tuple[Attempt, ...], causes: tuple[CaseLabel, ...]
 ) -> tuple[tuple[Attempt, ...], tuple[CaseLabel, ...]]:
-    """Return trials and causes; where there are base and extended cases, systems of extended ones
-    are renamed."""
+    """Return trials and causes; if there are base and extended cases, systems of the latter are
+    renamed."""
     extended = {a.case.id for a in attempts if a.case.durations is not None}
     if not extended or all(a.case.id in extended for a in attempts):
         return attempts, causes
@@ -146,8 +146,8 @@ def _bounds(rows: Sequence[Bound], threshold: float | None) -> Table:
 
 
 def _groups(name: str, groups: Sequence[SuccessRate]) -> Table:
-    """Success by groups of cases; without rows where all cases are of one group, except that the
-    number of actions is always shown."""
+    """Return success by groups of cases; empty if all cases are in one group, except by number of
+    actions."""
     columns = (Column("group", name), *columns_of(SuccessRate))
     several = name == "actions" or len({row.group for row in groups}) > 1
     rows = tuple(cells_of(row, columns) for row in groups if several)
@@ -159,9 +159,11 @@ def _groups(name: str, groups: Sequence[SuccessRate]) -> Table:
 class _SystemPairColumns:
     first: str = column("first")
     second: str = column("second")
-    difference: Interval = column("first less\nsecond", "signed", "of the shares of right plans")
-    only_first: int = column("only first\nright", "count")
-    only_second: int = column("only second\nright", "count")
+    difference: Interval = column(
+        "first less\nsecond", "signed", "difference between shares of correct plans"
+    )
+    only_first: int = column("only first\ncorrect", "count")
+    only_second: int = column("only second\ncorrect", "count")
     cases: int = column("cases", "count", "with a verdict on both")
     left_out: int = column("left out", "count", "cases with a verdict on one only")
     p: float | None = column("p", "p")
@@ -189,7 +191,7 @@ class _ShareColumns:
     system: str = column("system")
     count: int = column("count", "count")
     share: Interval = column("share", "share")
-    cases: int = column("cases", "count", "different cases among all: the units of the interval")
+    cases: int = column("cases", "count", "distinct cases among all (the units of the interval)")
 
 
 def _shares(label: str, title: str, shares: Sequence[LabelShare]) -> Table:

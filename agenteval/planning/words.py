@@ -1,9 +1,9 @@
-"""The words of planning requests: phrase lists by kind, professions with their activities.
+"""The words of planning requests: phrases by kind, and professions with activities.
 
 Kinds are those of arXiv 2404.17833, figure 4: verb phrases (VP), prepositions (P) and conjunctions
 of two dependent clauses (SC), each with the subject before (prec) or after (succ) its object; VP
-also without order (none). A tree refers to a word by its number in these lists. All activities of
-one case come from one profession, its topic.
+also without an order (none). A tree refers to a word by its number in these lists. All activities
+of a case come from one profession, its topic.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ _ACTIVITY = re.compile(r"[\w'’/&-]+(?: [\w'’/&-]+)*")
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A phrase in both numbers; only verb phrases differ. `time`: fits before a clock time."""
+    """A phrase in singular and plural, which differ only for verb phrases. `time`: fits before a
+    time."""
 
     singular: str
     plural: str
@@ -50,7 +51,7 @@ def _data(name: str) -> Any:
 
 @functools.cache
 def words() -> Mapping[Kind, tuple[Phrase, ...]]:
-    """Return the phrases of each kind, written and reviewed by the maintainers."""
+    """Return the built-in phrases of each kind, reviewed by the maintainers."""
     lists: dict[Kind, list[dict[str, Any]]] = _data("phrases")["words"]
     return {kind: tuple(map(_phrase, entries)) for kind, entries in lists.items()}
 
@@ -76,8 +77,8 @@ def _any_form() -> re.Pattern[str]:
 def check_activities(phrases: Sequence[str]) -> None:
     """Raise InputError for an activity phrase that would make a text ambiguous.
 
-    Activities differ (ignoring case), contain no punctuation but hyphen and apostrophe, no words
-    that join clauses, and no phrase of the word lists.
+    Activities must be distinct (ignoring case) and contain no punctuation except hyphen and
+    apostrophe, no words that join clauses, and no phrase from the word lists.
     """
     seen: set[str] = set()
     for phrase in phrases:
@@ -85,16 +86,18 @@ def check_activities(phrases: Sequence[str]) -> None:
         if not _ACTIVITY.fullmatch(phrase):
             raise InputError(f"activity {phrase!r}: only words with single spaces are allowed")
         if folded in seen:
-            raise InputError(f"activity {phrase!r} is there twice")
+            raise InputError(f"duplicate activity {phrase!r}")
         seen.add(folded)
         if word := next((w for w in folded.split() if w in _JOINING), None):
-            raise InputError(f"activity {phrase!r} holds {word!r}, which joins clauses")
+            raise InputError(f"activity {phrase!r} contains {word!r}, which joins clauses")
         if form := _any_form().search(folded):
-            raise InputError(f"activity {phrase!r} holds {form[0]!r}, a phrase of the word lists")
+            raise InputError(
+                f"activity {phrase!r} contains {form[0]!r}, a phrase from the word lists"
+            )
 
 
 class Topic(Record):
-    """A profession and activities that are independent of each other, as noun phrases."""
+    """A profession with independent activities, as noun phrases."""
 
     role: str = Field(min_length=1)
     activities: tuple[str, ...] = Field(min_length=2)
@@ -102,22 +105,23 @@ class Topic(Record):
 
 @functools.cache
 def built_in_topics() -> tuple[Topic, ...]:
-    """Return 50 professions with 20 activities each, written and reviewed by the maintainers."""
+    """Return 50 professions with 20 activities each, reviewed by the maintainers."""
     lists = (_data("topics_a"), _data("topics_b"))
     return tuple(Topic.model_validate(entry) for part in lists for entry in part["topics"])
 
 
 def choose_topics(names: Sequence[str], topics: Sequence[Topic] | None = None) -> tuple[Topic, ...]:
-    """Return the topics of these roles (any case), all for no name. Raises InputError for others.
+    """Return the topics with these roles (ignoring case), or all without names. Raises InputError
+    for unknown names.
 
-    `topics` are the ones to choose from, by default the built-in ones.
+    `topics` are the choices, by default the built-in ones.
     """
     topics = built_in_topics() if topics is None else tuple(topics)
     by_name = {topic.role.casefold(): topic for topic in topics}
     for name in names:
         if name.casefold() not in by_name:
             raise InputError(
-                f"no topic {name!r}; there are {', '.join(t.role for t in topics)}", "--topic"
+                f"no topic {name!r}; topics are {', '.join(t.role for t in topics)}", "--topic"
             )
     return tuple(by_name[n] for n in dict.fromkeys(n.casefold() for n in names)) or topics
 
@@ -125,22 +129,22 @@ def choose_topics(names: Sequence[str], topics: Sequence[Topic] | None = None) -
 def ends_in_phrase(activity: str) -> bool:
     """Return whether an activity ends in a prepositional phrase, as "lunch with a novelist" does.
 
-    What follows it, ", which ..." or "and a workshop", may then be read as part of that phrase.
+    Words after it, such as ", which ..." or "and a workshop", may be read as part of that phrase.
     """
     return any(map(_PREPOSITION.fullmatch, activity.lower().split()[1:-1]))
 
 
 def action(phrase: str) -> Activity:
-    """Return the action of an activity; its tool is the phrase in snake case."""
+    """Return the action for an activity; its tool is the phrase in snake case."""
     return Activity(phrase=phrase, tool=re.sub(r"[^a-z0-9]+", "_", phrase.lower()).strip("_")[:60])
 
 
 def read_topics(path: str | Path) -> tuple[Topic, ...]:
-    """Read the topics of a file that `plan synth --invent` wrote.
+    """Read topics from a file written by `plan synth --invent`.
 
-    The file is {"schema": 1, "topics": [...]}; further keys are ignored. Raises InputError, naming
-    the file and the key, for another form, for activities that cannot be used, for two topics of
-    one role, and for two activities of a topic with one tool.
+    The file is {"schema": 1, "topics": [...]}; other keys are ignored. Raises InputError, with file
+    and key, for another format, for unusable activities, for duplicate roles, and for activities of
+    a topic with the same tool.
     """
     value = read_json(path := Path(path))
     if not isinstance(value, dict) or value.get("schema") != 1:
@@ -155,7 +159,7 @@ def read_topics(path: str | Path) -> tuple[Topic, ...]:
         where = f"{path}, topics[{number}]"
         topic = _topic(entry, where)
         if topics.setdefault(topic.role.casefold(), topic) is not topic:
-            raise InputError(f"the role {topic.role!r} is there twice", where)
+            raise InputError(f"duplicate role {topic.role!r}", where)
     return tuple(topics.values())
 
 
@@ -167,7 +171,7 @@ def _topic(entry: object, where: str) -> Topic:
         for phrase in topic.activities:
             tool = action(phrase).tool
             if phrases.setdefault(tool, phrase) != phrase:
-                raise InputError(f"{phrase!r} and {phrases[tool]!r} have one tool")
+                raise InputError(f"{phrase!r} and {phrases[tool]!r} have the same tool")
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])

@@ -55,7 +55,7 @@ def refused(cli: Cli, project: Path, *arguments: object) -> None:
     elif "demo" in arguments:
         told = "cannot write \\(File exists\\)"
     elif "--invent" in arguments and Path(str(arguments[-1])).exists():
-        told = r"--lexicon: .* exists; leave out --invent to use it, or name another file"
+        told = r"--lexicon: .* exists; remove --invent to use it, or choose another file"
     assert re.fullmatch(rf"agenteval: (\S+: )?{told}\n", done.err), done.err
     assert files(project) == before
 

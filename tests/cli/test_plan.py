@@ -95,7 +95,7 @@ LATE = {
         ("", ["synth", "--n", "3-25"], "--n: 25 actions are more than the 20 activities"),
         ("", ["synth", "--topic", "Wizard"], "--topic: no topic 'Wizard'"),
         ("", ["synth", "--constraints", "50-60"], "--constraints: 3 actions have 2 to 3"),
-        ("", ["test", "bad.jsonl", "--agent", "scripted:perfect"], "bad.jsonl: holds no case"),
+        ("", ["test", "bad.jsonl", "--agent", "scripted:perfect"], "bad.jsonl: contains no cases"),
         ("{", ["test", "bad.jsonl", "--agent", "scripted:perfect"], "bad.jsonl:1:3: broken JSON"),
         (
             json.dumps(CONTRADICTION),

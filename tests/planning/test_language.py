@@ -167,7 +167,7 @@ def test_trees_that_have_no_text() -> None:
         (SubSentence(a, Link("verb", "prec", (0,)), b, fronted=True), "only a preposition"),
         (
             SubSentence(a, Link("verb", "prec", (0,)), Time(9)),
-            "a time is the object of a preposition",
+            "a time can only be the object of a preposition",
         ),
         (
             SubSentence(a, Link("preposition", "prec", (0, clock_word)), Time(9)),

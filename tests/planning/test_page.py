@@ -39,7 +39,7 @@ def test_the_head_has_rates_guessing_errors_and_failures() -> None:
 def test_without_a_verdict_or_a_trial_there_is_a_page_too() -> None:
     words = Seen(planning_page([failure(case("x"))])).words
     assert "s: no verdict (1 trial without a verdict)" in words
-    assert "there are no verdicts to draw" in words
+    assert "there are no verdicts to plot" in words
     assert "There are no trials." in Seen(planning_page([])).words
 
 

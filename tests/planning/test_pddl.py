@@ -92,9 +92,9 @@ def test_no_shorter_plan_than_six_steps_solves_sussmans_anomaly() -> None:
         ),
         (BLOCKS.replace("(holding ?ob)\n", "(or (holding ?ob))\n"), SUSSMAN, "put-down: 'or'"),
         (BLOCKS[:-3], SUSSMAN, "domain: not one complete"),
-        (BLOCKS, SUSSMAN + ")", "problem: a closing"),
+        (BLOCKS, SUSSMAN + ")", "problem: one closing"),
         (SUSSMAN, SUSSMAN, "domain: not a definition of a domain"),
-        (BLOCKS, SUSSMAN.replace(":goal", ":aim"), "problem: there is no single :goal"),
+        (BLOCKS, SUSSMAN.replace(":goal", ":aim"), "problem: the problem needs exactly one :goal"),
         ("(" * 100_000, SUSSMAN, "domain: nested deeper than 50"),
     ],
 )

@@ -246,7 +246,7 @@ def row(n: int, passes: int | None, cases: int = 100) -> SuccessRate:
             [row(2, 99), row(3, 98)],
             (3, 3, 3),
             False,
-            "capability bound at least 3 actions, the most tested",
+            "capability bound at least 3 actions, the largest tested",
         ),
         (
             [row(2, 1), row(3, 0)],

@@ -109,7 +109,7 @@ def test_names() -> None:
         ("perfect=1", "no such scripted agent"),
         ("chance=2", "must be a probability"),
         ("chance=nan", "must be a probability"),
-        ("random,seed=x", "must be a whole number"),
+        ("random,seed=x", "must be an integer"),
     ],
 )
 def test_bad_names(spec: str, message: str) -> None:

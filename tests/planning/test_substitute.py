@@ -165,7 +165,7 @@ GOOD = written("Tea precedes soup.", ("tea", "soup"))
         (GOOD, {"text": "Soup precedes tea."}, r"`tree` and its `text` differ"),
         (GOOD, {"tree": {"sentences": 1}}, "its `tree` cannot be read: sentences"),
         (GOOD, {"constraints": (OrderRule(first="soup", second="tea"),)}, "differ"),
-        (GOOD, {"request": "Please."}, "does not hold its text"),
+        (GOOD, {"request": "Please."}, "does not contain its text"),
     ],
 )
 def test_cases_that_cannot_be_dissected(case: Case, changes: dict, message: str) -> None:

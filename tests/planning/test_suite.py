@@ -49,13 +49,13 @@ def test_phrases_and_objects_may_be_mixed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"actions": ["日本語", "swim"]}, "no name of a tool can be made of '日本語'"),
+        ({"actions": ["日本語", "swim"]}, "'日本語' cannot be turned into a tool name"),
         ({"actions": ["walk", " "]}, "actions.1"),
         ({"tools": [{"name": "walk"}]}, "tools: 'swim' is missing"),
-        ({"tools": [*TOOLS, {"name": "walk"}]}, "tools: 'walk' stands there twice"),
+        ({"tools": [*TOOLS, {"name": "walk"}]}, "tools: duplicate 'walk'"),
         (
             {"tools": [{"name": "walk", "parameters": {"type": "nonsense"}}, {"name": "swim"}]},
-            "the parameters of 'walk' are no JSON schema",
+            "the parameters of 'walk' are not a JSON schema",
         ),
         (
             {**HOURS, "tools": [{"name": n, "parameters": TIMED} for n in ("walk", "swim")]},

@@ -120,10 +120,10 @@ def test_length_and_number_of_constraints_are_independent(
         (Shape((3, 21)), 20, "--n: 21 actions are more than the 20 activities"),
         (Shape((3, 3)), 2, "3 actions are more than the 2 activities"),
         (Shape((1, 3)), 20, "at least 2 actions"),
-        (Shape((5, 3)), 20, "5 to 3 is no range"),
+        (Shape((5, 3)), 20, "5 to 3 is not a range"),
         (Shape((3, 3), constraints=(7, 9)), 20, "3 actions have 2 to 3 constraints, not 7 to 9"),
         (Shape((4, 4), constraints=(1, 1)), 20, "4 actions have 2 to 6 constraints, not 1"),
-        (Shape((3, 20), extended=True), 20, "a day holds at most 18"),
+        (Shape((3, 20), extended=True), 20, "a day has room for at most 18"),
         (Shape((3, 3), words=(1, 2)), 20, r"no text of 3 actions .* and 1 to 2 words was found"),
     ],
 )
@@ -152,7 +152,7 @@ def test_other_sentences_have_the_same_plans(seed: int, n: int, extended: bool, 
 
 def test_no_constraints_and_contradictions_are_refused() -> None:
     dice = Dice(np.random.default_rng(1))
-    with pytest.raises(ValueError, match="nothing to say"):
+    with pytest.raises(ValueError, match="at least one constraint"):
         resynthesize(dice, 2, [])
     with pytest.raises(ValueError, match="contradict"):
         resynthesize(dice, 2, [Before(0, 1), Before(1, 0)])
