@@ -127,7 +127,7 @@ def preferences(
         stored = opened_store.verdict_on(key)
     verdict = "the judge was not verified: run `agenteval prefer --verify`"
     if stored is not None:
-        verdict = f"verified: the judge is {stored.result.judge.verdict}"
+        verdict = f"verification of the judge: {stored.result.judge.verdict}"
     judge = None if stored is None else stored.result.judge
     return replace(report, judge=judge, notes=(verdict,), unfinished=unfinished)
 
