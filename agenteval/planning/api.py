@@ -118,9 +118,8 @@ class AgentRun:
     ) -> R:
         """Run experiments in turn until one does not complete; return the report.
 
-        The next one is taken from the iterator only when the previous one is done. Usage of earlier
-        trials and dissections counts towards the budget. Raises Stopped with the report when
-        cancelled.
+        The next one is taken from the iterator only when the previous one is done. Earlier usage
+        counts towards the budget. Raises Stopped with the report when cancelled.
         """
         settings = self._settings(self.spent(store), store)
         result = None

@@ -39,10 +39,8 @@ class Bound:
     below: int | None = column(
         "first\nbelow", "count", "smallest number of actions below this success rate"
     )
-    least: int | None = column(
-        "at least", "count", "the bound from the lower ends of the intervals"
-    )
-    most: int | None = column("at most", "count", "the bound from the upper ends of the intervals")
+    least: int | None = column("at least", "count", "bound from the lower ends of the intervals")
+    most: int | None = column("at most", "count", "bound from the upper ends of the intervals")
     certain: bool = column("certain", hint="confirmed by the intervals")
     sentence: str = ""  # the bound in words
 

@@ -1,9 +1,8 @@
-"""Find out why a plan failed: algorithm 2 of arXiv 2404.17833, with rates and intervals. Four
-stages run the agent again: on the same request (Probability), in other words (Terminal), about
-another profession (Topic), and in other sentences with equivalent demands (Structure).
+"""Find out why a plan failed: algorithm 2 of arXiv 2404.17833, with rates and intervals.
 
-The first stage in which the agent succeeds is the cause; if it never succeeds, the cause is the
-demands themselves (Constraint).
+Four stages run the agent again: on the same request (Probability), in other words (Terminal), about
+another profession (Topic), and in other sentences with equivalent demands (Structure). The first
+stage in which the agent succeeds is the cause; without a success, it is Constraint.
 
 The label alone is weak evidence: an agent that succeeds with probability p at everything is
 labelled Probability with 1 - (1 - p)^3, and otherwise mostly Terminal, Topic or Structure.
@@ -14,9 +13,8 @@ same. `full` runs all stages, which can reveal several causes. `paper_literal` i
 printed: tries run in sequence, a stage ends at its first success, and the first try of the last
 stage decides.
 
-A try without a verdict (because the endpoint failed) is neither a success nor a failure. It is
-retried a few times; if it still has no verdict and the label depends on it, the label is
-"undecided".
+A try without a verdict (the endpoint failed) is neither a success nor a failure. It is retried a
+few times; if the label depends on a try without a verdict, the label is "undecided".
 """
 
 from __future__ import annotations

@@ -175,8 +175,7 @@ def forms_in(paragraph: Paragraph) -> set[str]:
 
     Names followed by the direction, prec or succ: "verb", "preposition", "fronted preposition",
     "pair", "fronted pair" (parts), "relative" (each "which" clause), "time" (a time as object).
-    Names without a direction: "plural" (a list of actions), "conjunction" (a sentence of several
-    parts).
+    Without a direction: "plural" (a list of actions), "conjunction" (several parts in a sentence).
     """
     forms = {"conjunction" for s in paragraph.sentences if len(s.parts) > 1}
     for part in paragraph.parts():
@@ -341,8 +340,8 @@ def unfronted(part: SubSentence) -> SubSentence:
 
 
 def _forms(link: Link, subject: Actions, object_: Object) -> list[str]:
-    """Return the words of a link; verbs agree with the subject, a pair's second verb with the
-    object."""
+    """Return the words of a link; verbs agree with the subject (in a pair, the second with the
+    object)."""
     time = isinstance(object_, Time)
     if time and link.form != "preposition":
         raise ValueError("a time can only be the object of a preposition")

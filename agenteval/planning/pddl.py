@@ -115,9 +115,7 @@ def _sections(text: str, kind: str) -> list[list[Tree]]:
     strange = sorted({*goals[1:]} - _FEATURES)
     strange += [str(s[0]) for s in sections if s[0] in (":derived", ":durative-action", ":axiom")]
     if strange:
-        raise InputError(
-            f"{strange[0]} is not supported; supported are {', '.join(sorted(_FEATURES))}"
-        )
+        raise InputError(f"{strange[0]} is not one of: {', '.join(sorted(_FEATURES))}")
     return sections
 
 

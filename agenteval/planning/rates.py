@@ -321,8 +321,6 @@ def system_pairs(attempts: Iterable[Attempt]) -> list[Pair]:
 
     def exact(apart: Floats, single: bool) -> PairedTest:
         name = "McNemar, exact" if single else "sign test over cases, exact"
-        return replace(
-            sign_test(apart), method=name
-        )  # for single outcomes, the two tests are the same
+        return replace(sign_test(apart), method=name)  # the same test for single outcomes
 
     return holm(pairs(hits, exact))

@@ -36,8 +36,7 @@ Script = Callable[[Case, Dice], Sequence[PlanStep]]
 def in_order(case: Case, order: Sequence[int], start: int = 0) -> list[PlanStep]:
     """Return the plan of the actions in this order.
 
-    In an extended case, the first action starts at `start`, and each other one when the previous
-    ends.
+    In an extended case, the first action starts at `start`, the others when the previous one ends.
     """
     steps = []
     for i in order:
@@ -152,9 +151,7 @@ def scripted(spec: str) -> Factory:
     if written := re.search(r",\s*seed=(.*)$", spec):
         body = spec[: written.start()]
         if not written[1].isdecimal():
-            raise InputError(
-                f"the seed must be an integer of at least 0, not {written[1]!r}", where
-            )
+            raise InputError(f"the seed must be an integer from 0, not {written[1]!r}", where)
         seed = int(written[1])
     if body in _SCRIPTS:
         return Factory(_SCRIPTS[body], seed)

@@ -70,8 +70,7 @@ def read_suite(path: Path) -> Iterator[Case]:
 
 
 def read_case(line: str, place: str) -> Case:
-    """Return the case of one line, completed and validated. Raises InputError as `read_suite`
-    does."""
+    """Return the completed and validated case of a line. Raises InputError as `read_suite` does."""
     value: Any = decode_line(line, place)
     if not isinstance(value, dict):
         raise InputError("a case must be a JSON object", place)

@@ -239,8 +239,7 @@ def resynthesize(
 
 
 def _shape(paragraph: Paragraph) -> list[SubSentence]:
-    """Return the sorted parts without words, to compare paragraphs regardless of order and
-    joining."""
+    """Return the sorted parts without words, to compare paragraphs in any order of parts."""
     return sorted(strip(paragraph).parts(), key=repr)
 
 

@@ -159,9 +159,7 @@ def _groups(name: str, groups: Sequence[SuccessRate]) -> Table:
 class _SystemPairColumns:
     first: str = column("first")
     second: str = column("second")
-    difference: Interval = column(
-        "first less\nsecond", "signed", "difference between shares of correct plans"
-    )
+    difference: Interval = column("first less\nsecond", "signed", "of the shares of correct plans")
     only_first: int = column("only first\ncorrect", "count")
     only_second: int = column("only second\ncorrect", "count")
     cases: int = column("cases", "count", "with a verdict on both")

@@ -37,8 +37,7 @@ _ACTIVITY = re.compile(r"[\w'’/&-]+(?: [\w'’/&-]+)*")
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A phrase in singular and plural, which differ only for verb phrases. `time`: fits before a
-    time."""
+    """A phrase in singular and plural (different only for verbs). `time`: fits before a time."""
 
     singular: str
     plural: str
@@ -91,9 +90,7 @@ def check_activities(phrases: Sequence[str]) -> None:
         if word := next((w for w in folded.split() if w in _JOINING), None):
             raise InputError(f"activity {phrase!r} contains {word!r}, which joins clauses")
         if form := _any_form().search(folded):
-            raise InputError(
-                f"activity {phrase!r} contains {form[0]!r}, a phrase from the word lists"
-            )
+            raise InputError(f"activity {phrase!r} contains {form[0]!r} from the word lists")
 
 
 class Topic(Record):
@@ -111,10 +108,9 @@ def built_in_topics() -> tuple[Topic, ...]:
 
 
 def choose_topics(names: Sequence[str], topics: Sequence[Topic] | None = None) -> tuple[Topic, ...]:
-    """Return the topics with these roles (ignoring case), or all without names. Raises InputError
-    for unknown names.
+    """Return the topics with these roles (ignoring case), or all without names.
 
-    `topics` are the choices, by default the built-in ones.
+    Raises InputError for unknown names. `topics` are the choices, by default the built-in ones.
     """
     topics = built_in_topics() if topics is None else tuple(topics)
     by_name = {topic.role.casefold(): topic for topic in topics}

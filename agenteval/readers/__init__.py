@@ -1,4 +1,4 @@
-"""Readers: from the files of other tools to Runs, and from a Run to what a judge sees of it."""
+"""Readers: convert files of other tools to Runs, and a Run to the text that a judge sees."""
 
 from agenteval.readers.guard import degenerate
 from agenteval.readers.leaks import Leak, find_leaks

@@ -1,8 +1,8 @@
-"""The request, the instructions and the final answer of the agent in a trace, with their spans.
+"""Find the request, the instructions and the final answer of the agent in a trace.
 
-The outermost span of a trace is often a wrapper around the agent whose input is settings, a row of
-a data set, or nothing. So the request is searched where a convention marks one: OpenInference and
-OpenTelemetry's GenAI both mark agents and model calls.
+The outermost span of a trace is often a wrapper around the agent, with settings, a row of a data
+set, or nothing as input. So the request is searched for where a convention marks one: OpenInference
+and OpenTelemetry's GenAI both mark agents and model calls.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from agenteval.records import Run, Span
 
 _NOTHING = frozenset({"", "null", "<null>", "none", "{}", "[]", '""', "undefined"})
 _REQUEST = ("task", "request", *INPUT)
-_AROUND = ("kwargs", "args", "arguments", *INPUT)  # what may hold the request one level further in
-_MOST_LITERAL = 1 << 17  # characters of a Python literal that is worth reading
+_AROUND = ("kwargs", "args", "arguments", *INPUT)  # keys that may enclose the request
+_MOST_LITERAL = 1 << 17  # maximum characters of a Python literal to parse
 _DEEPEST = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A text of a trace and the id of its span; None where the run itself has it."""
+    """A text in a trace and the id of its span, or None if it comes from the run itself."""
 
     text: str = ""
     span: str | None = None
@@ -46,14 +46,14 @@ class Assignment:
 
 
 def assignment(run: Run) -> Assignment:
-    """Return the assignment of a run; `input` and `output` win where they differ from the spans.
+    """Return the assignment of a run; `input` and `output` take precedence over the spans.
 
-    The task is the first request in time, in this order of trust: of an outermost agent its user
-    message or task argument, else the text of a user span, else what a chain before the first model
-    call was asked, else the first user message to a model, else what a nested agent was asked, else
-    whatever went into the outermost span. The instructions are the first system message to that
-    agent. The ending is what the agent gave back, in the last of its turns where it has several,
-    else the last words of its own model calls or its tool for answers, else those of agents below.
+    The task is the earliest request from the first of these sources: the user message or task
+    argument of an outermost agent, the text of a user span, the request to a chain before the first
+    model call, the first user message to a model, the request to a nested agent, the input of the
+    outermost span. The instructions are the first system message to that agent. The ending is the
+    agent's output (in its last turn, if there are several), else the last text of its own model
+    calls or answer tool, else of the agents below it.
     """
     by_spans = of_spans(run.spans)
     first_request = next((m.content for m in run.messages if m.role == "user" and m.content), "")
@@ -66,7 +66,7 @@ def assignment(run: Run) -> Assignment:
 
 
 def _preferred(of_run: str, of_span: Passage, default: str) -> Passage:
-    """The text of the run, with its span where a span has the same; else the text of a span."""
+    """Return the run's text (with a span, if it has the same text), else the text of a span."""
     if says_something(of_run) and of_run != of_span.text:
         return Passage(of_run)
     return of_span if of_span.text else Passage(default)
@@ -83,7 +83,7 @@ def of_spans(spans: Sequence[Span]) -> Assignment:
     owner, above = giver, tree.above(giver)
     if giver.kind in ("llm", "user") and above:
         owner = next((s for s in reversed(above) if s.kind == "agent"), above[-1])
-    if owner.kind in ("llm", "user"):  # nothing holds the calls together
+    if owner.kind in ("llm", "user"):  # no span encloses the calls
         return Assignment(Passage(text, giver.id), _rules(ordered), _last_words(ordered))
     last = [s for s in ordered if s is owner or _goes_on(s, owner)][-1]
     endings = (
@@ -99,15 +99,15 @@ def of_spans(spans: Sequence[Span]) -> Assignment:
 
 
 def _goes_on(span: Span, owner: Span) -> bool:
-    """Whether a span is a further turn: the agent called again by the same caller, or a further
-    outermost step that gave something back."""
+    """Return whether a span is another turn: the same caller called the agent again, or another
+    outermost step has an output."""
     alike = (span.kind, span.parent_id) == (owner.kind, owner.parent_id)
     step = owner.kind == "chain" and owner.parent_id is None and any(_answers(span))
     return alike and (span.name == owner.name or step)
 
 
 class Tree:
-    """The spans above and below each other; a circle is cut."""
+    """The tree of spans, with cycles cut."""
 
     def __init__(self, ordered: Sequence[Span]) -> None:
         self._ordered = ordered
@@ -117,19 +117,19 @@ class Tree:
             self._children.setdefault(span.parent_id, []).append(span)
 
     def above(self, span: Span) -> list[Span]:
-        """Return the spans above, the nearest first."""
+        """Return the spans above, nearest first."""
         path: dict[str, Span] = {}
         while (parent := self._by_id.get(span.parent_id or "")) and parent.id not in path:
             path[parent.id] = span = parent
         return list(path.values())
 
     def below(self, top: Span, *, agents: bool) -> list[Span]:
-        """Return a span and all below it, in order; without `agents` nothing of further agents."""
+        """Return a span and all below it, in order; without `agents`, excludes nested agents."""
         inside = self.under([top], agents=agents)
         return [span for span in self._ordered if span is top or span.id in inside]
 
     def under(self, tops: Iterable[Span], *, agents: bool) -> set[str]:
-        """Return the ids of all spans below some."""
+        """Return the ids of all spans below the given ones."""
         inside, stack = set[str](), [top.id for top in tops]
         while stack:
             for span in self._children.get(stack.pop(), ()):
@@ -140,7 +140,7 @@ class Tree:
 
 
 def _requests(ordered: Sequence[Span], tree: Tree) -> Iterator[tuple[Span, str]]:
-    """Spans with what was asked in them, the most trusted first."""
+    """Yield spans with their requests, most trusted first."""
     first = next((i for i, s in enumerate(ordered) if s.kind == "llm"), len(ordered))
     agents = [s for s in ordered if s.kind == "agent"]
     nested = tree.under(agents, agents=True)
@@ -172,13 +172,13 @@ def _rules(spans: Iterable[Span]) -> Passage:
 
 
 def _answers(span: Span) -> Iterator[str]:
-    """Return the answers of a span: its replies, the last first, otherwise its output."""
+    """Yield the answers of a span: its replies, last first, or else its output."""
     texts = [m.content for m in reversed(span.reply)] or [answer_in(span.output)]
     return (text for text in texts if is_answer(text))
 
 
 def _last_words(spans: Sequence[Span]) -> Passage:
-    """The last answer of a model, or the last result of a tool that is named for answers."""
+    """Return the last answer of a model, or the last result of a tool for answers."""
     speaking = (
         s
         for s in reversed(spans)
@@ -191,28 +191,28 @@ def _last_words(spans: Sequence[Span]) -> Passage:
 
 
 def says_something(text: str) -> bool:
-    """Return whether a text is more than a program's way to write that there is none."""
+    """Return whether a text is not just a program's notation for a missing value."""
     return text.strip().lower() not in _NOTHING
 
 
 def value_in(text: str) -> Any:
-    """Return the object or list in a text, as JSON or as Python prints it; None for other texts."""
+    """Parse an object or list from JSON or a Python literal; None for other texts."""
     if text.lstrip()[:1] not in ("{", "["):
         return None
     value = json_or_none(text)
     if value is None and len(text) < _MOST_LITERAL:
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of escapes that Python does not know
+                warnings.simplefilter("ignore")  # about invalid escapes
                 literal = ast.literal_eval(text.strip())
-            value = json.loads(json.dumps(literal, allow_nan=False))  # sets and bytes are no JSON
+            value = json.loads(json.dumps(literal, allow_nan=False))  # raises for sets and bytes
         except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
             return None
     return value if isinstance(value, (dict, list)) else None
 
 
 def request_in(text: str, *, plain: bool = True) -> str:
-    """Return what is asked in the input of a span, or "".
+    """Return the request in the input of a span, or "".
 
     It is a named argument, the first user message in a list, or (if `plain`) a text that is not an
     object.
@@ -239,8 +239,8 @@ def _request(value: Any, depth: int) -> str:
 
 
 def answer_in(text: str) -> str:
-    """Return the answer in the output of a span: the last message of an assistant in a list,
-    the text of an object that holds nothing else, or all of it."""
+    """Return the answer in the output of a span: the last assistant message in a list, the text of
+    an object with no other content, or the whole output."""
     value = value_in(text)
     rows = value
     if isinstance(value, dict):
@@ -258,11 +258,11 @@ def _texts(rows: Any, role: str) -> Iterator[str]:
         pair = isinstance(row, (list, tuple)) and len(row) == 2 and isinstance(row[0], str)
         item = {"role": row[0], "content": row[1]} if pair else row
         if isinstance(item, dict) and isinstance(item.get("kwargs"), dict):
-            item = item["kwargs"]  # as LangChain serialises a message
+            item = item["kwargs"]  # LangChain's serialized messages
         if not isinstance(item, dict):
             continue
         speaker, source = role_of(item), item.get("source")
-        if speaker is None and isinstance(source, str):  # the speaker, in AutoGen
+        if speaker is None and isinstance(source, str):  # AutoGen's speaker
             speaker = ROLES.get(source, "assistant")
         parts = Parts()
         parts.add(item.get("content"))

@@ -1,4 +1,4 @@
-"""Attributes of spans: nested, as dotted keys, as OTLP's typed values, or as JSON text."""
+"""Convert span attributes: nested, with dotted keys, as OTLP's typed values, or as JSON text."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ TOO_DEEP = f"[nested deeper than {MOST_DEPTH} levels]"
 def flatten(tree: Mapping[str, Any], prefix: str = "", depth: int = 0) -> dict[str, Any]:
     """Return dotted keys: `{"a": {"b": 1}, "c": [{"d": 2}]}` is `{"a.b": 1, "c.0.d": 2}`.
 
-    Lists are taken apart only where all their items are objects; empty objects and lists stay.
-    What is deeper than MOST_DEPTH is replaced by TOO_DEEP.
+    Lists are flattened only if all their items are objects; empty objects and lists are kept.
+    Values deeper than MOST_DEPTH are replaced by TOO_DEEP.
     """
     flat: dict[str, Any] = {}
     for key, value in tree.items():
@@ -36,7 +36,7 @@ def flatten(tree: Mapping[str, Any], prefix: str = "", depth: int = 0) -> dict[s
 
 
 def bounded(value: Any, depth: int = 0) -> Any:
-    """Return the value with TOO_DEEP in the place of what is deeper than MOST_DEPTH."""
+    """Return the value with TOO_DEEP in place of everything deeper than MOST_DEPTH."""
     if not isinstance(value, (dict, list)):
         return value
     if depth >= MOST_DEPTH:
@@ -47,11 +47,11 @@ def bounded(value: Any, depth: int = 0) -> Any:
 
 
 class _Node(dict[str, Any]):
-    """An object made of dotted keys, as opposed to an object that is a value."""
+    """An object built from dotted keys, in contrast to an object that is a value."""
 
 
 def insert(root: dict[str, Any], path: list[str], value: Any) -> None:
-    """Put a value under a path; a value that is in the way moves to the name ""."""
+    """Insert a value at a path; an existing value in the way moves to the key ""."""
     node = root
     for part in path[:-1]:
         inner = node.get(part)
@@ -66,7 +66,7 @@ def insert(root: dict[str, Any], path: list[str], value: Any) -> None:
 
 
 def with_lists(node: Any, depth: int = 0) -> Any:
-    """Return the tree that `insert` built, with lists in the place of objects of numbers."""
+    """Return a tree built by `insert`, with lists in place of objects with numeric keys."""
     if depth > MOST_DEPTH or not isinstance(node, dict) or (depth and not isinstance(node, _Node)):
         return node
     if node and all(key.isascii() and key.isdigit() and len(key) < 10 for key in node):
@@ -75,7 +75,7 @@ def with_lists(node: Any, depth: int = 0) -> Any:
 
 
 def attributes_of(value: Any) -> dict[str, Any]:
-    """Return flat attributes from an object, OTLP's list of keys and values, or their JSON text."""
+    """Return flat attributes from an object, OTLP's list of key-value pairs, or their JSON."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         value = json_or_none(value)
     if isinstance(value, list):
@@ -94,7 +94,7 @@ def _key_values(rows: list[Any], depth: int = 0) -> dict[str, Any]:
 def _any_value(value: Any, depth: int) -> Any:
     """Return the value of OTLP's AnyValue in camel or snake case.
 
-    Integers come as text; NaN becomes null.
+    Integers are strings there; NaN becomes null.
     """
     if not isinstance(value, dict):
         return bounded(value, depth)
@@ -120,7 +120,7 @@ def _any_value(value: Any, depth: int) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """Return texts as they are, "" for null, all else as JSON."""
+    """Return strings unchanged, "" for null, anything else as JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

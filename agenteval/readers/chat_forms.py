@@ -1,7 +1,7 @@
-"""Messages in the forms of providers and frameworks, as messages in OpenAI's form with parts.
+"""Convert messages of providers and frameworks to OpenAI's format with parts.
 
 Anthropic, Bedrock, Gemini (also Google's SDK for Python), LangChain, OpenAI (chat completions and
-responses) and Vercel's AI SDK write calls, results and texts each in their own way.
+responses) and Vercel's AI SDK each have their own format for calls, results and texts.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from agenteval.readers.messages import ROLES, constructed, role_of
 from agenteval.readers.strict_json import json_or_none
 
 Row = dict[str, Any]
-# Keys of requests and replies that hold messages, or the text of one.
+# Keys of requests and replies that contain messages or the text of one.
 _ALTERNATIVES = ("choices", "candidates", "generations")
 _LISTS = ("messages", "contents", "input", "history")
-# Items of OpenAI's responses beside messages.
+# Items of OpenAI's responses other than messages
 RESPONSES = ("function_call", "function_call_output", "reasoning")
 _ONE = ("output", "message", "content", "text", "output_text", "prompt")
 
 
 def first_of(value: Any, *keys: str) -> Any:
-    """Return the first value of an object under these keys that is not null."""
+    """Return the first non-null value of an object under these keys."""
     held = value if isinstance(value, dict) else {}
     return next((held[key] for key in keys if held.get(key) is not None), None)
 
 
 def to_messages(value: Any, role: str) -> list[Row]:
-    """Return the messages of a request or a reply; a text without speaker is of `role`."""
+    """Return the messages of a request or a reply; text without a speaker gets `role`."""
     if isinstance(value, str):
         decoded = json_or_none(value) if value.lstrip()[:1] in ("{", "[", '"') else None
         if decoded is None or isinstance(decoded, str):
@@ -58,7 +58,7 @@ def _of_object(value: Row, role: str) -> list[Row]:
     first = next((value[key] for key in _ALTERNATIVES if value.get(key)), None)
     while isinstance(first, list) and first:
         first = first[0]
-    if isinstance(first, dict):  # a reply with its alternatives
+    if isinstance(first, dict):  # a reply with alternatives
         inner = next((first[k] for k in ("message", "content", "text") if first.get(k)), None)
         return to_messages(inner, role)
     if "role" in value or role_of(value) is not None:
@@ -92,7 +92,7 @@ def _message(value: Row, role: str) -> list[Row]:
 
 
 def parts_of(content: Any) -> Any:
-    """Return a content with its parts in one form; texts stay."""
+    """Normalize the parts of a content; texts are unchanged."""
     if isinstance(content, str):
         decoded = json_or_none(content) if content.startswith('[{"') else None
         is_parts = isinstance(decoded, list) and all(map(_is_part, decoded))
@@ -115,7 +115,7 @@ _RESULTS = ("toolResult", "function_response", "functionResponse")
 
 
 def part_of(part: Row) -> Row:
-    """Return a part of a message: a call as `tool_call`, a result as `tool_result`."""
+    """Normalize a part of a message: a call becomes `tool_call`, a result `tool_result`."""
     kind = part.get("type")
     inner = next((part[k] for k in (*_CALLS, *_RESULTS) if isinstance(part.get(k), dict)), part)
     id = first_of(inner, "toolUseId", "toolCallId", "call_id", "id", "tool_use_id")

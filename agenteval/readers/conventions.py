@@ -1,8 +1,7 @@
-"""Typed fields of a span from its attributes: OpenInference and OpenTelemetry's GenAI.
+"""Read typed fields of a span from attributes of OpenInference and OpenTelemetry's GenAI.
 
-Both are tried on every span, OpenInference first, then the names of other tools (see `vendors`). An
-attribute that a field expresses completely is removed; everything else stays in the words of the
-trace.
+Both are tried on every span, OpenInference first, then the names of other tools (see `vendors`).
+Attributes that a field fully represents are removed; all others stay unchanged.
 
 Names: OpenInference semantic conventions; OpenTelemetry semantic conventions for generative AI
 (with the older `gen_ai.prompt.N`, the events of version 1.27 to 1.36 and the messages since 1.37);
@@ -28,7 +27,7 @@ from agenteval.readers.vendors import PACKED, unpacked
 from agenteval.records import Message, SpanEvent, ToolCall, ToolSpec, Usage
 from agenteval.records.run import Role, SpanKind
 
-# Values of the attributes in _KIND, in lower case.
+# Values of the attributes in _KIND, in lower case
 _KIND_WORDS: dict[SpanKind, str] = {
     "llm": """
         llm chat text_completion generate_content completion chat.completions text.completions
@@ -50,12 +49,12 @@ _KIND_WORDS: dict[SpanKind, str] = {
     """,
 }
 _KINDS = {word: kind for kind, text in _KIND_WORDS.items() for word in words(text)}
-_EXACT = frozenset({"llm", "tool", "agent", "chain"})  # the kind says all of it
+_EXACT = frozenset({"llm", "tool", "agent", "chain"})  # values that only state the kind
 
-# Names of attributes by what they say; the first that is there counts.
+# Names of attributes by meaning; the first one present is used.
 _KIND = words("openinference.span.kind gen_ai.operation.name traceloop.span.kind llm.request.type")
 _PROVIDER = words("gen_ai.system gen_ai.provider.name")
-# How OpenTelemetry and Google ADK call the spans of agents and tools.
+# Names of agent and tool spans in OpenTelemetry and Google ADK
 _NAMED: dict[str, SpanKind]
 _NAMED = {"invoke_agent": "agent", "agent_run": "agent", "execute_tool": "tool"}
 _VENDOR_KIND = words("""
@@ -78,7 +77,7 @@ _OUTPUT = words("""
 """)
 _TOOL = words("tool.name gen_ai.tool.name tool_call.function.name ai.toolCall.name")
 _TOOL_STATUS = ("gen_ai.tool.status", "tool.status")
-_NO_TEXT = ("N/A", "{}", "<not serializable>")  # how ADK writes that there is none
+_NO_TEXT = ("N/A", "{}", "<not serializable>")  # ADK's notations for a missing text
 _PARAMETERS = "llm.invocation_parameters"
 _LIMIT = words("""
     gen_ai.request.max_tokens llm.request.max_tokens ai.settings.maxOutputTokens
@@ -98,29 +97,29 @@ _ANSWERED = ("llm.output_messages", "gen_ai.output.messages", "gen_ai.completion
 _INSTRUCTIONS = "gen_ai.system_instructions"
 _TOOLS = ("llm.tools", "gen_ai.tool.definitions")
 _TALK = (*_SENT, *_ANSWERED, _INSTRUCTIONS, *_TOOLS)
-_STRUCTURED = (*_INPUT, *_OUTPUT, *PACKED)  # texts, or values of any depth
+_STRUCTURED = (*_INPUT, *_OUTPUT, *PACKED)  # strings or nested values
 _TREE = re.compile(rf"({'|'.join(map(re.escape, (*_TALK, *_STRUCTURED)))})(?:\.|$)")
 _MESSAGE_KEYS = frozenset(words("role content contents parts message tool_calls function_call"))
-# Roles of smolagents, in addition to those of message lists.
+# Roles in smolagents, in addition to those of message lists
 _MORE_ROLES: dict[str, Role] = {"tool-response": "tool", "tool-call": "assistant"}
 
 
 @dataclass
 class Pool:
-    """Messages and tools of one reading, each once: spans repeat them again and again."""
+    """Distinct messages and tools of one reading, to share them: spans repeat them many times."""
 
     _messages: dict[Any, Message] = field(default_factory=dict)
     _tools: dict[str, ToolSpec | None] = field(default_factory=dict)
 
     def intern(self, message: Message) -> Message:
-        """Return the first message that is equal to this one."""
+        """Return the first message equal to this one."""
         calls = tuple(call.model_dump_json() for call in message.tool_calls)
         key = (message.role, message.content, message.name, message.tool_call_id, calls)
         return self._messages.setdefault(key, message)
 
     def tools(self, rows: Any) -> Iterator[ToolSpec | None]:
-        """Yield the tools of descriptions in the form of OpenAI, Anthropic or MCP; None for
-        anything else."""
+        """Yield tools from descriptions in the format of OpenAI, Anthropic or MCP; None for
+        others."""
         for row in rows if isinstance(rows, list) else ():
             tool = row.get("tool") if isinstance(row, dict) else None
             text = text_of(tool.get("json_schema", tool) if isinstance(tool, dict) else row)
@@ -144,10 +143,10 @@ def _tool(value: Any) -> ToolSpec | None:
 
 
 class SpanReader:
-    """Takes the fields of a span out of its attributes.
+    """Extracts the fields of a span from its attributes.
 
-    Invalid numbers stay in the attributes. `single` holds the attributes that are not taken yet,
-    `trees` those of lists of messages and tools, put together again.
+    Invalid numbers stay in the attributes. `single` has the remaining attributes, `trees` the
+    nested lists of messages and tools rebuilt from dotted keys.
     """
 
     def __init__(self, raw: RawSpan, pool: Pool, context: Context) -> None:
@@ -169,11 +168,11 @@ class SpanReader:
             self.trees.setdefault(key, rows)
 
     def fields(self) -> dict[str, Any]:
-        """Return the typed fields, with the attributes and events that remain."""
+        """Return the typed fields, with the remaining attributes and events."""
         kind = self._kind()
         events = self._read_exchange()
         tools = self._tools()
-        if kind is None:  # by what only one kind has
+        if kind is None:  # infer it from fields that only one kind has
             has_model = self._name_of(*_MODEL, *PROMPT, *COMPLETION, *_PROVIDER)
             talks = self.sent or self.answered or has_model
             is_agent = self._name_of("agent_name") and self._name_of("final_result")
@@ -181,7 +180,7 @@ class SpanReader:
             kind = by_name or ("agent" if is_agent else "llm" if talks else "chain")
             kind = "tool" if self._name_of(*_TOOL) else kind
         fields: dict[str, Any] = {"kind": kind, "events": tuple(events)}
-        if kind == "tool" and not tools:  # some write arguments and result as messages
+        if kind == "tool" and not tools:  # some tools record arguments and result as messages
             for name, messages in ((_INPUT[0], self.sent), (_OUTPUT[0], self.answered)):
                 if messages and self._name_of(name) is None:
                     arguments = [text_of(call.arguments) for call in messages[-1].tool_calls]
@@ -218,7 +217,7 @@ class SpanReader:
         return None if name is None else self.single.pop(name)
 
     def _count(self, *names: str) -> int | None:
-        """Return the same as a number of tokens; anything else stays."""
+        """Take a number of tokens; any other value is left in place."""
         value = self._peek(*names)
         number = token_count(value)
         if number is not None:
@@ -273,10 +272,10 @@ class SpanReader:
             if name.startswith("gcp.") and self.single.get(name) in _NO_TEXT:
                 del self.single[name]
         input = self._take_value(*_INPUT)
-        if input is None and kind == "tool":  # some write the arguments there, some the signature
+        if input is None and kind == "tool":  # arguments in some tools, the signature in others
             input = self._peek("tool_call.function.arguments", "tool.parameters")
         output = self._take_value(*_OUTPUT)
-        log = self._peek("logs")  # a decorated function writes its arguments and result in a log
+        log = self._peek("logs")  # decorated functions log their arguments and result
         first = log[0] if isinstance(log, list) and log else None
         body = first.get("body") if isinstance(first, dict) else None
         if isinstance(first, dict) and isinstance(body, dict):
@@ -287,7 +286,7 @@ class SpanReader:
         return {"input": text_of(input), "output": text_of(output)}
 
     def _take_value(self, *names: str) -> Any:
-        """Return and remove a value; a text in JSON, as most tools write one, becomes the text."""
+        """Remove and return a value; a JSON string, as most tools write it, is decoded."""
         name, value = self._name_of(*names), self._take(*names)
         quoted = isinstance(value, str) and value[:1] == '"' and name not in (_INPUT[0], _OUTPUT[0])
         decoded = json_or_none(value) if quoted else None
@@ -319,7 +318,7 @@ class SpanReader:
             return value
         if not (output.startswith("{") and any(f'"{key}"' in output for key in _FINISH_KEYS)):
             return None
-        reply = json_or_none(output)  # as the endpoint sent it
+        reply = json_or_none(output)  # the raw reply of the endpoint
         choices = reply.get("choices") if isinstance(reply, dict) else None
         choice = choices[0] if isinstance(choices, list) and choices else reply
         if not isinstance(choice, dict):
@@ -339,10 +338,10 @@ class SpanReader:
         limits = (token_count(parameters.get(name)) for name in _LIMIT_NAMES)
         return next((limit for limit in limits if limit is not None), None)
 
-    # ---- what an LLM span was sent and what it answered ------------------------------------------
+    # ---- messages sent to a model, and its reply -------------------------------------------------
 
     def _read_exchange(self) -> list[SpanEvent]:
-        """Read `sent` and `answered`; returns the events that say nothing of them."""
+        """Read `sent` and `answered`; return the events that contain neither."""
         if not self.trees and not any(e.name.startswith("gen_ai.") for e in self.events):
             return self.events
         unread = [event for event in self.events if not self._read_event(event)]
@@ -363,8 +362,8 @@ class SpanReader:
     def _messages_of(self, name: str, role: Role) -> list[Message]:
         value, parts = self.trees.get(name), self._rows(name)
         if isinstance(value, str) and parts is None and value.strip():
-            parts = value = {"role": role, "content": value}  # a prompt in plain words
-        if role == "system" and parts is not None:  # instructions are parts of one message
+            parts = value = {"role": role, "content": value}  # a plain-text prompt
+        if role == "system" and parts is not None:  # instructions are the parts of one message
             value = {"role": role, "parts": parts if isinstance(parts, list) else [parts]}
         messages = self._conversation(value, role)
         if messages:
@@ -372,7 +371,7 @@ class SpanReader:
         return messages
 
     def _read_event(self, event: SpanEvent) -> bool:
-        """Read the messages in an event; return whether it has any."""
+        """Read the messages in an event; return whether there are any."""
         body = _body(event) if event.name.startswith("gen_ai.") else None
         if body is None:
             return False
@@ -394,9 +393,9 @@ class SpanReader:
         return True
 
     def _conversation(self, value: Any, default: Role) -> list[Message]:
-        """Return messages from a list in the form of OpenInference, GenAI parts or OpenAI.
+        """Return messages from a list in the format of OpenInference, GenAI parts or OpenAI.
 
-        None of them if it is another list. Any other item among messages is shown as JSON.
+        Returns [] for any other list. Other items among messages are shown as JSON.
         """
         if isinstance(value, str):
             value = json_or_none(value)
@@ -471,19 +470,19 @@ def _filled_text(value: Any) -> str | None:
 
 
 def _event_message(body: dict[str, Any], role: str) -> dict[str, Any]:
-    """Return the message of an event; a choice holds it one level down."""
+    """Return the message of an event; in a choice, it is one level deeper."""
     inner = body.get("message")
     if isinstance(inner, str):
         decoded = json_or_none(inner)
         inner = decoded if isinstance(decoded, dict) else {"content": inner}
     message = dict(inner) if isinstance(inner, dict) else body
-    if isinstance(message.get("content"), str):  # some write the parts as JSON
+    if isinstance(message.get("content"), str):  # some tools write the parts as JSON
         message = {**message, "content": parts_of(message["content"])}
     return message if message.get("role") else {**message, "role": role}
 
 
 def _body(event: SpanEvent) -> dict[str, Any] | None:
-    """Return the contents of an event: its attributes as a tree, or the JSON text among them."""
+    """Return the contents of an event: its attributes as a tree, or the JSON string in them."""
     for name in ("gen_ai.event.content", "event.body", "body"):
         value = event.attributes.get(name)
         value = json_or_none(value) if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""Runs whose system failed, according to `error` and `status` of a record."""
+"""Detect runs of failed systems from `error` and `status` of a record."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _ERRORED = re.compile(
     r"(?!no_|without_|submitted)[a-z_]*(?:error|errored|exception|crash|crashed|rate_?limit(?:ed)?)"
     r"|exit_api"
 )
-# These may be a verdict on the answer, so they count only where there is none.
+# These may be a verdict on the answer, so they count only without an answer.
 _UNFINISHED = words("incomplete pending queued running in_progress skipped")
 _FAILED = words("failed failure fail")
 _LONGEST = 500  # characters of a message
 
 
 def failure_of(record: Mapping[str, Any], answer: str, context: Context) -> RunFailure | None:
-    """Return why a record has no answer; None where it has one.
+    """Return why a record has no answer, or None if it has one.
 
-    A status such as "error" or "timeout" always counts. An error, a status such as "failed" or a
-    status code from 400 on counts only without an answer, or where the answer is the error's text.
+    A status such as "error" or "timeout" always counts. An error, a status such as "failed", or a
+    status code of 400 or more counts only without an answer, or if the answer is the error's text.
     """
     error = next((k for k in record if snake(k) in _ERROR and _is_error(record[k])), None)
     text = "" if error is None else _error_text(record[error])
@@ -43,14 +43,14 @@ def failure_of(record: Mapping[str, Any], answer: str, context: Context) -> RunF
     if not answer or answer in text or text in answer[: len(text) + 20]:
         value = record[error]
         if isinstance(value, dict) and value.get("kind") in ("timeout", "cancelled", "cut_off"):
-            return RunFailure(kind=value["kind"], message=text)  # as a Run writes it
+            return RunFailure(kind=value["kind"], message=text)  # the format of a serialized Run
         return _failure(text, text)
-    context.notes.add(f"{error!r} is set beside an answer; the run is judged", context.place)
+    context.notes.add(f"{error!r} is set despite an answer; the run is judged", context.place)
     return None
 
 
 def is_failed(record: dict[str, Any]) -> bool:
-    """Return whether a record without any output is that of a run whose system failed."""
+    """Return whether a record without any output comes from a failed system."""
     no_context = Context("", Notes())
     return has_field(record, "input") and failure_of(record, "", no_context) is not None
 
@@ -86,7 +86,7 @@ def _is_error(value: Any) -> bool:
 
 
 def _error_text(value: Any) -> str:
-    """The words of an error: its message with its type, or its last line for a traceback."""
+    """Return the text of an error: its type and message, or the last line of a traceback."""
     if isinstance(value, dict):
         names = ("type", "name", "code", "message", "msg", "detail")
         parts = [plain_text(value[name]) for name in names if value.get(name)]

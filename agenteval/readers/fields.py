@@ -1,10 +1,10 @@
-"""Names that tools give to the fields of a run, and how their values are read.
+"""Names that tools use for the fields of a run, and parsers for their values.
 
-Names come from the documents of inspect_ai, promptfoo, pydantic-evals, Langfuse, LangSmith, ragas,
-DeepEval and OpenAI evals. They are compared in snake case, so `expectedOutput` is
-`expected_output`. Where several names of one field occur, the earlier in the list wins, null loses
-to any value, and the others go to the metadata. Two texts that differ are a warning, because both
-are kept. Two verdicts or two gold answers that differ are an error: the wrong one would be counted.
+Names come from the documentation of inspect_ai, promptfoo, pydantic-evals, Langfuse, LangSmith,
+ragas, DeepEval and OpenAI evals. They are compared in snake case, so `expectedOutput` is
+`expected_output`. If several names of a field occur, the earliest in the list with a non-null value
+wins, and the others go to the metadata. Two different texts cause a warning, because both are kept.
+Two different verdicts or gold answers are an error, because the wrong one might be counted.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ SYSTEM = words("""
     system system_name agent agent_name model model_name model_id model_test generator
     model_name_or_path provider
 """)
-# Names of a case rather than of a run: ids only where they are unique in their file.
+# Names of a case rather than a run: ids only if they are unique in their file
 WEAK_ID = words("""
     task_id case_id sample_id problem_id question_id instance_id doc_id uid idx index name
 """)
-# Verdicts that have no place in a Run but the metadata.
+# Verdicts that a Run can only keep as metadata
 VERDICT = words("""
     check_result score scores grade grades grading_result verdict metrics assertions evaluation
     rubric reward
@@ -75,23 +75,23 @@ FIELDS = {
 }
 _BY_NAME = {name: (key, rank) for key, names in FIELDS.items() for rank, name in enumerate(names)}
 
-# Spreadsheets write truth values in the language of their user.
+# Spreadsheets write booleans in the user's language.
 _TRUE = words("true pass passed correct 1 yes y")
 _TRUE += words("ja wahr oui vrai sí verdadero sì vero sim verdadeiro waar")
 _FALSE = words("false fail failed incorrect 0 no n nein falsch non faux falso não nee onwaar")
 _VERDICTS = dict.fromkeys(_TRUE, True) | dict.fromkeys(_FALSE, False)
-# How spreadsheets and programs write a missing value.
+# Notations for a missing value in spreadsheets and programs
 _MISSING = frozenset({"", *words("nan none null nil unknown <na> na n-a n.a. n/a #n/a")})
-# A worked solution beside the answer is not a second answer.
+# A worked solution next to the answer is not a second answer.
 _WORKED = frozenset({"solution", "canonical_solution"})
-# These may hold something other than the answer in words: a letter, a class, several answers.
+# These may contain a different form of the answer: a letter, a class, several answers.
 _LOOSE = frozenset({"target", "ideal", "ideal_output", "gold_label", "answer_key"})
-# A label is a verdict beside another verdict only where it says so; "1" may be a class.
+# Next to another verdict, a label is a verdict only if it is unambiguous; "1" may be a class.
 _LABELS = frozenset({"pass", "passed", "fail", "failed", "correct", "incorrect"})
 LONGEST_NAME = 200
 _LONGEST_KEY = 40
 
-Rows = list[tuple[str, Any]]  # the keys of one field with their values, best name first
+Rows = list[tuple[str, Any]]  # keys and values of one field, best name first
 Candidates = dict[str, Rows]
 
 
@@ -105,7 +105,7 @@ class Context:
 
 @dataclass
 class RunDraft:
-    """Fields of a Run. `weak_id` names the case and is the id only where it is unique."""
+    """Fields of a Run. `weak_id` names the case and becomes the id only if it is unique."""
 
     id: str | None = None
     weak_id: str | None = None
@@ -122,7 +122,7 @@ class RunDraft:
     rubric: Criterion | None = None
 
     def keep(self, key: str, value: Any) -> None:
-        """Put a value into the metadata; a key that is taken gets the next free number."""
+        """Add a value to the metadata; a duplicate key gets the next free number."""
         name, number = key, 2
         while name in self.metadata:
             name, number = f"{key} ({number})", number + 1
@@ -138,12 +138,12 @@ def snake(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def field_of(name: str) -> tuple[str, int] | None:
-    """Return the field of a run that a key names and the rank of the name; None for other keys."""
+    """Return the field that a key names and the rank of the name; None for other keys."""
     return _BY_NAME.get(snake(name))
 
 
 def has_field(record: dict[str, Any], *fields: str) -> bool:
-    """Return whether a key of the record names one of these fields of a run."""
+    """Return whether the record has a key for one of these fields."""
     return any(
         (hit := field_of(key)) is not None and hit[0] in fields
         for key in record
@@ -167,14 +167,14 @@ def split(record: dict[str, Any]) -> tuple[Candidates, dict[str, Any]]:
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether a value means that there is none: null, NaN, a blank, "N/A" and the like."""
+    """Return whether a value stands for a missing one: null, NaN, blank, "N/A" and similar."""
     return value is None or str(value).strip().lower() in _MISSING
 
 
 def number_of(value: Any) -> float | None:
-    """Return a value as a number; None when it is not one.
+    """Return a value as a number, or None if it is not one.
 
-    Text may have a decimal comma. The words of a verdict are 1 and 0.
+    Text may have a decimal comma. The words of a verdict count as 1 and 0.
     """
     if isinstance(value, str):
         word = value.strip().lower()
@@ -190,8 +190,8 @@ def verdict(value: Any, key: str, place: str) -> bool | None:
     """Return True, False or None (see `is_missing`) from the value of a success field.
 
     Raises InputError, naming the key, for anything but booleans, 0, 1 and the words true, false,
-    yes, no, pass, fail, passed, failed, correct, incorrect (yes, no, true and false also in
-    German, French, Spanish, Italian, Portuguese, Dutch): a guess would be a wrong label.
+    yes, no, pass, fail, passed, failed, correct, incorrect (yes, no, true and false also in German,
+    French, Spanish, Italian, Portuguese, Dutch), because a guess may be wrong.
     """
     if isinstance(value, bool):
         return value
@@ -209,7 +209,7 @@ def verdict(value: Any, key: str, place: str) -> bool | None:
 
 
 def id_text(value: Any, key: str, place: str) -> str | None:
-    """Return an id as text; None when there is none. Raises InputError for an invalid id."""
+    """Return an id as text, or None if it is missing. Raises InputError for an invalid id."""
     if value is None or value == "":
         return None
     if isinstance(value, int) and not isinstance(value, bool):
@@ -227,12 +227,12 @@ def _has_control_characters(text: str) -> bool:
 
 
 def json_text(value: Any) -> str:
-    """Return a value as JSON for people and judges, with keys in their order."""
+    """Return a value as JSON for people and judges, keeping the order of keys."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def plain_text(value: Any) -> str:
-    """Return strings as they are, "" for null, a list of one as its item, all else as JSON."""
+    """Return strings unchanged, "" for null, a list of one as its item, anything else as JSON."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -243,23 +243,23 @@ def plain_text(value: Any) -> str:
 
 
 def shorten(value: Any) -> str:
-    """Return the value in at most 60 characters, for messages."""
+    """Format a value in at most 60 characters, for messages."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-# ---- names that disagree -------------------------------------------------------------------------
+# ---- conflicting names ---------------------------------------------------------------------------
 
 
 def note_unread(read: str, unread: str, context: Context) -> None:
-    """Warn that one of two names of a field is not read."""
+    """Warn that one of two names of a field is ignored."""
     context.notes.add(
-        f"{read!r} is read; {unread!r} says something else and goes to the metadata", context.place
+        f"{read!r} is read; {unread!r} differs and goes to the metadata", context.place
     )
 
 
 def note_other_texts(rows: Rows, text: str, context: Context) -> None:
-    """Warn of every row after the first that has a value other than `text`, which was read."""
+    """Warn about every later row with a value other than `text`, which was read."""
     for key, value in rows[1:]:
         if value is not None and _comparable(value) != text.strip():
             note_unread(rows[0][0], key, context)
@@ -272,21 +272,21 @@ def _comparable(value: Any) -> str:
 
 
 def refuse_other_verdicts(rows: Rows, success: bool | None, context: Context) -> None:
-    """Raise InputError when a later row holds the other verdict."""
+    """Raise InputError if a later row has a different verdict."""
     for key, value in rows[1:]:
         word = value.strip().lower() if isinstance(value, str) else None
         if snake(key) == "label" and word not in _LABELS:
             continue
         try:
             other = verdict(value, key, context.place)
-        except InputError:  # not a verdict: stays data
+        except InputError:  # not a verdict: kept as data
             continue
         if other not in (None, success):
             _refuse_both(rows[0], (key, value), context)
 
 
 def refuse_other_references(rows: Rows, context: Context) -> None:
-    """Raise InputError when two rows have different answers; warn when they may differ."""
+    """Raise InputError if two rows have different answers; warn if they may differ."""
     exact = [row for row in rows if row[1] is not None and snake(row[0]) not in _WORKED | _LOOSE]
     for row in exact[1:]:
         if _comparable(row[1]) != _comparable(exact[0][1]):
@@ -304,12 +304,12 @@ def _refuse_both(row: tuple[str, Any], other: tuple[str, Any], context: Context)
 
 
 def system_name(draft: RunDraft, rows: Rows, context: Context) -> str | None:
-    """Return the first value that names a system, and keep the others; None when there is none.
+    """Return the first value that names a system, and keep the others; None if there is none.
 
     A name is text of at most 200 characters without control characters, an integer, or an object
     with such a `name`, `id` or `label`. Any other value, such as a system prompt, goes to the
-    metadata with a warning where another key names the system. Raises InputError for a value of
-    another kind under `system`, and when no value names the system: a wrong name would merge
+    metadata with a warning if another key names the system. Raises InputError for a value of
+    another kind under `system`, and if no value names the system, because a wrong name would merge
     systems.
     """
     name: str | None = None
@@ -340,7 +340,7 @@ def system_name(draft: RunDraft, rows: Rows, context: Context) -> str | None:
 
 
 def check_name(name: str, where: str) -> None:
-    """Raise InputError when this cannot be the name of a system."""
+    """Raise InputError if this cannot be the name of a system."""
     if _system_text(name) is None:
         raise InputError(
             f"a system's name is text of 1 to {LONGEST_NAME} characters without control characters",
@@ -357,7 +357,7 @@ def _system_text(value: Any) -> str | None:
 
 
 def name_in(value: Any) -> Any:
-    """Return the `name`, `id` or `label` of an object; any other value as it is."""
+    """Return the `name`, `id` or `label` of an object; any other value unchanged."""
     if not isinstance(value, dict):
         return value
     return next((value[k] for k in ("name", "id", "label") if k in value), None)

@@ -1,20 +1,20 @@
-"""The forms in which tools write runs: AutoGen's dumps and logs, message lists, any record.
+"""Formats of runs: AutoGen's dumps and logs, message lists, and other records.
 
-Rules for records (our own, and those with the names of other tools, see `fields`) where names alone
-do not settle the matter:
+Rules for records (our own, and those with the names of other tools, see `fields`) if names alone
+are ambiguous:
 
-- `instruction` beside `input` (Alpaca's form): the input is both, instruction first.
-- `answer` is the output unless a clearer name of an output is beside it; then, as in question
-  sets, it is kept in the metadata.
+- `instruction` next to `input` (Alpaca's format): the input is both, instruction first.
+- `answer` is the output unless there is a clearer name of an output; then, as in question sets, it
+  is kept in the metadata.
 - `system` or `model` is a name or a number; a text with line breaks or above 200 characters is a
-  system prompt and goes to the metadata where another key names the system.
-- Where two names of a text differ, one is read and a warning names the other; two different
-  verdicts or gold answers are an error.
+  system prompt and goes to the metadata if another key names the system.
+- If two names of a text have different values, one is read and a warning names the other; two
+  different verdicts or gold answers are an error.
 - Without an input, the first user message is the input; without an output, the last assistant
   message with text is the output.
-- Keys with a gold answer or a verdict inside a structured input or output are moved to the
-  metadata (`withheld`), with a warning that names them; those that may be the system's own stay,
-  and their paths are kept (`gold_left_visible`) for `find_leaks` (see `gold`).
+- Keys with a gold answer or a verdict inside a structured input or output are moved to the metadata
+  (`withheld`), with a warning that names them; those that may be the system's own stay, and their
+  paths are kept (`gold_left_visible`) for `find_leaks` (see `gold`).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from agenteval.records import Span
 
 NEEDS = (
     f"a run needs an output ({', '.join(OUTPUT)}), messages ({', '.join(MESSAGES)}) or spans; "
-    "which of other names it is: --map output=NAME,input=NAME"
+    "map other names with --map output=NAME,input=NAME"
 )
 _LOG_MARKS = frozenset({"is_correct", "correct_ans", "check_result", "response_with_ans"})
 _OTHER_SIDE = {"user": "assistant", "assistant": "user"}
@@ -70,8 +70,8 @@ _PARENTS = words("parent_run_id parentRunId parentObservationId parent_observati
 
 @dataclass(frozen=True)
 class Format:
-    """One form of a run. `matches` is tried in the order of FORMATS and never raises; `to_draft`
-    raises InputError naming the key that cannot be read."""
+    """One format of a run. `matches` is tried in the order of FORMATS and never raises; `to_draft`
+    raises InputError with the key that cannot be read."""
 
     name: str
     matches: Callable[[Any], bool]
@@ -79,7 +79,7 @@ class Format:
 
 
 def recognise(value: Any) -> Format | None:
-    """Return the first format that matches; None when there is none."""
+    """Return the first format that matches, or None."""
     return next((f for f in FORMATS if f.matches(value)), None)
 
 
@@ -87,7 +87,7 @@ def recognise(value: Any) -> Format | None:
 
 
 def _is_log(value: Any) -> bool:
-    """Whether `value` has a problem, messages or a reply, and a field that only these logs have."""
+    """Return whether `value` has a problem, messages or a reply, and a field of these logs."""
     return (
         isinstance(value, dict)
         and isinstance(value.get("problem"), str)
@@ -102,15 +102,15 @@ def _is_log(value: Any) -> bool:
 def _read_log(value: Any, context: Context) -> RunDraft:
     """Read a result log: `problem`, `messages`, `is_correct`, `correct_ans`, `solution`, ...
 
-    The worked `solution` goes to the metadata. In a log without messages, of a single call or of a
-    ReAct agent, the output is `response_with_ans`, and actions and observations of the latter
-    (`intermediate_steps`) become messages. The id is left to the place: `problem_id` repeats from
-    folder to folder.
+    The worked `solution` goes to the metadata. In a log without messages (of a single call or a
+    ReAct agent), the output is `response_with_ans`, and a ReAct agent's actions and observations
+    (`intermediate_steps`) become messages. The id comes from the location, because `problem_id`
+    repeats across folders.
 
     An agent logs a conversation from its own side: its own turns are `assistant`, its partner's are
-    `user`. In a log of the user proxy the problem is therefore in an `assistant` turn. When the
-    first message is an assistant's and holds the problem, user and assistant are exchanged, and the
-    metadata says so (`roles_exchanged`).
+    `user`. In a log of the user proxy, the problem is therefore in an `assistant` turn. If the
+    first message is an assistant's and contains the problem, user and assistant are swapped, which
+    the metadata records (`roles_exchanged`).
     """
     record = dict(value)
     messages = record.get("messages") or []
@@ -158,7 +158,7 @@ def _read_record(value: Any, context: Context) -> RunDraft:
 
 
 class _RecordReader:
-    """Reads the fields of a record into `draft`, one after the other."""
+    """Reads the fields of a record into `draft`."""
 
     def __init__(self, record: dict[str, Any], context: Context) -> None:
         self.context = context
@@ -182,7 +182,7 @@ class _RecordReader:
         for key in [k for k in unmatched if snake(k) in rubrics.KEYS]:
             value = rubrics.listed(unmatched[key])
             if value is None:
-                if unmatched[key] is not None and snake(key) != "criteria":  # of other tools too
+                if unmatched[key] is not None and snake(key) != "criteria":  # not only a rubric
                     what = "must be a list of items or an object, null for no rubric"
                     raise InputError(what, f"{self.context.place}: {key}")
                 note = f"{key!r} is not a list of items: kept as metadata, not judged"
@@ -222,7 +222,7 @@ class _RecordReader:
             self.draft.keep(LEFT_VISIBLE, list(self.gold.visible))
 
     def _conversation(self) -> Conversation:
-        """Return the messages; a transcript in one text becomes the output."""
+        """Return the messages; a transcript in a single text becomes the output."""
         conversation = Conversation()
         chosen: tuple[str, Any] | None = None
         for key, value in self._rows("messages"):
@@ -246,7 +246,7 @@ class _RecordReader:
 
     def _input(self, rows: Rows) -> str:
         key, value = rows[0]
-        if prompt := messages_in(value):  # the input is the user's part; all of it is kept
+        if prompt := messages_in(value):  # the input is the user's part; the whole value is kept
             messages = parse_messages(prompt, key, self.context.place).messages
             self.draft.keep(f"{key}_messages", value)
             text = "\n\n".join(m.content for m in messages if m.role == "user")
@@ -270,7 +270,7 @@ class _RecordReader:
         self._keep([row for row in rows[1:] if row[1] is not None])
         clean = self.gold.clean_output(value, key)
         text = _output_text(clean, key, self.context.place)
-        if isinstance(clean, (dict, list)) and text == plain_text(clean):  # not an opened envelope
+        if isinstance(clean, (dict, list)) and text == plain_text(clean):  # not unwrapped
             self.gold.find_visible(clean, key)
         note_other_texts(rows, text, self.context)
         return text
@@ -313,10 +313,10 @@ class _RecordReader:
             if value is None:
                 continue
             if not isinstance(value, list):
-                raise InputError(f"{key!r} is no list of spans", place)
-            for i, item in enumerate(value):  # before pydantic lists every single problem
+                raise InputError(f"{key!r} is not a list of spans", place)
+            for i, item in enumerate(value):  # check before pydantic, which lists every problem
                 if not isinstance(item, dict):
-                    raise InputError(f"{key}[{i}] is no span, which is an object", place)
+                    raise InputError(f"{key}[{i}] is not a span (an object)", place)
                 strange = next((k for k in item if k not in Span.model_fields), None)
                 if strange is not None:
                     keys = ", ".join(Span.model_fields)
@@ -326,7 +326,7 @@ class _RecordReader:
 
 
 def _output_text(value: Any, key: str, place: str) -> str:
-    """Text of an output; known envelopes of replies are opened, other objects shown as JSON."""
+    """Return the text of an output; unwraps known reply objects and shows others as JSON."""
     if is_message_list(value):
         return parse_messages(value, key, place).answer or ""
     if not isinstance(value, dict):
@@ -353,14 +353,14 @@ def _is_example(value: Any) -> bool:
 
 def _refuse_example(value: Any, context: Context) -> RunDraft:
     raise InputError(
-        "an example of a LangSmith dataset: its outputs are what is expected, not what a system "
+        "an example of a LangSmith dataset: its outputs are the expected ones, not what a system "
         "answered; export the runs of an experiment",
         context.place,
     )
 
 
 def is_part(value: Any) -> bool:
-    """Return whether a record is a step inside another run, as Langfuse and LangSmith log them."""
+    """Return whether a record is a step of another run, as logged by Langfuse and LangSmith."""
     return isinstance(value, dict) and any(value.get(key) is not None for key in _PARENTS)
 
 

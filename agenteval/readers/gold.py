@@ -1,27 +1,26 @@
-"""Gold answers and verdicts inside a run: withheld, or left visible and reported.
+"""Find gold answers and verdicts inside a run: withhold them, or report visible ones.
 
-In an input no answer can be the system's, so every name of gold or of a verdict is withheld. In an
+In an input, an answer cannot be the system's, so every name of gold or a verdict is withheld. In an
 output it can, so there are three kinds of names:
 
-- ONLY_GOLD can be nothing but gold or a verdict: withheld at any depth.
-- EVERYDAY words are gold or a verdict where an answer is beside them at the top of the output
-  ({"answer": ..., "expected": ..., "score": ...}), and are withheld there. Elsewhere they may be
-  the answer itself (of a classifier, of a writer of tests), or cite a source: they stay, and are
-  reported.
-- DOUBTFUL words are a part of an answer as often as gold: they stay, and are reported where an
-  answer is beside them. A `solution` is withheld in a log: where there is an answer and the
-  problem, or something that can only be gold, as well.
+- ONLY_GOLD names are always gold or a verdict: withheld at any depth.
+- EVERYDAY words are gold or a verdict next to an answer at the top level of the output ({"answer":
+  ..., "expected": ..., "score": ...}), and are withheld there. Elsewhere they may be the answer
+  itself (of a classifier or a test generator), or cite a source: they stay and are reported.
+- DOUBTFUL words are as often part of an answer as gold: they stay, and are reported next to an
+  answer. A `solution` is withheld in a log, which has an answer and also the problem or a name that
+  is always gold.
 
-In messages nothing is withheld, because they are the work; keys of objects there are reported. A
-text is what somebody said (see `leaks`), except an output that is a log written as JSON: an object
-with an answer and with something that can only be gold, or with problem and `solution`.
+In messages, nothing is withheld, because they are the work; keys of objects there are reported.
+Texts are left to `leaks`, except an output that is a log in JSON: an object with an answer and a
+name that is always gold, or with problem and `solution`.
 
-A program that evaluates an agent also traces its own rows of data: as attributes, as arguments
-and results of wrappers, as JSON, as JSON inside a text, or as Python prints it. So the texts of
-spans are searched for the names, quoted as keys, and the value after a name is replaced by MARK.
-What a model wrote (replies, arguments of tools) is the work, and stays. What was there before any
-model spoke cannot be the system's, nor what an evaluator says: objects there are read as the input
-of a run, those of other steps of the program as the output of a run.
+A program that evaluates an agent also traces its own data rows: as attributes, as arguments and
+results of wrappers, as JSON, as JSON inside a text, or in Python's notation. So the texts of spans
+are searched for the names, quoted as keys, and the value after a name is replaced by MARK. Text
+written by a model (replies, arguments of tools) is the work, and stays. Text from before the first
+model call, or from an evaluator, cannot be the system's: objects there are treated like the input
+of a run, those of other steps like the output of a run.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ MARK = "[withheld]"
 # Keys of a run's metadata: withheld values by path; paths of visible keys.
 WITHHELD = "withheld"
 LEFT_VISIBLE = "gold_left_visible"
-# What `leaks` finds in any text, quoted and with a value; not reported a second time.
+# `leaks` finds these in any text if quoted and with a value, so they are not reported twice.
 VERDICT_NAMES = ("is_correct", "check_result")
 GOLD_NAMES = words("""
     correct_ans correct_answer ground_truth gold_answer gold_label expected_answer reference_answer
@@ -68,7 +67,7 @@ EVERYDAY = _EVERYDAY_GOLD | {
 DOUBTFUL = frozenset(
     words("target ideal solution label resolved evaluation rubric metrics assertions")
 )
-# Names in rows of public sets (GAIA, SWE-bench and their kind) and in files derived from them.
+# Names in rows of public data sets (such as GAIA and SWE-bench) and files derived from them
 _OF_A_SET = {
     *words("annotator_metadata test_patch fail_to_pass pass_to_pass hints_text"),
     *(
@@ -84,14 +83,14 @@ ONLY_GOLD = (
     - EVERYDAY
     - DOUBTFUL
 )
-# Gold where a name of ONLY_GOLD is in the same row.
+# Gold if a name of ONLY_GOLD is in the same row
 BESIDE_GOLD = frozenset({"patch", "hint", "hints", "solution"})
 _OF_A_LOG = ONLY_GOLD | frozenset(INPUT)
 _VERDICTS = frozenset({*SUCCESS, *VERDICT})
 GOLD_IN_INPUT = _VERDICTS | {*REFERENCE, *_OF_A_SET, "answer", "answers"}
 
-# A quoted key with its colon; the equals sign of a field, as Python prints objects. No search may
-# begin inside a run of backslashes: it would take quadratic time.
+# A quoted key with its colon, or a field with an equals sign, as in Python's repr. A search must
+# not begin inside a run of backslashes, which would take quadratic time.
 _KEY = re.compile(r"(?<!\\)(?P<quote>\\*[\"'])(?P<name>[A-Za-z][\w -]{2,40})(?P=quote)\s*:\s*")
 _EQUALS = re.compile(r"=(?=\\*[\"'\[{(\d])")
 _FIELD = re.compile(r"(?<![\w.])[A-Za-z]\w{2,40}\Z")
@@ -99,7 +98,7 @@ _QUOTE = re.compile(r"\\*[\"']")
 _TOKEN = re.compile(r"(?<!\\)(\\*)([\"'])|[{}()\[\]]")
 _UNQUOTED = re.compile(r"<[^<>]*>|[^\s,}\])\\\"']*")
 _AFTER_STRING = re.compile(r"(?:\s|\\+[nrt])*(?:[,:}\])]|$)")
-# Also the placeholders of a form that a prompt asks for.
+# Includes the placeholders of a reply format in a prompt
 _NO_VALUE = re.compile(r"|null|None|\[\s*\]|\{\s*\}|\[withheld\]|<[^<>]*>|\.{3}|…")
 
 _Rule = Callable[[Any, str], Any]  # a method of GoldFilter: value and path
@@ -127,14 +126,14 @@ def without_gold(run: Run) -> Run:
 
 
 def withheld_from(run: Run) -> tuple[str, ...]:
-    """Return the paths of what was withheld from the spans of a run."""
+    """Return the paths of values withheld from the spans of a run."""
     withheld = run.metadata.get(WITHHELD)
     paths = withheld if isinstance(withheld, dict) else ()
     return tuple(path for path in paths if path.startswith("spans."))
 
 
 def note_withheld(paths: Collection[str], context: Context) -> None:
-    """Warn of what was withheld from spans, by name."""
+    """Warn about values withheld from spans, by name."""
     if paths:
         names = ", ".join(sorted({path.rpartition(".")[2] for path in paths}))
         context.notes.add(f"gold keys withheld from spans: {names}", context.place)
@@ -144,18 +143,18 @@ def note_withheld(paths: Collection[str], context: Context) -> None:
 class GoldFilter:
     """Removes gold and verdicts from values, texts and spans, and collects them by path.
 
-    `visible` has the paths of keys that may be gold or a verdict and stay, each once.
+    `visible` has the distinct paths of keys that may be gold or a verdict but stay.
     """
 
     withheld: dict[str, Any] = field(default_factory=dict)
     visible: dict[str, None] = field(default_factory=dict)  # an ordered set
-    _messages: dict[int, Message] = field(default_factory=dict)  # spans share them: clean once
+    _messages: dict[int, Message] = field(default_factory=dict)  # shared by spans, so cleaned once
 
     def find_visible(self, value: Any, path: str, *, of_system: bool = True) -> None:
         """Collect the keys in `value` that may be gold or a verdict; "[]" is any position.
 
-        A `success` or `score` from a tool or a user, not `of_system`, is a result: there only names
-        of gold count.
+        Without `of_system` (from a tool or a user), a `success` or `score` is a result, so only
+        names of gold count.
         """
         stack = [(value, path)]
         while stack:
@@ -171,12 +170,12 @@ class GoldFilter:
                 stack.extend((child, f"{at}.{key}") for key, child in reversed(item.items()))
 
     def clean_input(self, value: Any, path: str) -> Any:
-        """Return `value` without gold and verdicts, at any depth."""
+        """Return `value` without gold and verdicts at any depth."""
         return self._clean(value, GOLD_IN_INPUT, frozenset(), path)
 
     def clean_output(self, value: Any, path: str) -> Any:
-        """Return `value` without what is certainly gold or a verdict (see the module). A text is
-        returned unchanged unless it is a log in JSON."""
+        """Return `value` without values that are certainly gold or a verdict (see the module). A
+        text is unchanged unless it is a log in JSON."""
         if not isinstance(value, str):
             return self._clean(value, ONLY_GOLD, EVERYDAY, path)
         log = value_in(value)
@@ -187,7 +186,7 @@ class GoldFilter:
         return json_text(clean) if len(self.withheld) > before else value
 
     def _clean(self, value: Any, gold: frozenset[str], at_top: frozenset[str], path: str) -> Any:
-        """`at_top` goes as well, beside an answer, until the first object has been entered."""
+        """Remove `gold`, and in a top-level object with an answer also `at_top`."""
         if isinstance(value, list):
             return [self._clean(v, gold, at_top, f"{path}[{i}]") for i, v in enumerate(value)]
         if not isinstance(value, dict):
@@ -207,14 +206,14 @@ class GoldFilter:
         return clean
 
     def clean_spans(self, spans: Sequence[Span]) -> list[Span]:
-        """Return the spans, in the order of their trace, without gold.
+        """Return spans (in trace order) without gold.
 
-        Paths of what is withheld look like `spans.ID.output.true_answer`.
+        Paths of withheld values look like `spans.ID.output.true_answer`.
         """
         working = (i for i, s in enumerate(spans) if s.kind in ("llm", "agent"))
         first = next(working, len(spans))
         begun = {s.id for s in spans[: first + 1] if s.kind not in ("llm", "tool")}
-        ended = set[str]()  # before the first model or agent was called
+        ended = set[str]()  # spans that ended before the first call of a model or agent
         if first < len(spans):
             ended = begun - {s.id for s in Tree(spans).above(spans[first])} - {spans[first].id}
         return [self._span(s, s.id in begun, s.id in ended) for s in spans]
@@ -268,20 +267,20 @@ class GoldFilter:
                 text = json.dumps(value, ensure_ascii=False)
                 new = self._text(text, rule, f"{path}.{key}")
                 if new != text:
-                    decoded = json_or_none(new)  # None: a text in it broke off inside of gold
+                    decoded = json_or_none(new)  # None: a text in it was cut off inside gold
                     clean[key] = new if decoded is None else decoded
         return clean
 
     def _text(self, text: str, rule: _Rule | None, path: str) -> str:
-        """Return the text with MARK in the place of every value under a name of gold; from an
-        object, first without what `rule` withholds."""
+        """Return the text with MARK in place of every value under a name of gold; if it is an
+        object, `rule` is applied first."""
         if rule is not None and (value := value_in(text)) is not None:
             before = len(self.withheld)
             clean = rule(value, path)
             text = json_text(clean) if len(self.withheld) > before else text
         pieces, at = [], 0
         for key in _gold_keys(text):
-            if key.start < at:  # inside a value that was withheld
+            if key.start < at:  # inside a withheld value
                 continue
             end = _end_of_value(text, key.end)
             value = text[key.end : end]
@@ -309,7 +308,7 @@ class GoldFilter:
 
 @dataclass(frozen=True, order=True, slots=True)
 class _Key:
-    """A name in a text: where it begins, where its value begins, and the quotes around it."""
+    """A key in a text: the start of its name and of its value, and its quotes."""
 
     start: int
     end: int
@@ -332,7 +331,7 @@ def _printed_fields(text: str) -> Iterator[_Key]:
 
 
 def _end_of_value(text: str, at: int) -> int:
-    """Return where the JSON or Python value that begins here ends, also within further quotes."""
+    """Return the end of the JSON or Python value that starts here, even inside quotes."""
     depth = 0
     while token := _TOKEN.match(text, at) if not depth else _TOKEN.search(text, at):
         if token[2]:
@@ -349,10 +348,10 @@ def _end_of_value(text: str, at: int) -> int:
 
 
 def _end_of_string(text: str, at: int, slashes: int, quote: str) -> int:
-    """Return the end of a string whose opening quote has this many backslashes.
+    """Return the end of a string with this many backslashes before its opening quote.
 
-    What may follow a string is checked as well, because quotes of Python inside JSON have fewer
-    backslashes than their depth suggests. The end of the text where no end is found.
+    The text after a quote is checked as well, because Python's quotes inside JSON have fewer
+    backslashes than their depth suggests. Without an end, returns the end of the text.
     """
     for match in re.compile(rf"(?<!\\)(\\*){quote}").finditer(text, at):
         if _closes(len(match[1]), slashes) and _AFTER_STRING.match(text, match.end()):
@@ -361,8 +360,8 @@ def _end_of_string(text: str, at: int, slashes: int, quote: str) -> int:
 
 
 def _closes(behind: int, opened: int) -> bool:
-    """Whether a quote after `behind` backslashes ends a string opened with `opened` of them: every
-    level of quoting doubles the backslashes and puts one before the quote."""
+    """Return whether a quote after `behind` backslashes closes a string opened with `opened`: each
+    level of quoting doubles the backslashes and adds one before the quote."""
     if not opened:
         return behind % 2 == 0
     return behind % 2 == 1 and _closes((behind - 1) // 2, (opened - 1) // 2)

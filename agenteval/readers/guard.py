@@ -1,4 +1,4 @@
-"""degenerate: finds answers without substance, so that no judge is asked about them."""
+"""Detect answers without substance, which are not sent to a judge."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STOCK_PHRASES = """
     | let us think step by step | terminate
 """
 _OPENERS = frozenset(phrase.strip() for phrase in _STOCK_PHRASES.split("|"))
-# Signs that can be a whole answer ("which sign belongs between 3 and 5?").
+# Signs that can be a complete answer ("which sign belongs between 3 and 5?")
 _COMPARISONS = frozenset({"<", ">", "<=", ">=", "!=", "=="})
 _SIGNS = _COMPARISONS | {"=", "+", "-", "*", "/"}
 _LONG = 200
@@ -25,9 +25,9 @@ _ECHO_WORDS = 3
 
 
 def degenerate(run: Run) -> str | None:
-    """Return why the run's answer is empty or degenerate; None when it is not.
+    """Return why the run's answer is empty or degenerate, or None if it is not.
 
-    Judged on all texts of the assistant and the output together. The rules, in order:
+    All texts of the assistant and the output are checked together. The rules, in order:
 
     1. nothing but white space, punctuation and control characters (symbols such as an emoji or an
        infinity sign, and a lone comparison or arithmetic sign, are answers),
@@ -37,9 +37,9 @@ def degenerate(run: Run) -> str | None:
     4. at least 200 characters, more than 90 % of them (white space aside) one character or
        repetitions of one word.
 
-    A short answer ("42", "yes") is none of these. A run that called tools, or has spans, without
-    saying anything has acted and is left to the judge. Gold fields are not consulted. A run whose
-    system failed has no answer.
+    A short answer ("42", "yes") is not degenerate. A run without text that called tools or has
+    spans did act, and is left to the judge. Gold fields are not used. A run with a failed system
+    has no answer.
     """
     if run.failure is not None:
         return f"no answer ({run.failure.kind})"
@@ -65,7 +65,7 @@ def _says_something(text: str) -> bool:
 
 
 def _says(character: str) -> bool:
-    """Letters, digits and symbols beyond ASCII say something; punctuation does not."""
+    """Return whether a character is a letter, a digit or a symbol beyond ASCII."""
     return character.isalnum() or (
         ord(character) > 127 and unicodedata.category(character)[0] == "S"
     )
@@ -76,7 +76,7 @@ def _folded(text: str) -> str:
 
 
 def _core(text: str) -> str:
-    """Lower case, single spaces, without what says nothing at both ends."""
+    """Normalize case and spaces, and strip punctuation at both ends."""
     folded = _folded(text)
     saying = [i for i, character in enumerate(folded) if _says(character)]
     return folded[saying[0] : saying[-1] + 1] if saying else ""

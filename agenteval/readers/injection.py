@@ -1,8 +1,8 @@
-"""find_signs: finds texts that seem to address the judge. A flag, never a filter.
+"""Flag texts that seem to address the judge; flagged texts are never filtered out.
 
-Flagged text is judged like everything else: the boundary of the prompt makes it harmless
-(models/prompts.py), but a person may want to know of the attempt. Patterns find only what they were
-written for: no flag does not mean no attempt, and an honest text about grading may have one.
+Flagged text is judged like any other, because data markers in the prompt make it harmless
+(models/prompts.py), but users may want to know about the attempt. Patterns are
+incomplete: an attempt may have no flag, and an honest text about grading may have one.
 
 Signs: `fake marker` (a fake end of the data), `role tag` (turns of a chat template),
 `instruction to the judge`, `verdict` (a grade in the form of an answer), `invisible characters`,
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from agenteval.models.prompts import neutralise
 from agenteval.records import View
 
-_GAP = r"[^\n]{0,60}?"  # what may be between two words of a phrase
+_GAP = r"[^\n]{0,60}?"  # text between two words of a phrase
 _JUDGE = (
     r"(?:grader|judge|evaluator|examiner|reviewer|rater|marker|auditor"
     r"|(?:grading|evaluation|judging|ai) (?:model|system|judge|assistant))s?"
@@ -38,12 +38,12 @@ _TEXT = r"(?:text|messages?|prompts?|contexts?|contents?|conversations?|inputs?|
 _GRADE = r"(?:[a-f]\b|\d|best|excellent|pass|top|perfect|highest)"
 
 
-# What texts that talk to a judge look like. Texts are folded first (case, width, hidden characters,
-# look-alike letters). Every gap is bounded, so searching is linear.
+# Patterns of texts that address a judge. Texts are normalized first (case, width, hidden
+# characters, look-alike letters). Every gap is bounded, so searching is linear.
 
 
 def _any(*patterns: str) -> re.Pattern[str]:
-    r"""Return one pattern for any of them; `\b` is tried once for all that begin with it."""
+    r"""Combine patterns into one, trying a leading `\b` only once."""
     words = [p.removeprefix(r"\b") for p in patterns if p.startswith(r"\b")]
     unbounded = [p for p in patterns if not p.startswith(r"\b")]
     return re.compile("|".join([*unbounded, rf"\b(?:{'|'.join(words or ['(?!)'])})"]), re.M)
@@ -128,8 +128,8 @@ _VERDICT = _any(
     r"\blabel = \w|\bgrade: (?:best|excellent|top|perfect)",
     r"\b(?:level|grade)[^\n]{0,40}\bin its list\b",
 )
-# Sign → (words, one of which is in every line with the pattern; pattern). The words are searched
-# first because that takes a tenth of the time.
+# Sign → (words, pattern). Every matching line has one of the words, which are searched first
+# because that is ten times as fast.
 PATTERNS: dict[str, tuple[tuple[str, ...], re.Pattern[str]]] = {
     "fake marker": (("begin", "end", "[the start"), _MARKER),
     "role tag": (
@@ -168,27 +168,27 @@ _UNSEEN = (
 _HIDDEN = re.compile(rf"[{_UNSEEN}]|(?<=.)\ufeff", re.S)
 _BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f]|\r(?!\n)(?=[\x1b])")
-# A character of any of these; most texts have none, which one search tells.
+# Any of these characters; a single search rules out most texts.
 _SUSPECT = re.compile(
     f"[{_UNSEEN}\ufeff\u202a-\u202e\u2066-\u2069\x00-\x08\x0b\x0e-\x1f\x7f\u0400-\u04ff]"
 )
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{32,4000}={0,2}(?![A-Za-z0-9+/=])")
 _MIXED = re.compile(r"[A-Za-z][\u0400-\u04ff]{1,3}[A-Za-z]?[A-Za-z\u0400-\u04ff]{2}")
-# Letters of other alphabets that look like Latin ones.
+# Letters of other alphabets that look like Latin letters
 _LOOKS = str.maketrans("аеорсухіјѕԁһӏкмтвнԛԝαεορτυνικ", "aeopcyxijsdhlkmtbhqwaeoptuvik")
-_MOST_ENCODED = 40  # stretches that are decoded in one text
+_MOST_ENCODED = 40  # stretches to decode per text
 
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """A part of a text that seems to be meant for the judge; `excerpt` shows it, harmless."""
+    """A part of a text that seems to address the judge; `excerpt` is a neutralised quote."""
 
     name: str
     excerpt: str
 
 
 def find_signs(text: str) -> tuple[Sign, ...]:
-    """Return at most one sign of each name, in the order of NAMES, in linear time."""
+    """Return at most one sign per name, in the order of NAMES, in linear time."""
     signs = [*_characters(text)]
     plain = _folded(text)
     lines = plain.split("\n")
@@ -198,7 +198,7 @@ def find_signs(text: str) -> tuple[Sign, ...]:
             continue
         worth = "\n".join(line for line in lines if any(word in line for word in present))
         if name == "instruction to the judge":
-            worth = worth.replace("_", " ")  # as file names have it
+            worth = worth.replace("_", " ")  # as in file names
         if hit := pattern.search(worth):
             signs.append(Sign(name, _excerpt(worth, hit.start())))
     if hidden := _decoded(text):
@@ -236,7 +236,7 @@ def _characters(text: str) -> Iterable[Sign]:
         return
     for hit in _HIDDEN.finditer(text):
         context = text[max(0, hit.start() - 1) : hit.end() + 1]
-        if neutralise(context) != context:  # not the joiner of an emoji or of a script
+        if neutralise(context) != context:  # not the joiner of an emoji or a script
             yield Sign("invisible characters", _excerpt(text, hit.start()))
             break
     for name, pattern in (
@@ -249,7 +249,7 @@ def _characters(text: str) -> Iterable[Sign]:
 
 
 def _folded(text: str) -> str:
-    """Return lower case without hidden characters, compatibility forms and look-alikes."""
+    """Return the text in lower case without hidden characters, compatibility forms, look-alikes."""
     if text.isascii():
         return text.lower()
     if not unicodedata.is_normalized("NFKC", text):

@@ -1,11 +1,11 @@
-"""Logs of inspect_ai (`.eval` and `.json`, version 2): their samples, without that package.
+"""Read samples from logs of inspect_ai (`.eval` and `.json`, version 2), without that package.
 
-Read from the sources of inspect_ai 0.3.285. An `.eval` file is a zip archive of `header.json` (of a
-run that was killed: `_journal/start.json`) and `samples/ID_epoch_N.json`. Of two entries with one
-name the last counts. A `.json` file holds the header with the list of samples in it.
+Based on the sources of inspect_ai 0.3.285. An `.eval` file is a zip archive of `header.json`
+(`_journal/start.json` for a killed run) and `samples/ID_epoch_N.json`. Of two entries with the same
+name, the last counts. A `.json` file has the header, including the list of samples.
 
-Samples without a score are counted here: the header counts them after epochs were reduced to one
-value, so it misses one of three epochs without a score.
+Samples without a score are counted here, because the header counts them after epochs were reduced
+to one value: it misses one of three epochs without a score.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from agenteval.readers.strict_json import Notes, decode
 HEAD = re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*"\w+"\s*,\s*"eval"\s*:')
 _VERSION = 2
 _ZSTD = 93
-# What inspect's own metrics make of the words of its scorers (`value_to_float`).
+# Values of scorer words in inspect's own metrics (`value_to_float`)
 _VALUES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 _VERDICTS = {"C": True, "I": False, "N": False, True: True, False: False}
-_SAMPLE = re.compile(r"samples/.+_epoch_\d+\.json", re.DOTALL)  # an id may hold a "/"
+_SAMPLE = re.compile(r"samples/.+_epoch_\d+\.json", re.DOTALL)  # an id may contain "/"
 _ATTACHED = re.compile(r"(?:attachment|tc)://(.+)", re.DOTALL)
 
 
 def eval_samples(path: Path, notes: Notes) -> Iterator[LoggedSample]:
-    """Yield the samples of an `.eval` file in the order of their logging.
+    """Yield the samples of an `.eval` file in logged order.
 
-    Raises InputError for another file or version, for a log without samples, and, before Python
-    3.14, for entries compressed with zstd where the package zstandard is missing.
+    Raises InputError for other files and versions, for a log without samples, and, before Python
+    3.14, for zstd-compressed entries if the package zstandard is missing.
     """
     name = str(path)
     with opened(path, name) as stream:
@@ -76,7 +76,7 @@ class _Entries:
     name: str
 
     def read(self, entry: str) -> Any:
-        """The JSON value of one entry. Raises InputError."""
+        """Return the JSON value of an entry. Raises InputError."""
         info, place = self.infos[entry], f"{self.name}:{entry}"
         try:
             if info.compress_type == _ZSTD and not hasattr(zipfile, "ZIP_ZSTANDARD"):
@@ -92,15 +92,15 @@ class _Entries:
 
 
 def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: str) -> bytes:
-    """Unpack an entry under zstd (one frame or several), at most one byte above the bound."""
+    """Decompress a zstd entry (one frame or several), at most one byte above the limit."""
     try:
         import zstandard
     except ImportError:
         problem = "compressed with zstd, which Python before 3.14 cannot read: "
         raise InputError(problem + "pip install 'agenteval[inspect]'", place) from None
-    raw = copy(info)  # as if its contents were the compressed bytes
+    raw = copy(info)  # to read the compressed bytes as if they were stored
     raw.compress_type, raw.file_size = zipfile.ZIP_STORED, info.compress_size
-    raw.CRC = None  # type: ignore[assignment]  # it is that of the text, checked below
+    raw.CRC = None  # type: ignore[assignment]  # the CRC is that of the decompressed data, checked below
     try:
         with archive.open(raw) as stream:
             reader = zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
@@ -113,7 +113,7 @@ def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: str) -> by
 
 
 class _Log:
-    """The header, which applies to all samples. Raises InputError for another version."""
+    """The header, which applies to all samples. Raises InputError for other versions."""
 
     def __init__(self, header: Any, name: str, notes: Notes) -> None:
         spec = header.get("eval") if isinstance(header, dict) else None
@@ -123,7 +123,7 @@ class _Log:
             raise InputError(problem, name)
         self._name, self._notes = name, notes
         self._status = header.get("status", "started")
-        self._task = str(spec.get("task") or "").rpartition("/")[2]  # of PACKAGE/TASK the task
+        self._task = str(spec.get("task") or "").rpartition("/")[2]  # TASK in PACKAGE/TASK
         solver = spec.get("solver")
         self._system = f"{spec['model']} · {solver}" if solver else spec["model"]
         config = spec.get("config") or {}
@@ -136,7 +136,7 @@ class _Log:
         self._headline = str(headline.get("scorer")), headline.get("score", headline.get("name"))
 
     def check(self, samples: int, reduced: bool) -> None:
-        """Warn when samples are missing. Raises InputError when there are none."""
+        """Warn if samples are missing. Raises InputError if there are none."""
         status = f"(status of the evaluation: {self._status})"
         if not samples and reduced:
             problem = "holds scores reduced over epochs only; each sample is needed (inspect eval "
@@ -147,7 +147,7 @@ class _Log:
             self._notes.add(f"{samples} of {self._total} samples are logged {status}", self._name)
 
     def sample(self, sample: Any, place: str) -> LoggedSample:
-        """Return one sample of the log. Raises InputError for anything else."""
+        """Convert one sample of the log. Raises InputError for anything else."""
         number = sample.get("epoch") if isinstance(sample, dict) else None
         if type(number) is not int or number < 1 or type(sample.get("id")) not in (str, int):
             raise InputError("no sample of inspect, which has an id and an epoch from 1", place)
@@ -205,7 +205,7 @@ def _error(sample: Mapping[str, Any]) -> str:
 
 
 def _ratings(scores: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The ratings of a sample by criterion: the scorer, or SCORER/KEY for each key of its value."""
+    """Yield ratings by criterion: the scorer, or SCORER/KEY for each key of its value."""
     for scorer, score in scores.items():
         value, explanation = score.get("value"), score.get("explanation")
         keyed = dict(enumerate(value)) if isinstance(value, list) else value
@@ -217,7 +217,7 @@ def _ratings(scores: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _with_attachments(value: Any, attachments: Mapping[str, str]) -> Any:
-    """Return the value with the texts that it refers to; images stay apart."""
+    """Return the value with references to texts resolved; images stay references."""
     if isinstance(value, dict):
         return {key: _with_attachments(item, attachments) for key, item in value.items()}
     if isinstance(value, list):
@@ -228,7 +228,7 @@ def _with_attachments(value: Any, attachments: Mapping[str, str]) -> Any:
 
 
 def message_parts(message: Any) -> Iterator[Any]:
-    """Yield a message in OpenAI's form; the error of a tool is in its text."""
+    """Yield messages in OpenAI's format; the error of a tool becomes its text."""
     content, error = message.get("content"), message.get("error")
     parts = content if isinstance(content, list) else [content]
     if isinstance(error, dict):
@@ -245,14 +245,14 @@ def message_parts(message: Any) -> Iterator[Any]:
         **({"tool_call_id": number} if isinstance(number, str) else {}),
         **({"name": message["function"]} if message.get("function") else {}),
     }
-    for part in parts:  # tools that the provider ran inside the message
+    for part in parts:  # tools run by the provider within the message
         if isinstance(part, dict) and part.get("type") == "tool_use":
             result = part.get("error") or part.get("result")
             yield {"role": "tool", "content": result, "tool_call_id": part.get("id")}
 
 
 def _shown(part: Any) -> Any:
-    """A part of a message; encrypted reasoning shows its summary."""
+    """Return a part of a message, with the summary of encrypted reasoning."""
     if isinstance(part, dict) and part.get("type") == "reasoning" and part.get("redacted"):
         return {"type": "text", "text": part.get("summary") or "[reasoning, encrypted]"}
     return part

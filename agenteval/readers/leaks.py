@@ -1,4 +1,4 @@
-"""find_leaks: finds a verdict or gold answer in what the judge sees."""
+"""Find verdicts and gold answers in the text that a judge sees."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ _JUDGED = re.compile(
     r"(?:correct|incorrect|right|wrong)\b",
     re.I,
 )
-# In the same sentence before a judgement these make it a condition or a task, not a verdict.
+# Earlier in the same sentence, these turn a judgement into a condition or a task.
 _CONDITION = re.compile(
     r"\b(?:if|whether|when|once|unless|until|check|verify|confirm|ensure|sure|decide|determine|assume|"
     r"suppose|think|believe)\b[^.!?\n]*$",
     re.I,
 )
-# Right before a judgement these make it what is important, wished, possible or aimed at. Only the
-# words that govern it count: "it is important to know that the answer is wrong" is a verdict.
+# Right before a judgement, these turn it into something important, wished, possible or aimed at.
+# Only the governing words count: "it is important to know that the answer is wrong" is a verdict.
 _NOT_ASSERTED = re.compile(
     r"(?:\b(?:critical|crucial|essential|imperative|important|key|mandatory|necessary|paramount|"
     r"required|vital|desirable|preferable|best|possible|probable|plausible|conceivable|likely|"
@@ -78,7 +78,7 @@ _ANNOUNCED = re.compile(
     r"(?:is|was|should be|would be|=|:)[\"'`*:]*\s*",
     re.I,
 )
-# Without one of these no pattern matches a text in ASCII; searching for them is quicker.
+# Every match in an ASCII text contains one of these, which are faster to search for.
 _WORDS = (
     *("verdict", "grad", "correct", "right", "wrong", "expected", "ground", "gold", "reference"),
     *("true answer", "model answer", *VERDICT_NAMES, *GOLD_NAMES),
@@ -87,27 +87,26 @@ _WRAPPING = re.compile(r"^(?:[\s$\"'`*({\[]|\\boxed|\\\(|\\\[|\\text)+")
 
 
 def find_leaks(run: Run, view: View) -> list[Leak]:
-    """Return the passages of `view` that tell the judge the verdict or the gold answer, in order.
+    """Return the passages of `view` that reveal the verdict or the gold answer, in order.
 
-    The rule. What the agent itself says is its work: it may state the right answer and may call it
-    correct, so assistant turns and the final output are searched only for quoted gold keys with a
-    value (`"is_correct": true`), the mark of a result log that was taken for an answer. In the
-    problem, system, user and tool texts these are leaks:
+    The agent's own text is its work: it may state the right answer and call it correct, so
+    assistant turns and the final output are searched only for quoted gold keys with a value
+    (`"is_correct": true`), which indicate a result log mistaken for an answer. In the problem, and
+    in system, user and tool texts, these are leaks:
 
     - verdict: `is_correct` or `check_result` with a value; "verdict", "graded" or "correctness"
       with a word of judgement; "the (your, this) answer is (not) correct, wrong, ..." unless the
-      sentence makes it a condition, a task ("check whether ...") or what is aimed at ("it is
-      critical that ..."). A problem may speak of correct answers, so there this last form is not
-      searched.
+      sentence makes it a condition, a task ("check whether ...") or a goal ("it is critical that
+      ..."). A problem may discuss correct answers, so this last form is not searched for there.
     - gold_key: a compound gold name (`correct_ans`, `ground_truth`, `expected_answer`, ...) with a
       value. Plain words such as "solution" or "target" are not flagged.
     - reference: an announcement ("expected answer: X", "the ground truth is X", "correct answer is
       X") where X begins with `run.reference` (case, spacing, $ and \\boxed aside).
 
-    A reference that merely occurs is never flagged, nor one announced in another notation.
+    A reference without an announcement is never flagged, nor one in a different notation.
 
-    Last come keys that may be gold or a verdict and were left visible when the run was read: of
-    outputs and messages that were objects, not texts (see `gold`; their paths are in the metadata).
+    The last leaks are keys of output and message objects that may be gold or a verdict and stayed
+    visible when the run was read (see `gold`; their paths are in the metadata).
     """
     leaks: list[Leak] = []
     for segment in _segments(run, view):
@@ -127,7 +126,7 @@ def find_leaks(run: Run, view: View) -> list[Leak]:
 
 
 def leak_lines(run: Run, view: View) -> list[str]:
-    """Return the leaks of a run for people, one line each."""
+    """Return one readable line per leak of a run."""
     return [
         f"{run.id}: {leak.kind} in {leak.where}: {leak.excerpt}" for leak in find_leaks(run, view)
     ]
@@ -172,7 +171,7 @@ def _hits(segment: _Segment, reference: str | None) -> Iterator[_Hit]:
 
 
 def _begins_with(text: str, reference: str) -> bool:
-    """Whether `text` begins with the reference as a whole word."""
+    """Return whether `text` begins with the reference as a whole word."""
     folded, gold = _folded(text), _folded(reference)
     if not folded.startswith(gold):
         return False

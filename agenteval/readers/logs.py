@@ -1,4 +1,4 @@
-"""Logs of other tools and their samples: inspect, promptfoo, tables of mlflow."""
+"""Read samples from logs of other tools: inspect, promptfoo, tables of mlflow."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from agenteval.readers.fields import LONGEST_NAME, field_of, is_missing, number_
 from agenteval.readers.samples import LoggedSample, failed, rating
 from agenteval.readers.strict_json import Item, Notes, decode
 
-# How promptfoo's results begin, and a table as pandas and mlflow write it (`orient="split"`).
+# Start of promptfoo's results, and of a table by pandas or mlflow (`orient="split"`)
 _PROMPTFOO = re.compile(rb'\s*\{\s*(?:"evalId"\s*:\s*(?:"[^"]*"|null)\s*,\s*)?"results"\s*:\s*\{')
 _SPLIT = re.compile(rb'\s*\{\s*"columns"\s*:\s*\[')
 _HEAD = 4096
-_RUBRIC = re.compile("rubric|g-eval|closedqa")  # the value of these assertions is a model's prompt
-# Columns of a scorer in tables of mlflow: `mlflow.genai.evaluate`, and `mlflow.evaluate` before it.
+_RUBRIC = re.compile("rubric|g-eval|closedqa")  # assertions with a prompt as their value
+# Columns of a scorer in tables of `mlflow.genai.evaluate`, and of the older `mlflow.evaluate`
 _SCORER = re.compile(r"(.+)/(?:value|score)")
-# Columns of numbers that are not ratings.
+# Columns of numbers that are not ratings
 _NOT_RATINGS = re.compile(
     r"(?:^|_)(?:id|index|repeat|epoch|seed|temperature|top_p|cost|price|latency|duration|seconds|ms|"
     r"tokens|time|timestamp)$|^(?:value|label|weight)$"
@@ -34,7 +34,7 @@ _EXTRA = ("case", "success", "variant", "rater", "sample", "weight")
 
 
 def log_samples(path: Path, notes: Notes) -> Iterator[LoggedSample] | None:
-    """Return the samples of a log of inspect or promptfoo; None for a file that is neither.
+    """Return the samples of a log of inspect or promptfoo, or None for other files.
 
     Raises InputError, also during iteration, for a log that cannot be used.
     """
@@ -55,7 +55,7 @@ def _document(path: Path, notes: Notes) -> Any:
 
 
 def _as_written(samples: Iterator[LoggedSample], name: str) -> Iterator[LoggedSample]:
-    """Yield the samples. Raises InputError for a list where the tool writes an object, etc."""
+    """Yield the samples. Raises InputError for an unexpected structure."""
     done = 0
     try:
         for sample in samples:
@@ -67,7 +67,7 @@ def _as_written(samples: Iterator[LoggedSample], name: str) -> Iterator[LoggedSa
 
 
 def is_log(path: Path) -> bool:
-    """Return whether a file begins, and is called, as logs of inspect and promptfoo.
+    """Return whether a file has the start and name of a log of inspect or promptfoo.
 
     Raises InputError for a file that cannot be read.
     """
@@ -79,7 +79,7 @@ def is_log(path: Path) -> bool:
 
 
 def split_table(path: Path) -> Iterator[Item] | None:
-    """Return the rows of a JSON table of columns and data; None for any other file.
+    """Return the rows of a JSON table with columns and data, or None for other files.
 
     Raises InputError.
     """
@@ -88,7 +88,7 @@ def split_table(path: Path) -> Iterator[Item] | None:
     table = _document(path, Notes())
     columns, rows = table["columns"], table.get("data")
     if isinstance(table.get("rows"), list) or "context.span_id" in columns:
-        return None  # spans, of Logfire or Phoenix
+        return None  # spans of Logfire or Phoenix
     if not isinstance(rows, list) or any(
         not isinstance(row, list) or len(row) != len(columns) for row in rows
     ):
@@ -100,9 +100,9 @@ def split_table(path: Path) -> Iterator[Item] | None:
 
 
 def logged_records(path: Path, notes: Notes) -> Iterator[Item] | None:
-    """Return the records of runs in a log or the rows of a JSON table; None for any other file.
+    """Return the records of runs in a log or the rows of a JSON table; None for other files.
 
-    Raises as `log_samples`.
+    Raises as `log_samples` does.
     """
     samples = log_samples(path, notes)
     return split_table(path) if samples is None else _records(samples, str(path), notes)
@@ -128,8 +128,8 @@ def _head(path: Path) -> bytes:
 def promptfoo_samples(document: Any, name: str) -> Iterator[LoggedSample]:
     """Yield the results of `promptfoo eval -o FILE.json` (types of promptfoo 0.121).
 
-    Each assertion is a criterion: its metric, else its type, with the text of a rubric; a second
-    one of the same name gets a number. A test that was repeated has repeats. Raises InputError.
+    Each assertion is a criterion named by its metric or type, with the text of its rubric;
+    duplicate names get a number. Repeated tests become repeats. Raises InputError.
     """
     summary = document["results"]
     results = summary.get("results")
@@ -137,7 +137,7 @@ def promptfoo_samples(document: Any, name: str) -> Iterator[LoggedSample]:
         problem = f"results of promptfoo in version {summary.get('version')} with no list of "
         raise InputError(problem + "results; versions 2 and 3 are read", name)
     prompts = list(dict.fromkeys(r.get("promptId") for r in results if isinstance(r, dict)))
-    repeats: dict[str, list[str]] = {}  # by test and prompt: the names of what came of it
+    repeats: dict[str, list[str]] = {}  # names of results, by test and prompt
     for i, result in enumerate(results):
         place = f"{name}:results[{i}]"
         test = result.get("testCase") if isinstance(result, dict) else None
@@ -171,7 +171,7 @@ def promptfoo_samples(document: Any, name: str) -> Iterator[LoggedSample]:
 def _assertions(result: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the ratings of one result.
 
-    A failed grader gave none, whatever its score; without any grading, all assertions fail.
+    A failed grader gives no rating, whatever its score; without any grading, all assertions fail.
     """
     grading = result.get("gradingResult") or {}
     parts = grading.get("componentResults") or ([grading] if "score" in grading else [])
@@ -198,12 +198,11 @@ def _assertions(result: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def scored_rows(
     items: Iterable[Item], criteria: Mapping[str, str], stem: str
 ) -> Iterator[LoggedSample] | None:
-    """Return the rows of a table with a column for each scorer as samples; None without any.
+    """Return the rows of a table with a column per scorer as samples, or None without scorers.
 
-    Columns are those of `criteria` (by name in snake case, the criterion); else NAME/value and
-    NAME/score, as mlflow writes them; else those that hold numbers or truth values and are not a
-    field of a run, as ragas writes them. The id of a row is its own, else that of the run which
-    `read_runs` would make of it.
+    Scorers are the columns of `criteria` (criteria by name in snake case), else NAME/value and
+    NAME/score (mlflow), else columns of numbers or booleans that are not a field of a run (ragas).
+    The id of a row is its own, else the id that `read_runs` would give it.
     """
     rows = list(items)
     names = dict.fromkeys(key for item in rows for key in item.value)

@@ -1,10 +1,10 @@
-"""Lists of messages, in the forms of OpenAI, its relatives and AutoGen AgentChat, to Messages.
+"""Convert lists of messages of OpenAI, similar formats and AutoGen AgentChat to Messages.
 
 Every message of AgentChat has a `source` (the agent's name, or "user") and a `type`. Tool requests
 become tool calls of an assistant message, executions become tool messages, thoughts and all texts
-of agents become assistant messages under the agent's name. Streaming chunks are dropped when their
-message follows, otherwise joined. Ids, times and per-message metadata are not kept; `models_usage`
-is kept as sums.
+of agents become assistant messages under the agent's name. Streaming chunks are dropped if their
+message follows, otherwise joined. Ids, times and per-message metadata are dropped; `models_usage`
+is summed.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _PLACEHOLDERS = {
 _THOUGHTS = ("reasoning", "thinking")
 _USERS = frozenset({"user", "human", "user_proxy"})
 _CHUNK = "ModelClientStreamingChunkEvent"
-# Texts of agents that are steps on the way, never the answer.
+# Texts of agents that are intermediate steps, never the answer
 _STEPS = words("""
     ThoughtEvent StopMessage HandoffMessage SelectSpeakerEvent SelectorEvent CodeGenerationEvent
     MemoryQueryEvent
 """)
-# Word by which AutoGen agents end a conversation; alone it is not an answer.
+# The word with which AutoGen agents end a conversation; alone, it is not an answer.
 STOP_WORD = "TERMINATE"
 
 
@@ -48,9 +48,9 @@ STOP_WORD = "TERMINATE"
 class Conversation:
     """Messages read from one list.
 
-    `answer` is the text of the last message that answers, `extras` holds what the messages had
-    beyond the fields of Message, by position in the list, and `objects` everything that is shown
-    as JSON: the role, its place in the list and the value.
+    `answer` is the text of the last message that is an answer. `extras` has the fields of messages
+    that Message lacks, by position in the list. `objects` has everything that is shown as JSON:
+    role, position in the list and value.
     """
 
     messages: list[Message] = field(default_factory=list)
@@ -65,7 +65,7 @@ class Conversation:
 
 
 def role_of(item: Any) -> Role | None:
-    """Return the role of a message (`role`, ShareGPT's `from`, LangChain's `type`), else None."""
+    """Return the role of a message (`role`, ShareGPT's `from`, LangChain's `type`) or None."""
     if not isinstance(item, dict):
         return None
     value = next((item[k] for k in ("role", "from", "type") if isinstance(item.get(k), str)), "")
@@ -73,7 +73,7 @@ def role_of(item: Any) -> Role | None:
 
 
 def is_message_list(value: Any) -> bool:
-    """Return whether `value` is a non-empty list of messages whose roles are all known."""
+    """Return whether `value` is a non-empty list of messages with known roles."""
     return (
         isinstance(value, list)
         and bool(value)
@@ -85,8 +85,8 @@ def is_message_list(value: Any) -> bool:
 
 
 def messages_in(value: Any) -> list[Any] | None:
-    """Return the messages of a value: a list, the one list of a list, an object with only
-    `messages`, also as LangChain writes its own objects; None for anything else."""
+    """Return the messages of a value: a list, a list of one list, or an object with only
+    `messages`, including serialized LangChain objects; None for anything else."""
     if isinstance(value, dict) and len(value) == 1:
         value = value.get("messages")
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
@@ -96,7 +96,7 @@ def messages_in(value: Any) -> list[Any] | None:
 
 
 def constructed(item: Any) -> Any:
-    """Return a message of LangChain from its constructor, `{"lc": 1, "id": [.., "AIMessage"]}`."""
+    """Return a LangChain message from its constructor, `{"lc": 1, "id": [.., "AIMessage"]}`."""
     match item:
         case {"lc": _, "id": [*_, str(name)], "kwargs": dict(fields)}:
             return {"type": name.removesuffix("Chunk").removesuffix("Message").lower(), **fields}
@@ -104,7 +104,7 @@ def constructed(item: Any) -> Any:
 
 
 def parse_messages(value: list[Any], key: str, place: str) -> Conversation:
-    """Read a list in OpenAI's form. Raises InputError naming the message that is wrong."""
+    """Read a list in OpenAI's format. Raises InputError with the invalid message."""
     conversation = Conversation()
     for i, item in enumerate(value):
         where = f"{key}[{i}]"
@@ -112,7 +112,7 @@ def parse_messages(value: list[Any], key: str, place: str) -> Conversation:
         if role is None:
             roles = ", ".join(ROLES)
             raise InputError(f"{where} has no known role (known: {roles})", place)
-        if item.keys() == _PLAIN and isinstance(item["content"], str):  # most; 3 times faster
+        if item.keys() == _PLAIN and isinstance(item["content"], str):  # common; 3 times as fast
             conversation.messages.append(Message(role=role, content=item["content"]))
             continue
         parts = _message_parts(item, where, place)
@@ -129,7 +129,7 @@ def parse_messages(value: list[Any], key: str, place: str) -> Conversation:
 
 
 def is_answer(text: str) -> bool:
-    """Return whether text says anything beyond AutoGen's stop word."""
+    """Return whether a text is more than AutoGen's stop word."""
     return text.strip().rstrip(".").strip() not in ("", STOP_WORD)
 
 
@@ -144,15 +144,15 @@ def _message_parts(item: dict[str, Any], where: str, place: str) -> Parts:
         parts.calls.append(tool_call(item["function_call"], at, place, parse=True))
     calls = item.get("tool_calls")
     if not (calls is None or isinstance(calls, list)):
-        raise InputError(f"{where}.tool_calls is no list", place)
+        raise InputError(f"{where}.tool_calls is not a list", place)
     for i, call in enumerate(calls or ()):
         at = f"{where}.tool_calls[{i}]"
         if not isinstance(call, dict):
-            raise InputError(f"{at} is no object", place)
+            raise InputError(f"{at} is not an object", place)
         inner = call.get("function")
-        if isinstance(inner, dict):  # OpenAI: the arguments are JSON inside a string
+        if isinstance(inner, dict):  # OpenAI: the arguments are a JSON string
             parts.calls.append(tool_call({**inner, "id": call.get("id")}, at, place, parse=True))
-        else:  # our own form and LangChain's: the arguments are a value
+        else:  # our own format and LangChain's: the arguments are a value
             parts.calls.append(tool_call(call, at, place, parse=False))
     return parts
 
@@ -174,8 +174,8 @@ def _messages_of(item: dict[str, Any], role: Role, parts: Parts) -> list[Message
 def tool_call(item: dict[str, Any], where: str, place: str, *, parse: bool) -> ToolCall:
     """Return a ToolCall from `name`, `arguments` (or `args`, `input`) and `id`.
 
-    With `parse`, arguments given as a string are JSON; invalid JSON stays as raw text.
-    Raises InputError when there is no name.
+    With `parse`, a string of arguments is decoded as JSON; invalid JSON stays raw text. Raises
+    InputError without a name.
     """
     name = item.get("name")
     if not isinstance(name, str):
@@ -192,11 +192,11 @@ def _text_or_none(value: Any) -> str | None:
 
 @dataclass
 class Parts:
-    """Content of a message taken apart: texts, and the calls or results inside it.
+    """The content of a message, split into texts, calls and results.
 
-    Objects that are shown as JSON are among the texts, and as values in `objects` (those of
-    results in `result_objects`). Thoughts are no part of an answer: they are its text only where
-    there is no other.
+    Objects shown as JSON are in the texts, and as values in `objects` (those of results in
+    `result_objects`). Thoughts are not part of an answer: they are the text only if there is no
+    other.
     """
 
     texts: list[str] = field(default_factory=list)
@@ -208,12 +208,12 @@ class Parts:
 
     @property
     def text(self) -> str:
-        """The texts, or the thoughts where there are none."""
+        """The texts, or the thoughts if there are no texts."""
         return "\n".join(filter(None, self.texts)) or "\n".join(filter(None, self.thoughts))
 
     @property
     def thoughts_before_text(self) -> list[str]:
-        """The thoughts that `text` leaves out."""
+        """The thoughts that are not part of `text`."""
         return [thought for thought in self.thoughts if thought] if any(self.texts) else []
 
     def add(self, value: Any) -> None:
@@ -242,7 +242,7 @@ class Parts:
         elif (text := _part_text(part)) is not None:
             is_thought = kind in _THOUGHTS or part.get("thought") is True
             (self.thoughts if is_thought else self.texts).append(text)
-        elif isinstance(kind, str):  # the judge sees that something was here
+        elif isinstance(kind, str):  # show the judge that there was something
             self.texts.append(f"[{kind}]")
         else:
             self.objects.append(part)
@@ -250,7 +250,7 @@ class Parts:
 
 
 def _part_text(part: dict[str, Any]) -> str | None:
-    if "type" not in part and len(part) > 1 and "thought" not in part:  # an object of the system
+    if "type" not in part and len(part) > 1 and "thought" not in part:  # the system's own object
         return None
     keys: tuple[str, ...] = ("text", "refusal", "thinking", "reasoning")
     if part.get("type") in ("text", *_THOUGHTS):
@@ -276,9 +276,9 @@ def is_event_list(value: Any) -> bool:
 
 
 def parse_events(value: list[Any], key: str, place: str) -> Conversation:
-    """Read the messages of a TaskResult. Raises InputError naming the message that is wrong."""
+    """Read the messages of a TaskResult. Raises InputError with the invalid message."""
     conversation = Conversation()
-    pending: dict[str, list[str]] = {}  # chunks by agent, until their message comes
+    pending: dict[str, list[str]] = {}  # chunks by agent, until their message follows
     usage: dict[str, int] = {}
     for i, item in enumerate(value):
         source, kind, content = item["source"], item["type"], item.get("content")
@@ -313,7 +313,7 @@ def _event(item: dict[str, Any], where: str, place: str) -> tuple[list[Message],
     source, kind, content = item["source"], item["type"], item.get("content")
     if kind in ("ToolCallRequestEvent", "ToolCallExecutionEvent"):
         if not (isinstance(content, list) and all(isinstance(part, dict) for part in content)):
-            raise InputError(f"{where}.content is no list of objects", place)
+            raise InputError(f"{where}.content is not a list of objects", place)
         if kind == "ToolCallRequestEvent":
             calls = tuple(
                 tool_call(call, f"{where}.content[{i}]", place, parse=True)

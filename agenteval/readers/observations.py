@@ -1,4 +1,4 @@
-"""Spans of other tools, translated into the words that `spans` knows.
+"""Translate spans of other tools into the format that `spans` reads.
 
 Names: Jaeger's JSON (`data`, `spans` with `tags` and `references`) and Zipkin's; Langfuse's traces
 with their `observations`, observations one by one, also as exported in snake case, and batches of
@@ -25,14 +25,14 @@ _KINDS = frozenset(
 
 
 def is_observed(value: Any) -> bool:
-    """Return whether an object holds or is a span of one of these tools."""
+    """Return whether an object is or contains a span of one of these tools."""
     return isinstance(value, dict) and _translator(value) is not None
 
 
 def translated(value: _Object, place: str) -> _Object:
-    """Return an object of these tools as a span or a holder of spans; any other as it is.
+    """Translate an object of these tools to a span or a container of spans; others are unchanged.
 
-    Raises InputError for a trace of Langfuse that only names its observations.
+    Raises InputError for a Langfuse trace with only the ids of its observations.
     """
     translate = _translator(value)
     if translate is _langfuse_trace and not isinstance(value["observations"][0], dict):
@@ -56,7 +56,7 @@ def _rows(value: Any) -> list[_Object]:
 
 
 def _at(value: Any, paths: str) -> Any:
-    """Return the first value that is there under one of some paths: "error.message|status"."""
+    """Return the first value found under one of several paths: "error.message|status"."""
     for path in paths.split("|"):
         inner = value
         for key in path.split("."):
@@ -80,7 +80,7 @@ def _is_langfuse_trace(value: _Object) -> bool:
 
 
 def _langfuse_trace(value: _Object) -> _Object:
-    """Return a trace as a span around its observations."""
+    """Convert a trace to a span that encloses its observations."""
     trace = value["trace"] if isinstance(value.get("trace"), dict) else value
     id = str(first_of(trace, "id") or "")
     root = _observation({**trace, "type": "SPAN", "traceId": id, "parentObservationId": None})
@@ -126,7 +126,7 @@ def _is_observation(value: _Object) -> bool:
 
 
 def _observation(value: _Object) -> _Object:
-    """Return an observation as a span with the attributes of Langfuse's SDK.
+    """Convert an observation to a span with the attributes of Langfuse's SDK.
 
     Keys of exported files are in snake case.
     """
@@ -157,11 +157,11 @@ def _observation(value: _Object) -> _Object:
     }
 
 
-# ---- other tools, in the words of Langfuse -------------------------------------------------------
+# ---- other tools, with Langfuse's names ----------------------------------------------------------
 
 
 def _table(text: str) -> dict[str, str]:
-    """Return paths by Langfuse's name: "id=span_id name=name|kind"."""
+    """Parse paths by Langfuse's names: "id=span_id name=name|kind"."""
     return dict(pair.split("=") for pair in words(text))
 
 
@@ -197,7 +197,7 @@ _WORDS = {"response": "generation", "llm": "generation", "function": "tool"}
 
 
 def _renamed(value: _Object, paths: dict[str, str], **more: Any) -> _Object:
-    """Return a span as an observation, with its values under Langfuse's names."""
+    """Convert a span to an observation, with its values under Langfuse's names."""
     row = {field: _at(value, path) for field, path in paths.items()} | more
     kind = str(row.get("type")).lower()
     kind = _WORDS.get(kind, kind)
@@ -220,7 +220,7 @@ def _agents_sdk(value: _Object) -> _Object:
 
 
 def _weave(value: _Object) -> _Object:
-    """Return a call of Weave. Its usage has a figure for each model, added up to the root."""
+    """Convert a Weave call. Its usage is per model and accumulates up to the root."""
     inputs = value["inputs"]
     is_chat = first_of(inputs, "messages", "contents") and first_of(inputs, "model")
     used: dict[str, int] = {}
@@ -257,7 +257,7 @@ def _is_datadog(value: _Object) -> bool:
 
 
 def _datadog(value: _Object) -> _Object:
-    """Return a span of Datadog's LLM Observability, as exported or as its SDK sends it."""
+    """Convert a span of Datadog's LLM Observability, as exported or as sent by its SDK."""
     span = _object(value.get("attributes")) if value.get("type") == "span" else value
     parent, error = span.get("parent_id"), span.get("error")
     return _renamed(
@@ -297,7 +297,7 @@ def _langsmith_bodies(value: _Object) -> _Object:
 
 
 def _langsmith(run: _Object) -> _Object:
-    """Return a run as a span. LangSmith adds tokens and costs up to the root."""
+    """Convert a run to a span. LangSmith accumulates tokens and costs up to the root."""
     inputs, answered = run.get("inputs"), run.get("outputs")
     kind = str(run.get("run_type") or "chain")
     used = run if run.get("prompt_tokens") is not None else usage_inside(answered)
@@ -404,7 +404,7 @@ def _end(start: Any, duration: Any) -> Any:
     return start + duration if numbers else None
 
 
-# How an object of each tool is recognized, and its translation.
+# The test for an object of each tool, and its translation
 _FORMS: tuple[tuple[Callable[[_Object], bool], Callable[[_Object], _Object]], ...] = (
     (_is_langfuse_trace, _langfuse_trace),
     (_is_langfuse_batch, _langfuse_batch),

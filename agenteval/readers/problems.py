@@ -1,4 +1,4 @@
-"""Errors of pydantic as one line for the author of a file."""
+"""Format errors of pydantic as one line for the author of a file."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def first_problem(error: ValidationError) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a short value as it is; of any other, its kind."""
+    """Return a short value unchanged, and the kind of any other."""
     if type(value).__name__ not in _SHOWN:
         return "a mapping" if isinstance(value, dict) else "a list"
-    # str(int) refuses thousands of digits
+    # str(int) rejects integers with thousands of digits.
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 200:
         return "a number of more than 60 digits"
     text = repr(value)

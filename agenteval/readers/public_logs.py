@@ -1,9 +1,9 @@
-"""Answers and results as public benchmarks and tools publish them, as records that `fields` knows.
+"""Convert published answers and results of benchmarks and tools to records that `fields` reads.
 
-Read from the sources of arena-hard-auto, FastChat (MT-bench), WildBench, GAIA, openai/evals,
-lm-evaluation-harness, deepeval and SWE-agent. Files without answers of a system are refused with
-advice. Gold answers and judgements go under names that no judge is shown. The tables at the end
-list the keys by which each log is recognized.
+Based on the sources of arena-hard-auto, FastChat (MT-bench), WildBench, GAIA, openai/evals,
+lm-evaluation-harness, deepeval and SWE-agent. Files without a system's answers are refused with
+advice. Gold answers and judgements go under names that judges do not see. The tables at the end
+list the keys that identify each log.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from agenteval.readers.fields import (
 )
 from agenteval.readers.strict_json import Item, Notes, read_items
 
-Rows = Iterator[tuple[str | None, Item]]  # values with their number in the file
+Rows = Iterator[tuple[str | None, Item]]  # values with their numbers in the file
 
 
 def public_records(rows: Rows, path: Path, notes: Notes) -> Rows:
-    """Return the rows of a file, those of a public log as records; the first row decides.
+    """Return the rows of a file, converted to records if the first row is from a public log.
 
-    Raises InputError for a log that holds no answers of a system.
+    Raises InputError for a log without a system's answers.
     """
     first = next(rows, None)
     if first is None:
@@ -55,7 +55,7 @@ def _names(row: Any) -> set[str]:
 
 
 def _as_written(rows: Rows, path: Path) -> Rows:
-    """Yield the rows. Raises InputError for a list where the tool writes an object, etc."""
+    """Yield the rows. Raises InputError for an unexpected structure."""
     place = str(path)
     try:
         for number, item in rows:
@@ -86,7 +86,7 @@ def _turn(role: str, value: Any) -> dict[str, Any]:
 
 
 def _conversation(messages: list[dict[str, Any]]) -> str:
-    """Return the input: the only turn, or all turns with their speakers."""
+    """Return the input: a single turn, or all turns with their speakers."""
     if len(messages) == 1:
         return str(messages[0]["content"])
     return "\n\n".join(f"{m['role'].upper()}: {m['content']}" for m in messages)
@@ -108,11 +108,11 @@ def _arena_hard(row: dict[str, Any], _place: str) -> dict[str, Any]:
 
 
 def _mt_bench(rows: Rows, path: Path, notes: Notes) -> Rows:
-    """Answers of FastChat and of arena-hard before version 2, with the questions of a
-    `question.jsonl` in the same folder or the one above."""
+    """Read answers of FastChat and of arena-hard before version 2, with the questions from
+    `question.jsonl` in the same folder or the parent."""
     questions = _questions(path)
     if not questions:
-        where = "put question.jsonl beside them or one folder above"
+        where = "put question.jsonl in the same folder or its parent"
         notes.add(f"answers without their questions: {where}", str(path))
     for number, item in rows:
         row = dict(item.value)
@@ -147,8 +147,8 @@ def _questions(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def _wild_bench(row: dict[str, Any], _place: str) -> dict[str, Any]:
-    """Answers (`chat_history`, `output`) and evaluated ones (`model_output`, `model_test`), whose
-    `prompt` is the judge's."""
+    """Read answers (`chat_history`, `output`) or evaluated ones (`model_output`, `model_test`),
+    which have the judge's `prompt`."""
     conversation = row.get("chat_history") or row.get("conversation_input") or []
     roles = ("user", "assistant")
     if isinstance(conversation, list) and all(isinstance(turn, str) for turn in conversation):
@@ -184,14 +184,14 @@ def _gaia(row: dict[str, Any], place: str) -> dict[str, Any]:
 
 
 def _lm_eval(rows: Rows, _path: Path, notes: Notes) -> Rows:
-    """Samples of lm-evaluation-harness; of several filters on one response the first is read."""
+    """Read samples of lm-evaluation-harness; of several filters on a response, the first counts."""
     seen: set[str] = set()
     for number, item in rows:
         row = item.value
         responses = row.get("resps") or row.get("filtered_resps")
         key = json.dumps([row.get("doc_id"), responses], sort_keys=True)
         if key in seen:
-            notes.add("samples that differ in their filter alone are read once", item.place)
+            notes.add("samples that differ only in their filter are read once", item.place)
             continue
         seen.add(key)
         answer = _innermost(responses)
@@ -199,7 +199,7 @@ def _lm_eval(rows: Rows, _path: Path, notes: Notes) -> Rows:
             problem = "log-likelihoods of lm-eval, which hold no text: use a generate_until task"
             raise InputError(problem, item.place)
         prompt = _innermost(row.get("arguments"), objects=True)
-        try:  # messages may be written as JSON
+        try:  # messages may be a JSON string
             decoded = json.loads(prompt)
         except (TypeError, ValueError):
             decoded = None
@@ -216,15 +216,15 @@ def _lm_eval(rows: Rows, _path: Path, notes: Notes) -> Rows:
 
 
 def _innermost(value: Any, *, objects: bool = False) -> Any:
-    """The first value of the first list in a value, at any depth; of objects as well."""
+    """Return the first value of nested lists (and objects), at any depth."""
     while value and (isinstance(value, list) or (objects and isinstance(value, dict))):
         value = next(iter(value.values())) if isinstance(value, dict) else value[0]
     return value
 
 
 def _openai_evals(rows: Rows, path: Path, _notes: Notes) -> Rows:
-    """The samples of a log of events. Of several samplings the answer is the last that continues
-    the first: a grader's starts anew."""
+    """Read the samples of a log of events. Of several samplings, the answer is the last that
+    continues the first one; a grader's sampling starts a new conversation."""
     spec: Mapping[str, Any] = {}
     samples: dict[str, list[Item]] = {}
     for _, item in rows:
@@ -235,7 +235,7 @@ def _openai_evals(rows: Rows, path: Path, _notes: Notes) -> Rows:
     systems = spec.get("completion_fns") or spec.get("model_name") or "unnamed"
     systems = [systems] if isinstance(systems, str) else systems
     for number, (sample, items) in enumerate(samples.items(), start=1):
-        data = {e.value["type"]: e.value["data"] for e in reversed(items)}  # the first of each kind
+        data = {e.value["type"]: e.value["data"] for e in reversed(items)}  # the first of each type
         samplings = [e.value["data"] for e in items if e.value["type"] == "sampling"]
         if not samplings and "error" not in data:
             continue
@@ -274,12 +274,12 @@ def _deepeval(rows: Rows, _path: Path, _notes: Notes) -> Rows:
 
 
 def swe_agent(row: dict[str, Any], _place: str) -> dict[str, Any]:
-    """Return the record of a trajectory of SWE-agent or mini-swe-agent, without demonstrations."""
+    """Convert a trajectory of SWE-agent or mini-swe-agent to a record, without demonstrations."""
     info = row["info"] if isinstance(row["info"], dict) else {}
     rows = [m for m in _dicts(row.get("messages") or row.get("history")) if not m.get("is_demo")]
     rows = [m for m in rows if m.get("role") != "exit"]
     begun = next((i for i, m in enumerate(rows) if m.get("role") == "assistant"), len(rows))
-    messages = [  # what is observed before the agent begins is its task
+    messages = [  # observations before the agent starts are its task
         {**m, "role": "tool"} if m.get("message_type") == "observation" and i > begun else m
         for i, m in enumerate(rows)
     ]
@@ -306,7 +306,7 @@ def swe_agent(row: dict[str, Any], _place: str) -> dict[str, Any]:
 
 def public_ratings(row: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the ratings of a judgment of MT-bench, a scored row of WildBench (both from 1 to 10)
-    or a file of deepeval; any other row is one rating as it is."""
+    or a file of deepeval; any other row is a single rating."""
     system = row.get("model_test") or row.get("model")
     case = row.get("session_id") or row.get("question_id")
     parsed = row.get("parsed_result")
@@ -333,7 +333,7 @@ def public_ratings(row: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-# By the keys of the first row.
+# By the keys of the first row
 _ANSWERS = frozenset(OUTPUT) | {"choices", "messages"}
 _WITHOUT_ANSWERS = {
     "output_1,output_2": "preferences between two outputs (AlpacaEval): give each system's outputs",

@@ -1,14 +1,14 @@
-"""Rubrics of a case: weighted statements that a judge finds true or not, in published layouts.
+"""Read rubrics of a case (weighted statements that hold or not) in published formats.
 
-Read are a list of items, or an object with that list under `rubric`, `rubrics`, `criteria` or
-`items`; sections of Autorubric are objects with a list of their own. An item is a text, or an
-object with
+A rubric is a list of items, or an object with the list under `rubric`, `rubrics`, `criteria` or
+`items`; sections of Autorubric are objects with their own list. An item is a string, or an object
+with
 
 - its statement: `requirement` (Autorubric), `criterion` (HealthBench), `rubric_item` (ResearchQA),
   `statement`, `text`, `description` (with a `title` in Rubrics as Rewards), `title` or `name`;
-- its `weight` or `points`, negative for a fault; without any weight, all items weigh the same;
+- its `weight` or `points`, negative for a fault; without any weights, all items weigh the same;
 - its `polarity`, positive or negative;
-- levels of its own under `accepted_values` or `options`, from "not at all" to "fully".
+- its own levels under `accepted_values` or `options`, from "not at all" to "fully".
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from agenteval.readers.problems import first_problem
 from agenteval.readers.strict_json import Notes
 from agenteval.records import RUBRIC, Criterion
 
-KEYS = ("rubric", "rubrics", "criteria")  # of a run or case
+KEYS = ("rubric", "rubrics", "criteria")  # in a run or case
 _LISTS = (*KEYS, "items", "sections")
 _STATEMENTS = ("requirement", "criterion", "rubric_item", "statement", "text", "description")
 _NAMES = ("title", "name")
 _WEIGHTS = ("weight", "points")
 _LEVELS = ("accepted_values", "options", "levels")
 _POLARITIES = ("polarity", "criterion_type")
-_BESIDE = ("id", "tags", "scale_type")  # say nothing that a judge needs
+_BESIDE = ("id", "tags", "scale_type")  # not needed by a judge
 _READS = (
     "read are lists of texts or of {requirement, weight}, {criterion, points} and "
     "{title, description, weight}"
@@ -49,13 +49,12 @@ class _RubricEntry:
 
 
 def read_rubric(value: Any, place: str, notes: Notes | None = None) -> Criterion:
-    """Return a rubric as a criterion whose parts are its items.
+    """Return a rubric as a criterion with its items as parts.
 
-    The part of an item with a negative weight has its levels turned round, so that 1 is the best
-    value of every part. Raises InputError, naming `place` and the number of the item, for an
-    unknown layout and for a rubric that cannot be totalled: no items, an empty or repeated
-    statement, one with both polarities, weights that are no numbers or on some items only, no
-    positive weight.
+    The levels of an item with a negative weight are reversed, so that 1 is the best value of every
+    part. Raises InputError, with `place` and the number of the item, for an unknown format and for
+    a rubric without a defined total: no items, an empty or repeated statement, one with both
+    polarities, non-numeric weights or weights on some items only, no positive weight.
     """
     entries = enumerate(_entries(value, place), 1)
     items = [_item(entry, f"{place}: item {n}", notes, place) for n, entry in entries]
@@ -65,20 +64,20 @@ def read_rubric(value: Any, place: str, notes: Notes | None = None) -> Criterion
     if None in weights:
         if any(weight is not None for weight in weights):
             which = f"item {weights.index(None) + 1}"
-            raise InputError(f"{which} has no weight and others have: weigh all or none", place)
+            raise InputError(f"{which} has no weight but others do: weight all or none", place)
         weights = [1.0] * len(items)
     _check_repeats(items, [weight or 0.0 for weight in weights], place)
     if not any(weight is not None and weight > 0 for weight in weights):
         problem = "no item has a positive weight, so the total is not defined"
-        raise InputError(f"{problem}: add what good work has", place)
+        raise InputError(f"{problem}: add an item that good work meets", place)
     numbered = enumerate(zip(items, weights, strict=True), 1)
     parts = [_part(item, weight or 0.0, n, place) for n, (item, weight) in numbered]
     return Criterion(id=RUBRIC, name="Rubric", sub_criteria=tuple(parts), aggregation="weighted")
 
 
 def listed(value: Any) -> Any:
-    """Return a value that may be a rubric: a list or an object, also as JSON in a cell of a table;
-    None for any other."""
+    """Return a value that may be a rubric: a list or an object, or JSON of one in a table cell;
+    None for any other value."""
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         try:
             value = json.loads(value)
@@ -141,7 +140,7 @@ def _item(entry: Any, where: str, notes: Notes | None, place: str) -> _RubricEnt
 
 
 def _weight(entry: dict[str, Any], where: str) -> float | None:
-    """The weight with the sign of the polarity; None without either."""
+    """Return the weight with the sign of the polarity, or None without either."""
     stated = [(k, entry[k]) for k in _WEIGHTS if entry.get(k) is not None]
     weight = None
     for key, value in stated:
@@ -160,7 +159,7 @@ def _weight(entry: dict[str, Any], where: str) -> float | None:
         if sign is None:
             raise InputError(f"{key!r} must be positive or negative, not {polarity!r:.40}", where)
         if sign > 0 and weight is not None and weight < 0:
-            raise InputError(f"positive, and weighs {weight:g}", where)
+            raise InputError(f"polarity positive, but weight {weight:g}", where)
         weight = sign * abs(1.0 if weight is None else weight)
     return weight
 

@@ -1,4 +1,4 @@
-"""read_runs: from a file, a folder, a pattern or standard input to Runs with unique ids."""
+"""Read Runs with unique ids from a file, a folder, a pattern or standard input."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from agenteval.readers.table_files import ColumnMap, file_items, mapped
 from agenteval.readers.tasks import mapping_of
 from agenteval.records import Run, RunFailure
 
-_HEAD = 65536  # bytes that are searched for a sign of traces
+_HEAD = 65536  # bytes searched for signs of traces
 _TRACE_KEYS = re.compile(
     rb'"(?:resource_?[sS]pans|scope_?[sS]pans|child_?[sS]pans|(?:context\.|parent_?)?[sS]pan_?[iI][dD])"'
     rb"\s*:"
@@ -57,18 +57,18 @@ def read_runs(
     runs that do not name one. `mapping` assigns columns (or keys) to fields, in addition to the
     `map` in task.yaml, which may also be in the folder of the file.
 
-    The id of a run is its own (`id`, `run_id`, ...). Otherwise it is the path relative to the
-    folder without suffix (the stem for a single file), followed by ":" and the number of the line
-    or array element if the file has several runs. A case id (`task_id`, ...) replaces that number
-    if all runs of the file have different ones.
+    The id of a run is its own (`id`, `run_id`, ...), if it has one. Otherwise it is the path
+    relative to the folder without suffix (the stem for a single file), followed by ":" and the
+    number of the line or array element if the file has several runs. A case id (`task_id`, ...)
+    replaces that number if it is unique for all runs of the file.
 
     Runs with the same input are one case. Inputs that differ only in surrounding whitespace are two
     cases, with a warning.
 
-    Raises InputError with file and line for files that cannot be read, two runs of a system with
-    the same id, a line from a recording of replies, and input without any run. In a folder or
-    pattern, files of other kinds are listed in `skipped` instead, as are files whose first value is
-    not a run and logs without a readable sample; broken files and recordings are errors.
+    Raises InputError, with file and line, for unreadable files, two runs of a system with the same
+    id, a line from a recording of replies, and input without runs. In a folder or pattern, files of
+    other kinds are listed in `skipped` instead, as are files whose first value is not a run and
+    logs without a readable sample; broken files and recordings are errors.
     """
     piped = SourceFiles([SourceFile(_PIPE, "stdin")], [], single=True)
     sources = piped if str(source) == "-" else find(source)
@@ -88,7 +88,7 @@ def read_runs(
 
 @dataclass(frozen=True)
 class _PlacedRun:
-    """A run named by its place, and the case id that may replace the number in its id."""
+    """A run named by its location, and the case id that may replace the number in its id."""
 
     run: Run
     place: str
@@ -97,7 +97,7 @@ class _PlacedRun:
 
 @dataclass
 class _RunReader:
-    """Collects the runs of several files. `single` says that the user named one file."""
+    """Collects the runs of several files. `single` means that the user named one file."""
 
     task: str
     single: bool
@@ -107,12 +107,12 @@ class _RunReader:
     places: dict[tuple[str, str], str] = field(default_factory=dict)  # (system, id) -> file:line
 
     def read(self, file: SourceFile) -> str | None:
-        """Read one file; returns a reason when it holds no runs."""
+        """Read one file; return a reason if it has no runs."""
         if file.path != _PIPE:
             if (logged := logged_records(file.path, self.notes)) is not None:
                 try:
                     start = list(islice(logged, 1))
-                except InputError as error:  # an empty log, another version, a broken archive
+                except InputError as error:  # an empty log, a wrong version, a broken archive
                     return self._reason(error)
                 return self._records(chain(start, logged), file, self.columns.by_user)
             if looks_like_traces(file.path):
@@ -129,7 +129,7 @@ class _RunReader:
         mapping = self.columns.of(first.value, first.place, self.notes)
         if not is_trace(first.value):
             return self._records(items, file, mapping)
-        # A trace that standard input or the beginning of the file does not reveal.
+        # A trace that could not be detected on standard input or at the start of the file
         display = "standard input" if file.path == _PIPE else str(file.path)
         spans = traces.runs_of(items, display, RunDefaults(file.name, self.task), self.notes)
         return self._add([_PlacedRun(run, display) for run in spans], "no spans")
@@ -146,13 +146,13 @@ class _RunReader:
             return self._reason(error)
 
     def _reason(self, error: InputError) -> str:
-        """Return why a file is skipped; raises the error for a file that the user named."""
+        """Return why a file is skipped; raises the error if the user named the file."""
         if self.single:
             raise error
         return str(error).removeprefix(f"{error.where}: ")
 
     def _add(self, runs: Iterable[_PlacedRun], reason: str = "") -> str | None:
-        """Add runs; returns `reason` when there are none."""
+        """Add runs; return `reason` if there are none."""
         added = False
         for item in runs:
             if item.run.spans and not item.run.output and (warning := without_models(item.run)):
@@ -177,7 +177,7 @@ class _RunReader:
             return self._reason(error)
         for number, item in rows:
             if is_part(item.value):
-                self.notes.add("steps inside other runs are left out", str(file.path))
+                self.notes.add("steps inside other runs are omitted", str(file.path))
                 continue
             item = replace(item, value=mapped(item.value, mapping))
             if is_recording(item.value):
@@ -225,7 +225,7 @@ class _RunReader:
         return _PlacedRun(run, item.place, None if draft.id else draft.weak_id)
 
     def note_similar_inputs(self) -> None:
-        """Warn, once, of all inputs that differ from another's only in white space around them."""
+        """Warn once about inputs that differ from others only in surrounding whitespace."""
         first: dict[str, Run] = {}
         differing: dict[str, Run] = {}
         for run in self.runs:
@@ -234,14 +234,14 @@ class _RunReader:
                 differing.setdefault(run.input, run)
         if differing:
             other = first[next(iter(differing)).strip()]
-            text = f"the input differs from that of run {other.id!r} in white space around it only"
+            text = f"the input differs from that of run {other.id!r} only in surrounding whitespace"
         for run in differing.values():
             place = self.places[run.system, run.id]
             self.notes.add(f"{text}; they count as two cases", place)
 
 
 def _numbered(items: Iterator[Item]) -> Rows:
-    """Yield values that should be runs, with their number; None when the file is one run."""
+    """Yield values that should be runs, with their numbers; None if the file is one run."""
     for item in items:
         if isinstance(item.value, list) and recognise(item.value) is None:
             before = f"{item.line}:" if (item.line or 1) > 1 else ""
@@ -252,7 +252,7 @@ def _numbered(items: Iterator[Item]) -> Rows:
 
 
 def first_records(file: SourceFile, most: int = 200) -> list[dict[str, Any]]:
-    """Return the first records of a file unchanged, or none if it has no objects. Raises
+    """Return the first records of a file unchanged; empty if it has no objects. Raises
     InputError."""
     notes = Notes()
     items = logged_records(file.path, notes) or file_items(file.path, notes)
@@ -264,9 +264,9 @@ def first_records(file: SourceFile, most: int = 200) -> list[dict[str, Any]]:
 def is_recording(value: Any) -> bool:
     """Return whether `value` is a line of a recording of replies (`models.replay`).
 
-    `reply` is a name of an output, so such lines would otherwise be read as runs of an unnamed
-    system. Recorded here, `key` is the hash of a request; recorded elsewhere, an object has only
-    the fields of a recording, among them a complete reply or its text.
+    `reply` is a name of an output, so these lines would otherwise be read as runs of an unnamed
+    system. In our recordings, `key` is the hash of a request; in others, an object has only the
+    fields of a recording, including a complete reply or its text.
     """
     if not isinstance(value, dict) or not ("key" in value or "run" in value):
         return False
@@ -280,7 +280,7 @@ def is_recording(value: Any) -> bool:
 
 
 def looks_like_traces(path: Path) -> bool:
-    """Return whether the beginning of a file holds a key that only traces have."""
+    """Return whether the start of a file has a key that only traces have."""
     try:
         with opened(path) as stream:
             return _TRACE_KEYS.search(stream.read(_HEAD)) is not None

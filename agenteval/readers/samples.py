@@ -1,4 +1,4 @@
-"""Samples in the logs of other tools: each is a record of a run, and what was scored on it."""
+"""Samples in the logs of other tools: the record of a run, with its scores."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class LoggedSample:
     """One recorded execution of a system.
 
     `record` has the run under names known to `fields`. `run` and `repeat` identify the rating.
-    `scores` are fields of ratings by criterion (`rating`, `failed`). `why` is the reason for a
-    missing criterion that other samples have, or None if the sample was not scored on it. `note` is
-    for readers of the run, and `extra` has further fields of its ratings.
+    `scores` has fields of ratings by criterion (see `rating`, `failed`). `why` is the reason why a
+    criterion of other samples is missing, or None if the sample was not scored on it. `note` is for
+    people who read the run, and `extra` has more fields of its ratings.
     """
 
     place: str
@@ -38,7 +38,7 @@ class LoggedSample:
 
 
 def failed(message: str) -> dict[str, Any]:
-    """Return the fields of a rating that could not be made."""
+    """Return the fields of a failed rating."""
     return {"status": "unscored:missing", "message": message}
 
 
@@ -49,11 +49,11 @@ def rating(
     why: Any = None,
     words: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
-    """Return the fields of a rating from what a scorer gave: truth values, numbers, words.
+    """Return the fields of a rating from a scorer's boolean, number or word.
 
-    A number has a value where it lies from 0 to 1; any other is a label, whose value criteria with
-    a range know. So is a word that is neither one of `words` nor a verdict. Nothing and NaN are a
-    Failure, with the reason `why`.
+    A number from 0 to 1 is a value; any other number is a label, which needs criteria with a range.
+    A word is a label unless it is in `words` or a verdict. A missing value or NaN is a Failure with
+    the reason `why`.
     """
     if is_missing(value):
         return failed(": ".join(str(part) for part in (why, explanation) if part) or "no value")
@@ -74,12 +74,12 @@ def rating(
 
 
 def rating_rows(samples: Iterable[LoggedSample], name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield place and fields of a rating for each sample and each criterion that any of them has.
+    """Yield location and fields of a rating for each sample and each criterion in the log.
 
-    The case is the input, as for runs, so that ratings of several systems are pairs; the text is
-    what the system said, in all its turns. What a sample lacks is a Failure. A failed scorer that
-    has several criteria elsewhere in the log fails on each of them. Raises InputError where no
-    sample has a score.
+    The case is the input, as for runs, so that ratings of several systems are paired; the text is
+    the system's output in all turns. A missing criterion is a Failure. A failed scorer that has
+    several criteria elsewhere in the log fails on each of them. Raises InputError if no sample has
+    a score.
     """
     rows: list[tuple[LoggedSample, dict[str, str]]] = []
     for sample in samples:

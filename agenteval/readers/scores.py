@@ -1,4 +1,4 @@
-"""Existing ratings, by people or other tools: from files and logs to a ScoreTable."""
+"""Read existing ratings, by people or other tools, from files and logs into a ScoreTable."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _KNOWN = {name: name for name in (*_COLUMNS, "rater")} | {
     "criterion_id": "criterion",
 }
 _SUGGESTED = {"repetition": "repeat", "repetitions": "repeat", "rep": "repeat"}
-_ALIKE = 0.8  # share of equal letters (difflib): one or two slips in a word
-_LONGEST = 40  # characters of a name that may be a misspelled field
+_ALIKE = 0.8  # ratio of equal letters (difflib): one or two typos in a word
+_LONGEST = 40  # maximum characters of a possibly misspelled field name
 _STATUSES = (*get_args(ScoreStatus), *get_args(FailureStatus))
-_ROUNDING = 0.005  # by which a value may differ from that of its label
+_ROUNDING = 0.005  # tolerated difference between a value and the value of its label
 
 _log = logging.getLogger(__name__)
 
@@ -51,19 +51,19 @@ def read_scores(
 ) -> ScoreTable:
     """Read ratings from a CSV or Parquet file, JSONL, or a log of another tool (see `score_rows`).
 
-    Fields: run and criterion are required, and label or value unless the status says why there is
-    none; case (default: the run), system, repeat (default 0), status (default "scored"), success,
-    variant (default "original"). A value is a number in [0, 1]; a label is looked up in the
-    criterion's accepted values, so `criteria` are required when there are only labels. Where a
+    Fields: run and criterion are required, and label or value unless the status explains why there
+    is none; case (default: the run), system, repeat (default 0), status (default "scored"),
+    success, variant (default "original"). A value is a number in [0, 1]; a label is looked up in
+    the criterion's accepted values, so `criteria` are required when there are only labels. If a
     value contradicts its label and the criteria define it, the label counts; one warning in the log
-    says how many do. Rows of a sample that have no label yet are skipped. With `rater` only rows of
-    that rater are read. Case, spacing and hyphens in the names of fields do not matter. Other
-    fields are ignored; the log names one that looks like a misspelled field.
+    counts these rows. Rows without a label yet are skipped. With `rater`, only rows of that rater
+    are read. Case, spacing and hyphens in field names are ignored, as are other fields; the log
+    warns about possibly misspelled ones.
 
-    Of a log, criteria that are not among those given, and without `criteria` those whose labels
-    have no value, are left out with a warning.
+    Criteria of a log that are not in `criteria`, or have labels without a value, are skipped with a
+    warning.
 
-    Raises InputError naming file and line for a row that cannot be used: nothing is guessed.
+    Raises InputError with file and line for an unusable row; nothing is guessed.
     """
     file, by_id = Path(path), {c.id: c for c in criteria}
     builder = TableBuilder()
@@ -107,7 +107,7 @@ def read_scores(
 
 
 def _numeric_scales(file: Path, by_id: Mapping[str, Criterion]) -> set[str]:
-    """Criteria that are rated by numbers of their own scale: a `value` lies outside 0 to 1."""
+    """Return criteria rated on their own numeric scale, with a `value` outside 0 to 1."""
     if is_log(file) or all(c.numeric_range == (0.0, 1.0) for c in by_id.values()):
         return set()
     outside: set[str] = set()
@@ -119,7 +119,7 @@ def _numeric_scales(file: Path, by_id: Mapping[str, Criterion]) -> set[str]:
 
 
 def waits_for_label(row: Mapping[str, Any]) -> bool:
-    """Return whether a row is of a sheet that people are filling in, and has no label yet."""
+    """Return whether a row is from an annotation sheet and has no label yet."""
     return bool(row.get("sample")) and all(
         row.get(field) in (None, "") for field in ("label", "value", "status")
     )
@@ -128,11 +128,11 @@ def waits_for_label(row: Mapping[str, Any]) -> bool:
 def score_rows(
     file: Path, by_id: Mapping[str, Criterion] | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield place and fields of every rating of a file, known fields by their usual names.
+    """Yield location and fields of every rating in a file, known fields under their usual names.
 
-    Reads tables and JSON with a row for each rating, or with a column for each scorer, as ragas and
-    mlflow write them; logs of inspect and promptfoo. With `by_id`, criteria by id (perhaps none),
-    what cannot be used of a log or of such columns is left out with a warning. Raises InputError.
+    Reads tables and JSON with a row per rating, or a column per scorer (ragas, mlflow), and logs of
+    inspect and promptfoo. With `by_id` (criteria by id, possibly empty), unusable ratings of a log
+    or scorer column are skipped with a warning. Raises InputError.
     """
     notes = Notes()
     samples = log_samples(file, notes)
@@ -180,17 +180,17 @@ def _objects(items: Iterable[Item]) -> Iterator[Item]:
 
 
 def _fields_of(item: Item) -> dict[str, Any]:
-    """Return the fields of a rating by their usual names, without blank ones.
+    """Return the non-blank fields of a rating by their usual names.
 
-    An empty label and value stay, so that the rating is missing. Raises InputError, also when two
-    names of one field hold different values.
+    An empty label and value are kept, to mark a missing rating. Raises InputError, including for
+    two names of a field with different values.
     """
     fields = _columns(tuple(item.value)).fields
     row: dict[str, Any] = {}
     for key, value in item.value.items():
         name = fields.get(key, key)
         if row.setdefault(name, value) != value:
-            raise InputError(f"the column {name} stands twice, with different values", item.place)
+            raise InputError(f"the column {name} occurs twice, with different values", item.place)
     if item.cut_off:
         if is_missing(row.get("run")) or is_missing(row.get("criterion")):
             raise InputError("the row is cut off", item.place)
@@ -201,7 +201,7 @@ def _fields_of(item: Item) -> dict[str, Any]:
 def _usable(
     rows: list[tuple[str, dict[str, Any]]], by_id: Mapping[str, Criterion], notes: Notes, name: str
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the rows of a log that fit in a table. Raises InputError when there are none."""
+    """Yield the rows of a log that fit in a table. Raises InputError if there are none."""
     unusable: dict[str, str] = {}
     for _, row in rows:
         criterion, label = row["criterion"], row.get("label")
@@ -211,7 +211,7 @@ def _usable(
             problem = f"has {label!r}, of which no value is known: criteria with its levels or its "
             unusable.setdefault(criterion, problem + "numeric_range tell (--criteria)")
         elif by_id and label is not None and _on_scale(label, by_id[criterion]):
-            row.pop("value", None)  # a 1 may be the worst of 1 to 5
+            row.pop("value", None)  # 1 may be the worst value of a scale from 1 to 5
     warnings = [f"criterion {name!r} is left out: it {why}" for name, why in unusable.items()]
     if all(row["criterion"] in unusable for _, row in rows):
         raise InputError("; ".join(warnings), name)
@@ -222,7 +222,7 @@ def _usable(
 
 @dataclass(frozen=True)
 class _Columns:
-    """The fields that the names of columns stand for, and warnings about names."""
+    """The fields named by columns, and warnings about names."""
 
     fields: dict[str, str]
     warnings: list[str]
@@ -230,10 +230,10 @@ class _Columns:
 
 @lru_cache(maxsize=256)
 def _columns(names: tuple[str, ...]) -> _Columns:
-    """Return the fields of `names`, without regard to case, spacing or hyphens.
+    """Return the fields of `names`, ignoring case, spacing and hyphens.
 
-    The exact name wins over other spellings of it, with a warning. There is also a warning for an
-    unknown name that is similar to a missing one; all others are ignored.
+    The exact name wins over other spellings, with a warning. An unknown name similar to a missing
+    one causes a warning; all others are ignored.
     """
     fields = {name: _KNOWN[name] for name in names if name in _KNOWN}
     exact = set(fields.values())
@@ -287,7 +287,7 @@ def _read(row: Mapping[str, Any], by_id: Mapping[str, Criterion], where: str) ->
             contradiction = f"{label!r} has {shown_value} on {criterion}, not {value:.3g}"
             value = expected
     if status not in _STATUSES:
-        raise InputError(f"status {status!r} is none of: {', '.join(_STATUSES)}", where)
+        raise InputError(f"status {status!r} is not one of: {', '.join(_STATUSES)}", where)
     if status == "scored" and value is None and label is None:
         status = "unscored:missing"
     if status == "unscored:missing" and not {"label", "value", "status"} & row.keys():
@@ -307,7 +307,7 @@ def _read(row: Mapping[str, Any], by_id: Mapping[str, Criterion], where: str) ->
     }
     repeat = str(row.get("repeat", 0))
     if re.fullmatch(r"\s*\d{1,5}\s*", repeat) is None:
-        raise InputError(f"repeat {row['repeat']!r} is not a whole number from 0", where)
+        raise InputError(f"repeat {row['repeat']!r} is not an integer of at least 0", where)
     success = verdict(row.get("success"), "success", where)
     return _Rating(texts, int(repeat), success, value, contradiction)
 
@@ -317,7 +317,7 @@ def _text(row: Mapping[str, Any], field: str, where: str) -> str | None:
     if value is None or value == "":
         return None
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise InputError(f"{field} is no text", where)
+        raise InputError(f"{field} is not a text", where)
     return str(value)
 
 
@@ -345,9 +345,9 @@ def _value(
 
 
 def _label(label: str | None, criterion: Criterion | None) -> str | None:
-    """Return the accepted value that a label means, None for a missing one, or the label.
+    """Return the accepted value for a label, None for a missing one, or the label itself.
 
-    It may be another spelling of a number or, of two values, of yes and no.
+    The label may be another spelling of a number or, with two values, of yes and no.
     """
     values = () if criterion is None else criterion.accepted_values
     if label is None or label in values:
@@ -370,7 +370,7 @@ def _on_scale(label: Any, criterion: Criterion) -> bool:
 
 
 def _in_range(label: str, criterion: Criterion, where: str) -> float | None:
-    """Return the value of a number on a numeric scale; None where it has no order."""
+    """Return the value of a number on a numeric scale, or None without an order."""
     try:
         number = number_of(label)
         value = criterion.value_of(label if number is None else f"{number:.12g}")
@@ -379,7 +379,8 @@ def _in_range(label: str, criterion: Criterion, where: str) -> float | None:
     if value is not None and not 0 <= value <= 1:
         worst, best = criterion.numeric_range or (0, 1)
         raise InputError(
-            f"{label!r} is no number from {worst:g} to {best:g}, the range of {criterion.id}", where
+            f"{label!r} is not a number from {worst:g} to {best:g}, the range of {criterion.id}",
+            where,
         )
     return value
 
@@ -387,9 +388,9 @@ def _in_range(label: str, criterion: Criterion, where: str) -> float | None:
 def _value_of_label(
     row: Mapping[str, Any], label: str, value: float, criterion: Criterion
 ) -> float | None:
-    """Return the value that a label has, None without an order.
+    """Return the value of a label, or None without an order.
 
-    `value` itself where it does not come from the label: computed from the text or from parts.
+    Returns `value` if it is computed from the text or parts instead of the label.
     """
     probabilities = _probabilities(row)
     computed = probabilities is None and row.get("evidence") not in (None, "", {}, "{}")
@@ -399,7 +400,7 @@ def _value_of_label(
         if probabilities:
             return criterion.expected_value(probabilities)
         return criterion.value_of(label)
-    except (ValueError, TypeError, AttributeError):  # a label of another scale
+    except (ValueError, TypeError, AttributeError):  # a label from a different scale
         return value
 
 

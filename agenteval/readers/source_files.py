@@ -1,4 +1,4 @@
-"""The files behind a path, a folder or a pattern, and the result of reading them."""
+"""Find the files for a path, folder or pattern, and hold the result of reading them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WILD = "*?["
 
 @dataclass(frozen=True)
 class Skipped:
-    """A file that was not read, and why."""
+    """A file that was not read, with the reason."""
 
     path: str
     reason: str
@@ -30,7 +30,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class ReadResult:
-    """Runs in the order of the files, skipped files, and warnings, one line each."""
+    """Runs in file order, skipped files, and warnings of one line each."""
 
     runs: list[Run]
     skipped: list[Skipped]
@@ -39,7 +39,7 @@ class ReadResult:
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file to read. `name` is the relative path without suffix (or the stem): ids start so."""
+    """A file to read. `name`, the relative path without suffix (or the stem), starts the ids."""
 
     path: Path
     name: str
@@ -47,7 +47,7 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class RunDefaults:
-    """Id, task and system of the runs of a file that do not state their own."""
+    """Default id, task and system for the runs of a file."""
 
     id: str
     task: str = ""
@@ -56,7 +56,7 @@ class RunDefaults:
 
 @dataclass(frozen=True)
 class SourceFiles:
-    """Files in order; `single` when the user named one file, which then must be readable."""
+    """Files in order; `single` if the user named one file, which must be readable."""
 
     files: list[SourceFile]
     skipped: list[Skipped]
@@ -64,10 +64,10 @@ class SourceFiles:
 
 
 def find(source: str | Path) -> SourceFiles:
-    """Return the files behind a path or glob pattern, sorted by path.
+    """Return the files of a path or glob pattern, sorted by path.
 
-    Hidden files and folders are left out, links that leave the folder are listed as skipped.
-    Raises InputError when there is nothing.
+    Hidden files and folders are ignored; links that leave the folder are listed as skipped. Raises
+    InputError if nothing is found.
     """
     text = os.fspath(source)
     if "\0" in text or not text:
@@ -94,7 +94,7 @@ def _matches(pattern: str) -> Iterator[Path | Skipped]:
     for hit in hits:
         if not os.path.isdir(hit):
             yield Path(hit)
-        elif "**" not in pattern:  # ** walks into folders by itself
+        elif "**" not in pattern:  # ** descends into folders itself
             yield Skipped(hit, "a folder")
 
 
@@ -137,7 +137,7 @@ def _why_not(path: Path, root: Path) -> str:
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Stop the search for cycles: runs have none, and it takes a third of the time."""
+    """Pause garbage collection: runs have no cycles, and it takes a third of the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""Model calls among spans, and the tokens and cost of a trace, each counted once.
+"""Count the tokens and cost of a trace once, and find model calls among spans.
 
 Frameworks repeat the usage of a model call at enclosing spans: at the agent, at the run, at a
 client inside a wrapper. Among nested spans, the innermost one with a figure counts.
@@ -32,12 +32,12 @@ COST = words("""
 """)
 _KNOWN_KINDS = frozenset({"llm", "tool", "agent"})
 _MOST_NAMES = 8
-_MOST = 10**12  # a larger count is a defect of the trace
+_MOST = 10**12  # larger counts are defects of the trace
 _Number = TypeVar("_Number", int, float)
 
 
 def token_count(value: Any) -> int | None:
-    """Return a number of tokens from a number or its text; None for anything else."""
+    """Return a number of tokens from a number or a numeric string; None for anything else."""
     if isinstance(value, str) and re.fullmatch(r"\d{1,12}(\.0+)?", value.strip(), re.A):
         value = float(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -46,7 +46,7 @@ def token_count(value: Any) -> int | None:
 
 
 def amount(value: Any) -> float | None:
-    """Return a sum of money that is finite and not negative, also from its text."""
+    """Return a finite, non-negative amount from a number or a numeric string, or None."""
     try:
         number = float(value) if isinstance(value, (int, float, str)) else math.nan
     except ValueError:
@@ -55,7 +55,7 @@ def amount(value: Any) -> float | None:
 
 
 def tokens_stated(span: Span) -> int | None:
-    """Return the tokens that a span states: prompt and completion, else a total; None without."""
+    """Return the tokens stated by a span: prompt plus completion, else a total, else None."""
     usage, held = span.usage, span.attributes
     stated = [None, None] if usage is None else [usage.prompt_tokens, usage.completion_tokens]
     if stated == [None, None]:
@@ -69,7 +69,7 @@ def tokens_stated(span: Span) -> int | None:
 
 
 def cost_stated(span: Span) -> float | None:
-    """Return the cost that a span states; None without."""
+    """Return the cost stated by a span, or None."""
     if span.usage is not None and span.usage.cost is not None:
         return span.usage.cost
     costs = (amount(span.attributes.get(name)) for name in COST)
@@ -79,7 +79,7 @@ def cost_stated(span: Span) -> float | None:
 def counted_once(
     spans: Sequence[Span], stated: Callable[[Span], _Number | None]
 ) -> dict[str, _Number]:
-    """Return by span id the figures that count: without those of spans around another figure.
+    """Return the figures to count by span id, excluding spans that enclose another figure.
 
     Parents must come before their children.
     """
@@ -95,7 +95,7 @@ def counted_once(
 
 
 def models_inside_are_agents(spans: Iterable[Span]) -> list[Span]:
-    """Return the spans, each model span that contains model spans as an agent.
+    """Return the spans, with model spans that contain model spans turned into agents.
 
     Parents must come before their children.
     """
@@ -110,7 +110,7 @@ def models_inside_are_agents(spans: Iterable[Span]) -> list[Span]:
 
 
 def kinds_line(spans: Sequence[Span]) -> str:
-    """Return how many spans are of an unknown kind, and the most frequent of their attributes."""
+    """Return the number of spans of unknown kind, and their most frequent attributes."""
     unknown = [span for span in spans if span.kind == "chain"]
     attributes = Counter(name for span in unknown for name in span.attributes)
     names = sorted(attributes, key=lambda name: (-attributes[name], name))

@@ -1,7 +1,7 @@
-"""RawSpan: one span as a file holds it, whatever its keys are called, and where files hold spans.
+"""Find spans in files and read them as RawSpan, whatever the spelling of their keys.
 
-Nested trees, OTLP/JSON, lists and lines of single spans; attributes nested, as dotted keys, as
-OTLP's typed values, or as JSON text.
+Reads nested trees, OTLP/JSON, lists and lines of single spans; attributes nested, with dotted keys,
+as OTLP's typed values, or as JSON text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WANTED = (
     "lines of spans with `trace_id` and `span_id`"
 )
 
-# Keys as `plain` returns them; the first that has a value counts.
+# Keys in the form of `plain`; the first with a value counts.
 _ID = ("spanid", "id")
 _PARENT = ("parentspanid", "parentid", "parent")
 _NAME = ("name", "spanname", "operationname")
@@ -47,7 +47,7 @@ _KNOWN = frozenset(
 _GROUPS = ("resourcespans", "scopespans", "instrumentationlibraryspans", "batches")
 _LISTS = (*_GROUPS, "traces", "data", "runs", "rows")
 _SPAN = frozenset({"spanid", "parentspanid", "childspans", "starttimeunixnano"})
-# A trace id is also the name of a run in some logs, so it needs one of these beside it.
+# Some logs use a trace id as the name of a run, so one of these is required as well.
 _BESIDE_TRACE = frozenset({"attributes", "spanattributes", "parentid", "spanname", "spankind"})
 _BESIDE_ATTRIBUTES = frozenset({"parentid", "starttime"})
 _EVIDENCE = frozenset({*OUTPUT, *MESSAGES})
@@ -68,8 +68,8 @@ _DIGITS = re.compile(r"\d{1,25}(\.\d{1,25})?", re.A)
 class RawSpan:
     """The parts of a span; ids in hexadecimal where possible, times in seconds since 1970.
 
-    `attributes` and `resource` are flat. Keys without a part of their own are in the attributes
-    under the name the file gives them. Missing parts are None, "" or empty.
+    `attributes` and `resource` are flat. Other keys of the span are in the attributes under their
+    original names. Missing parts are None, "" or empty.
     """
 
     id: str | None
@@ -88,12 +88,12 @@ class RawSpan:
 
 @lru_cache(maxsize=4096)
 def plain(key: str) -> str:
-    """Return a key without case, underscores and hyphens: span_id, spanId and SpanID are equal."""
+    """Normalize case, underscores and hyphens of a key: span_id, spanId and SpanID are equal."""
     return key.replace("_", "").replace("-", "").lower().removeprefix("context.")
 
 
 def _plain_keys(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values by plain key, with those of an inner `context` (the SDK's JSON)."""
+    """Return the values by plain key, including those of a nested `context` (the SDK's JSON)."""
     names = {plain(key): item for key, item in value.items() if len(key) <= _LONGEST_KEY}
     context = names.get("context")
     if isinstance(context, dict):
@@ -142,7 +142,7 @@ def _span_attributes(value: Mapping[str, Any], names: Mapping[str, Any]) -> dict
     for key in _ATTRIBUTES:
         flat |= attributes_of(names.get(key))
     for key, item in value.items():
-        if key.startswith("attributes."):  # a table of spans: one column for each attribute
+        if key.startswith("attributes."):  # a table of spans with a column per attribute
             if item is not None:
                 flat |= attributes_of({key[11:]: item})
         elif plain(key) not in _KNOWN and item not in (None, "", [], {}):
@@ -153,7 +153,7 @@ def _span_attributes(value: Mapping[str, Any], names: Mapping[str, Any]) -> dict
 def id_of(value: Any) -> str | None:
     """Return an id: 8 or 16 bytes in hexadecimal or base64 as lower hexadecimal, others unchanged.
 
-    None for no id, and for an id of zeros.
+    Returns None for a missing or all-zero id.
     """
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
@@ -196,8 +196,8 @@ def _end(names: Mapping[str, Any], start: float | None) -> float | None:
 def seconds(value: Any) -> float | None:
     """Return seconds since 1970 from an ISO time (UTC if it names no zone) or a number.
 
-    The size of a number decides its unit: 1e11 seconds are the year 5138, and as milliseconds the
-    year 1973; likewise for micro- and nanoseconds. None for anything else.
+    The magnitude of a number decides its unit: 1e11 is the year 5138 in seconds, but 1973 in
+    milliseconds; likewise for micro- and nanoseconds. Returns None for anything else.
     """
     number = _number(value)
     if number is not None:
@@ -213,7 +213,7 @@ def seconds(value: Any) -> float | None:
 
 
 def _number(value: Any) -> int | float | None:
-    """Return a finite number from a number or its text; integers stay exact (nanoseconds)."""
+    """Return a finite number from a number or string; integers (nanoseconds) stay exact."""
     if isinstance(value, bool):
         return None
     if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
@@ -222,7 +222,7 @@ def _number(value: Any) -> int | float | None:
 
 
 def _word(value: Any) -> str:
-    """Return CLIENT for SpanKind.CLIENT, SPAN_KIND_CLIENT and Client, words of an enumeration."""
+    """Normalize enumeration names: CLIENT for SpanKind.CLIENT, SPAN_KIND_CLIENT and Client."""
     word = text_of(value).rpartition(".")[2].upper()
     return word.removeprefix("STATUS_CODE_").removeprefix("SPAN_KIND_")
 
@@ -240,11 +240,11 @@ def _events(value: Any) -> Iterator[SpanEvent]:
             yield SpanEvent(name=name, at=at, attributes=attributes)
 
 
-# ---- where files hold spans ----------------------------------------------------------------------
+# ---- finding spans in files ----------------------------------------------------------------------
 
 
 def is_trace(value: Any) -> bool:
-    """Return whether a JSON value is a trace or a span of one, and not a run of another form."""
+    """Return whether a JSON value is a trace or a span, and not a run in another format."""
     if isinstance(value, list):
         return bool(value) and is_trace(value[0])
     if not isinstance(value, dict):
@@ -271,7 +271,7 @@ def is_trace(value: Any) -> bool:
 
 
 def _is_named(value: Mapping[str, Any]) -> bool:
-    """Whether an object holds only lists of spans under names, of projects or of traces."""
+    """Return whether an object has only lists of spans, named by project or trace."""
     lists = [rows for rows in value.values() if rows != []]
     return bool(lists) and all(
         isinstance(rows, list) and isinstance(rows[0], dict) and _is_span(_plain_keys(rows[0]))
@@ -288,29 +288,29 @@ def _is_span(names: Mapping[str, Any]) -> bool:
 
 
 def keeps_spans(key: str) -> bool:
-    """Return whether a list under this key holds spans, or groups of them."""
+    """Return whether a list under this key contains spans or groups of spans."""
     return plain(key) in (*_LISTS, *_CHILDREN, "spans")
 
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """Facts about a span from the objects around it."""
+    """Facts about a span from its enclosing objects."""
 
     trace: str | None = None
     parent: str | None = None
     resource: dict[str, Any] = field(default_factory=dict)
     scope: str | None = None
-    spans: bool = False  # in a list of spans every object is one
+    spans: bool = False  # in a list of spans, every object is a span
 
 
 @dataclass
 class Walker:
-    """Finds the spans of values; spans without an id are numbered over the file."""
+    """Finds spans in values; spans without an id are numbered across the file."""
 
     unnamed: int = 0
 
     def spans(self, value: Any, context: Context) -> Iterator[RawSpan]:
-        """Yield spans in the order of the file, parents first, however deep they are nested."""
+        """Yield spans in file order, parents first, at any depth of nesting."""
         stack: list[tuple[Any, _Around]] = [(value, _Around())]
         while stack:
             item, enclosing = stack.pop()

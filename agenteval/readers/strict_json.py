@@ -1,6 +1,6 @@
-"""JSON of files: strict, and of traces lenient.
+"""Read JSON files: strictly, and leniently for traces.
 
-Strict JSON refuses what two programs could read differently, and names the place.
+Strict JSON refuses input that two programs could read differently, and reports the location.
 
 A file holds one document or one value per line; the content decides which.
 """
@@ -21,11 +21,11 @@ from agenteval.errors import InputError
 from agenteval.files import LARGE, LINE, LINES, byte_lines, decoded, read_text
 from agenteval.models.jsonish import JsonDialect, is_deeper, scan
 
-MOST_DEPTH = 64  # nested objects and arrays
+MOST_DEPTH = 64  # levels of objects and arrays
 _HAND_WRITTEN = 16 * 2**20  # bytes
 
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
-# A pair of surrogates, one alone, and any other escape.
+# A surrogate pair, a lone surrogate, and any other escape
 _ESCAPE = re.compile(
     r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
 )
@@ -34,7 +34,7 @@ _NOT_BLANK = re.compile(r"\S|\Z")
 
 @dataclass
 class Notes:
-    """Warnings of one reading: each text once, with its first place and the number of places."""
+    """Warnings of one reading: each text once, with its first location and a count."""
 
     _seen: dict[str, tuple[str, int]] = field(default_factory=dict)
 
@@ -44,7 +44,7 @@ class Notes:
         self._seen[text] = (first, count + 1)
 
     def lines(self) -> list[str]:
-        """Return one line per text: the first place, the text, how many more places."""
+        """Return one line per text: first location, text, and number of other locations."""
         return [
             f"{first}: {text}" + (f" (and {count - 1} more)" if count > 1 else "")
             for text, (first, count) in self._seen.items()
@@ -65,11 +65,10 @@ def decode(
 ) -> Any:
     """Return the JSON value of a text.
 
-    `name` is the file for messages, `line` the line number when the text is one line of it. Half
-    characters are replaced with a note; without `notes` they are an error. Unless numbers must be
-    `finite`, NaN and infinities become `NotFinite`.
-    Raises InputError for broken JSON, repeated keys, NaN or infinities, integers too long to read,
-    and what is nested too deep.
+    `name` is the file for messages, `line` the line number if the text is one line of it. Lone
+    surrogates are replaced with a note; without `notes`, they are an error. Unless numbers must be
+    `finite`, NaN and infinities become `NotFinite`. Raises InputError for broken JSON, duplicate
+    keys, NaN or infinities, too long integers, and too deep nesting.
     """
     place = name if line is None else f"{name}:{line}"
 
@@ -79,7 +78,7 @@ def decode(
             return value
         if finite:
             first = line or text.count("\n", 0, text.find(digits)) + 1
-            raise InputError(f"{digits} is no JSON number", f"{name}:{first}")
+            raise InputError(f"{digits} is not a JSON number", f"{name}:{first}")
         return NotFinite(digits)
 
     clean = _whole_characters(text, place, notes)
@@ -87,12 +86,12 @@ def decode(
     try:
         value = decoder.decode(clean)
     except json.JSONDecodeError as error:
-        column = error.colno if line is None else error.pos + 1  # a line end is not a new line
+        column = error.colno if line is None else error.pos + 1  # a single line of the file
         at = f"{name}:{line or error.lineno}:{column}"
         raise InputError(f"broken JSON: {error.msg}", at) from None
     except RecursionError:
         raise InputError(f"nested deeper than {MOST_DEPTH} levels", place) from None
-    except ValueError as error:  # repeated key; an integer of thousands of digits
+    except ValueError as error:  # a duplicate key, or an integer with thousands of digits
         raise InputError(str(error), place) from None
     if text.count("[") + text.count("{") > MOST_DEPTH and is_deeper(value, MOST_DEPTH):
         raise InputError(f"nested deeper than {MOST_DEPTH} levels", place)
@@ -109,9 +108,9 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _whole_characters(text: str, place: str, notes: Notes | None) -> str:
-    """Return a JSON text with U+FFFD in the place of half characters, which UTF-8 cannot hold.
+    """Replace lone surrogates, which UTF-8 cannot encode, by U+FFFD in a JSON text.
 
-    They can stand in it as escapes only. Raises InputError without `notes`.
+    They can occur only as escapes. Raises InputError without `notes`.
     """
     if not _SURROGATE_ESCAPE.search(text):
         return text
@@ -128,21 +127,21 @@ def _whole_characters(text: str, place: str, notes: Notes | None) -> str:
 
 
 def decode_line(text: str, place: str) -> Any:
-    """Return the value of one line of JSON at `place` (FILE:LINE). Raises InputError."""
+    """Decode one line of JSON at `place` (FILE:LINE). Raises InputError."""
     file, _, line = place.rpartition(":")
     return decode(text, file, int(line)) if line.isdigit() else decode(text, place)
 
 
 def read_json(path: Path) -> Any:
-    """Return the value of a JSON file that people write, at most 16 MB, with or without BOM.
+    """Read a JSON file written by people, at most 16 MB, with or without BOM.
 
-    Raises InputError naming file, line and column, or the key.
+    Raises InputError with file, line and column, or the key.
     """
     return decode(read_text(path, _HAND_WRITTEN), str(path))
 
 
 def json_or_none(text: str) -> Any:
-    """Return the JSON value of a text, with null for NaN; None when it is not JSON."""
+    """Decode JSON, with null for NaN; returns None for invalid JSON."""
     try:
         text = _whole_characters(text, "", Notes())
         return json.loads(text, parse_constant=lambda _: None, parse_float=_finite_or_none)
@@ -156,7 +155,7 @@ def _finite_or_none(text: str) -> float | None:
 
 
 def decode_arguments(text: str) -> Any:
-    """Return the arguments of a tool call: their JSON value, or the text when it is not JSON."""
+    """Decode the arguments of a tool call; returns the text if it is not JSON."""
     try:
         return decode(text, "arguments", notes=Notes())
     except InputError:
@@ -168,8 +167,8 @@ def decode_arguments(text: str) -> Any:
 
 @dataclass(frozen=True)
 class Item:
-    """One JSON value and its location. `line` is None for a whole document. `cut_off` means that
-    cells are missing at the end of a row."""
+    """One JSON value and its location. `line` is None for a whole document. With `cut_off`, cells
+    are missing at the end of a row."""
 
     value: Any
     place: str
@@ -189,13 +188,12 @@ def read_items(
     by: Decode = decode,
     most_line: int | None = None,
 ) -> Iterator[Item]:
-    """Yield the values of an open file in order, without blank lines.
+    """Yield the values of an open file in order, skipping blank lines.
 
-    With `lines`, every line is a value, or values follow one another over several lines each;
-    otherwise the content decides. `by` decodes one text. `most_line` bounds the bytes of a line,
-    and of a document where it is more than LARGE.
-    Raises InputError, with file, line and column or byte offset, for anything that is not UTF-8,
-    not JSON, and above the bounds.
+    With `lines`, every line is a value, or each value spans several lines; otherwise the content
+    decides. `by` decodes one text. `most_line` limits the bytes of a line, and of a document if it
+    exceeds LARGE. Raises InputError, with file, line and column or byte offset, for invalid UTF-8
+    or JSON, and above the limits.
     """
     longest = most_line or LINE
     largest = max(LARGE, longest)
@@ -230,13 +228,13 @@ def read_items(
 
 
 def _is_opening(line: bytes, following: bytes) -> bool:
-    """Return whether a line that is not a value opens one that goes on in the lines after it."""
+    """Return whether a line starts a value that continues on the following lines."""
     start = line.strip()
     return start in (b"[", b"{") or (start[:1] in (b"[", b"{") and not _is_value(following))
 
 
 def _spread(text: str, name: str, notes: Notes, by: Decode) -> Iterator[Item]:
-    """Yield the values of a text that follow one another; a single one is a document."""
+    """Yield consecutive values of a text; a single value is a document."""
     decoder, line, first = json.JSONDecoder(), 1, True
     end, start = 0, _blank_end(text, 0)
     while start < len(text):
@@ -270,11 +268,11 @@ def _is_value(line: bytes) -> bool:
 
 
 class LooseDecoder:
-    """Decodes the texts of one file of traces: trailing commas, NaN, any depth; a text that ends.
+    """Leniently decodes texts of one trace file: trailing commas, NaN, any depth, cut-off texts.
 
-    Every correction is a warning. Where the strict parse fails, `models.jsonish` scans the text:
-    span trees nest deeper than Python's stack, and complete spans are kept where the text ends too
-    early or stops being JSON. `keep` says whether a list under this key holds spans. `broken` is
+    Every correction causes a warning. If strict parsing fails, `models.jsonish` scans the text:
+    span trees may nest deeper than Python's stack, and complete spans are kept if the text is cut
+    off or stops being JSON. `keep` returns whether a list under a key contains spans. `broken` is
     the first error that stopped the reading.
     """
 
@@ -294,8 +292,8 @@ class LooseDecoder:
     def decode(self, text: str, name: str, line: int | None, notes: Notes) -> Any:
         """Return the value of a text, or a list of several values.
 
-        Where the text breaks off, what was complete is returned. A line without a complete value is
-        an empty list. Raises InputError, with line and column, for such a document.
+        Of a cut-off text, the complete values are returned: an empty list if a line has none.
+        Raises InputError, with line and column, for a document without a complete value.
         """
         place = name if line is None else f"{name}:{line}"
         text = _whole_characters(text, place, notes)
@@ -308,11 +306,11 @@ class LooseDecoder:
         if self._nulls:
             notes.add("NaN or an infinite number was read as null", place)
         if self._repeated:
-            notes.add("a key stands twice in one object; the last value counts", place)
+            notes.add("a key occurs twice in one object; the last value counts", place)
         return value
 
     def _loosely(self, text: str, name: str, line: int | None, notes: Notes) -> Any:
-        text = text.rstrip()  # so that the end of a line is not the beginning of the next
+        text = text.rstrip()  # so that the end of a line is not reported as the start of the next
         place = name if line is None else f"{name}:{line}"
         values, at, broken = list[Any](), 0, None
         while broken is None and at < len(text):
@@ -328,9 +326,9 @@ class LooseDecoder:
                     values.append(result.value)
                 self._nulls += result.nulls
                 if result.commas:
-                    notes.add("a trailing comma was passed over", place)
+                    notes.add("a trailing comma was ignored", place)
                 if result.dialect:
-                    what = "not strict JSON (quotes, comments, Python's words), read as meant"
+                    what = "not strict JSON (quotes, comments, Python literals), read leniently"
                     notes.add(what, place)
         if broken is not None:
             row, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
@@ -339,7 +337,7 @@ class LooseDecoder:
             complete = any(values)
             if not complete and line is None:
                 raise InputError(f"broken JSON: {broken}", position)
-            effect = "only what stands before was read" if complete else "the line was passed over"
+            effect = "only the part before it was read" if complete else "the line was skipped"
             notes.add(f"broken JSON ({broken}): {effect}", position)
             if not complete:
                 return []

@@ -1,10 +1,10 @@
-"""YAML that every program reads alike: no aliases, tags, repeated keys or surprises.
+"""Read YAML that all programs interpret alike: no aliases, tags, duplicate keys or surprises.
 
-Words that YAML 1.1 turns into something else (no, 0731, 12:30, 1_000) and numbers that it takes
-for text (1e3) are refused with the line and the way out, because the author meant one of two
-things. Dates stay text: everything read here becomes JSON.
+Words that YAML 1.1 converts (no, 0731, 12:30, 1_000) and numbers that it reads as text (1e3) are
+ambiguous, so they are refused with the line and a fix. Dates stay text, because everything read
+here becomes JSON.
 
-The value is built from the parser's events, with a stack, in linear time.
+The value is built from the parser's events with a stack, in linear time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from agenteval.files import SMALL, read_text
 from agenteval.readers.strict_json import MOST_DEPTH
 
 _LONGEST_NUMBER = 400  # characters
-_LONGEST_DOUBT = 100  # anything longer was meant as a text
+_LONGEST_DOUBT = 100  # anything longer is clearly text
 
 _WORDS = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
@@ -44,7 +44,7 @@ _DOUBTFUL = {
     r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+": (
         "some programs read it as a text; write it in plain digits"
     ),
-    r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)": "no number of JSON; leave it out",
+    r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)": "not a JSON number; remove it",
 }
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -61,7 +61,7 @@ def _line(event: yaml.Event) -> int:
 
 @dataclass
 class _Level:
-    """The document, a mapping or a list that is not closed yet."""
+    """An open level: the document, a mapping or a list."""
 
     value: dict[Any, Any] | list[Any]
     start: yaml.Event | None = None
@@ -69,7 +69,7 @@ class _Level:
     has_key: bool = False
 
     def add(self, value: Any, event: yaml.Event) -> None:
-        """Add the next item, key or value of this level."""
+        """Add the next item, key or value to this level."""
         if isinstance(self.value, list):
             self.value.append(value)
             return
@@ -78,18 +78,18 @@ class _Level:
             self.has_key = False
             return
         if isinstance(value, (dict, list)):
-            raise _YamlError("a list or a mapping is no key", event)
+            raise _YamlError("a list or a mapping cannot be a key", event)
         if value == "<<" and isinstance(event, yaml.ScalarEvent) and event.implicit[0]:
             raise _YamlError("merge keys (<<) are not allowed", event)
         if value in self.value and self.start is not None:
             where = f"in the mapping at line {_line(self.start)}"
-            raise _YamlError(f"the key {repr(value)[:80]} stands twice {where}", event)
+            raise _YamlError(f"the key {repr(value)[:80]} occurs twice {where}", event)
         self.key, self.has_key = value, True
 
 
 def _build(text: str) -> Any:
     levels, documents = [_Level([])], 0
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same events, ten times faster
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same events, ten times as fast
     for event in yaml.parse(text, loader):
         if isinstance(event, yaml.DocumentStartEvent):
             documents += 1
@@ -141,7 +141,7 @@ def _scalar(event: yaml.ScalarEvent) -> Any:
 
 
 def load_yaml(text: str, where: str) -> Any:
-    """Return the value of one YAML document. Raises InputError naming `where` and the line."""
+    """Return the value of one YAML document. Raises InputError with `where` and the line."""
     try:
         return _build(text)
     except _YamlError as error:
@@ -150,7 +150,7 @@ def load_yaml(text: str, where: str) -> Any:
         mark = error.problem_mark or error.context_mark
         place = f"{where}:{mark.line + 1}:{mark.column + 1}" if mark else where
         problem = ", ".join(filter(None, (error.context, error.problem)))
-        if "maximum nesting depth" in problem:  # from PyYAML 6.0.4 on, before we see 64 of them
+        if "maximum nesting depth" in problem:  # PyYAML 6.0.4 and later, before our own limit
             problem = f"nested deeper than {MOST_DEPTH} levels"
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         problem, place = " ".join(str(error).split())[:200], where
@@ -160,6 +160,6 @@ def load_yaml(text: str, where: str) -> Any:
 def read_yaml(path: Path, most: int = SMALL) -> Any:
     """Return the value of a YAML file of at most `most` bytes.
 
-    Raises InputError naming file and line.
+    Raises InputError with file and line.
     """
     return load_yaml(read_text(path, most), str(path))

@@ -1,4 +1,4 @@
-"""Tables as files: CSV, TSV, Parquet and Arrow, and which column is which field of a run."""
+"""Read tables (CSV, TSV, Parquet, Arrow), and map their columns to fields of a run."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from agenteval.files import LINE, decoded, opened
 from agenteval.readers.fields import FIELDS, field_of, snake, verdict
 from agenteval.readers.strict_json import Item, Notes, decode, read_items
 
-TYPED = (".parquet", ".arrow")  # columns have types; the files of Hugging Face datasets are Arrow
+TYPED = (".parquet", ".arrow")  # columns have types; Hugging Face datasets are Arrow files
 SUFFIXES = (".csv", ".tsv", *TYPED)
 _JSON = (".json", ".traj", ".jsonl", ".ndjson")
 _WORKBOOKS = (".xlsx", ".xls", ".xlsm", ".ods")
 _HEAD = 4096  # bytes
 MAPPED = ("input", "output", "success", "id", "system", "task", "reference", "messages")
 _DELIMITERS = ",;\t|"
-_KNOWN = 3  # lowest rank of a name that tools use
-_LONG = 20  # characters on average of a column that holds texts
+_KNOWN = 3  # lowest rank of a name used by tools
+_LONG = 20  # average characters in a column of texts
 
-# Words in the names of columns, for a guess, beside the names that tools use (`fields`).
+# Words in column names for guessing, in addition to the names used by tools (`fields`)
 _WORDS = {
     "output": "output answer reply response bot assistant agent completion antwort ausgabe",
     "input": "input question message request query prompt customer user mail problem frage anfrage "
@@ -48,8 +48,8 @@ _WORDS = {
 def file_items(path: Path, notes: Notes, *, finite: bool = True) -> Iterator[Item]:
     """Yield the values of a file: rows of a table, JSON lines, or one JSON document.
 
-    "-" is standard input. The suffix decides, or the content for other suffixes. Unless numbers
-    must be `finite`, NaN is a text. Raises InputError, naming file and line.
+    "-" is standard input. The suffix decides the format, or the content for unknown suffixes.
+    Unless numbers must be `finite`, NaN becomes a string. Raises InputError with file and line.
     """
     piped, suffix = str(path) == "-", path.suffix.lower()
     name = "standard input" if piped else str(path)
@@ -67,7 +67,7 @@ def file_items(path: Path, notes: Notes, *, finite: bool = True) -> Iterator[Ite
 
 
 def _begins_as_table(stream: BinaryIO) -> bool:
-    """Whether the first line of a stream, if it can be peeked, has columns and is not JSON."""
+    """Return whether the first line of a peekable stream has columns and is not JSON."""
     peek = getattr(stream, "peek", None)
     head: bytes = peek(_HEAD)[:_HEAD] if peek is not None else b""
     line = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0]
@@ -75,13 +75,14 @@ def _begins_as_table(stream: BinaryIO) -> bool:
 
 
 def table_items(stream: BinaryIO, name: str, notes: Notes) -> Iterator[Item]:
-    """Yield the rows of a table with a head line, as objects of texts; a blank cell is null.
+    """Yield the rows of a table with a header as objects of strings; blank cells are null.
 
-    UTF-8, UTF-16 or, with a warning, Windows-1252; the separator is the most frequent one in the
-    head line, or as a first line `sep=;` says. A row with too few cells, or one in whose quotes the
-    file ends, is `cut_off`. Raises InputError, naming file and line, for a filled column without a
-    name, a repeated name, a row with too many cells, and invalid CSV. Values of Parquet and Arrow
-    files keep their types; dates and the like become texts, NaN is null.
+    The encoding is UTF-8, UTF-16 or, with a warning, Windows-1252. The separator is the most
+    frequent one in the header, unless a first line such as `sep=;` states it. A row with too few
+    cells, or with quotes still open at the end of the file, is `cut_off`. Raises InputError, with
+    file and line, for a filled column without a name, a duplicate name, a row with too many cells,
+    and invalid CSV. Values of Parquet and Arrow files keep their types; dates become strings, NaN
+    null.
     """
     if name.lower().endswith(TYPED):
         yield from _typed_items(stream, name)
@@ -97,7 +98,7 @@ def table_items(stream: BinaryIO, name: str, notes: Notes) -> Iterator[Item]:
             problem = f"{len(cells)} cells, and the head line names {len(head)} columns"
             raise InputError(problem, place)
         if cut_off or len(cells) < len(head):
-            cells, cut_off = cells[:-1], True  # its last cell may be incomplete
+            cells, cut_off = cells[:-1], True  # the last cell may be incomplete
         filled = [cell if cell.strip() else None for cell in cells[: len(head)]]
         row = dict(zip_longest(head, filled))
         if row.pop("", None) is not None:
@@ -106,7 +107,7 @@ def table_items(stream: BinaryIO, name: str, notes: Notes) -> Iterator[Item]:
 
 
 def _filled_rows(text: str, name: str) -> Iterator[Item]:
-    """Yield the cells of every row that is not blank, `cut_off` if the file ends in its quotes.
+    """Yield the cells of non-blank rows, `cut_off` if the file ends inside quotes.
 
     Raises InputError for invalid CSV.
     """
@@ -120,7 +121,7 @@ def _filled_rows(text: str, name: str) -> Iterator[Item]:
     csv.field_size_limit(LINE)
     reader = csv.reader(io.StringIO(body, newline=""), delimiter=delimiter, strict=True)
     skipped = bool(stated)  # lines before the body
-    done = 0  # lines of the body before the row that is read
+    done = 0  # lines of the body before the current row
     try:
         for cells in reader:
             if any(map(str.strip, cells)):
@@ -143,12 +144,12 @@ def _head(cells: list[str], place: str) -> list[str]:
         names[0] = "index"
     for column, times in Counter(filter(None, names)).items():
         if times > 1:
-            raise InputError(f"the column {column!r} stands twice in the head line", place)
+            raise InputError(f"the column {column!r} occurs twice in the header", place)
     return names
 
 
 def _table_text(data: bytes, name: str, notes: Notes) -> str:
-    """Decode a table in one of the encodings that spreadsheets write. Raises InputError."""
+    """Decode a table in one of the encodings used by spreadsheets. Raises InputError."""
     wide = "utf-16-le" if data[1:4:2] == b"\0\0" else ""
     wide = "utf-16-be" if data[0:3:2] == b"\0\0" else wide
     if data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
@@ -203,7 +204,7 @@ def _plain(value: Any) -> Any:
 
 
 def read_mapping(pairs: Sequence[str]) -> dict[str, str]:
-    """Return `["input=customer_message,output=reply"]` as columns by field. Raises InputError."""
+    """Parse `["input=customer_message,output=reply"]` to columns by field. Raises InputError."""
     mapping: dict[str, str] = {}
     for pair in ",".join(pairs).split(",") if pairs else ():
         name, _, column = (part.strip() for part in pair.partition("="))
@@ -216,9 +217,9 @@ def read_mapping(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def mapped(record: Any, mapping: Mapping[str, str]) -> Any:
-    """Return the record with its columns under the names of fields.
+    """Return the record with its columns renamed to fields.
 
-    A column that already had such a name is renamed (`output (unmapped)`).
+    A column that already has the name of a field is renamed (`output (unmapped)`).
     """
     if not mapping or not isinstance(record, dict):
         return record
@@ -229,16 +230,16 @@ def mapped(record: Any, mapping: Mapping[str, str]) -> Any:
 
 @dataclass(frozen=True)
 class ColumnMap:
-    """Columns by field: those that the user named, and those of the task for the other fields."""
+    """Columns by field: the user's, and those of the task for other fields."""
 
     by_user: Mapping[str, str]
     of_task: Mapping[str, str]
 
     def of(self, record: Any, place: str, notes: Notes) -> dict[str, str]:
-        """Return the column of each field for the records of a file, of which this is the first.
+        """Return the column of each field for the records of a file, given the first record.
 
-        Raises InputError for a missing column, except that the file may lack columns of the task
-        for fields other than input, output and messages: that is noted.
+        Raises InputError for a missing column; for columns of the task, this is only a warning
+        unless the field is input, output or messages.
         """
         mapping = {**self.of_task, **self.by_user}
         if not isinstance(record, dict):
@@ -257,12 +258,12 @@ class ColumnMap:
 def guess_mapping(
     records: Sequence[Mapping[str, Any]], stated: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Return columns by field: those `stated`, and others as far as names and contents are clear.
+    """Return columns by field: those `stated`, and others with clear names and contents.
 
-    A name that tools use counts most, then words in the name, then the values: texts for input and
-    output (of two such columns without a clear name the first is the input), verdicts for success,
-    different values for ids. Raises InputError where no column can be the output, and where two
-    columns can be the input, or the output, equally well.
+    A name used by tools counts most, then words in the name, then the values: texts for input and
+    output (of two text columns without a clear name, the first is the input), verdicts for success,
+    distinct values for ids. Raises InputError if no column can be the output, and if two columns
+    are equally likely to be the input or the output.
     """
     columns = list(dict.fromkeys(key for record in records for key in record))
     values = {key: [r[key] for r in records if r.get(key) not in (None, "")] for key in columns}
@@ -293,8 +294,8 @@ def guess_mapping(
 
 
 def _named(key: str, name: str) -> int:
-    """Rate a name for a field: from `_KNOWN` on for names that tools use, the usual ones more; else
-    the number of words that suggest it, at most 2."""
+    """Rate a column name for a field: `_KNOWN` or more for names used by tools (more for common
+    ones), else the number of suggestive words, at most 2."""
     hit = field_of(key)
     if hit is not None:
         return _KNOWN + len(FIELDS[name]) - hit[1] if FIELDS[hit[0]] is FIELDS[name] else 0

@@ -1,4 +1,4 @@
-"""Task folders: where they are looked for, and how task.yaml is read."""
+"""Find task folders and read task.yaml."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TaskFolder:
 
 
 def data_folders(kind: str) -> list[Path]:
-    """Return the folders that may hold `tasks` or `criteria`, nearest first.
+    """Return the folders that may contain `tasks` or `criteria`, nearest first.
 
     The working folder, the folder named by AGENTEVAL_TASKS (or AGENTEVAL_CRITERIA), the installed
     package, and the checkout when run from one.
@@ -60,9 +60,9 @@ def task_names() -> list[str]:
 
 
 def find_task(name: str) -> TaskFolder:
-    """Return the nearest task folder of that name, or the folder itself when `name` is a path.
+    """Return the nearest task folder with this name, or the folder itself if `name` is a path.
 
-    Raises InputError, with the nearest names, when there is none.
+    Raises InputError, with similar names, if there is none.
     """
     path = Path(name).expanduser()
     if (path / TASK_FILE).is_file():
@@ -76,7 +76,7 @@ def find_task(name: str) -> TaskFolder:
 
 
 def mapping_of(task: str, runs: Path) -> dict[str, str]:
-    """Return the column of each field, from the task or the task.yaml beside the runs."""
+    """Return the column of each field, from the task or the task.yaml next to the runs."""
     if task and ((Path(task) / TASK_FILE).is_file() or Path(task).name in task_names()):
         return dict(find_task(task).task.map)
     task_file = (runs if runs.is_dir() else runs.parent) / TASK_FILE
@@ -84,8 +84,8 @@ def mapping_of(task: str, runs: Path) -> dict[str, str]:
 
 
 def recording_of(task: str, kind: str) -> Path:
-    """Return the file of recorded replies of the `judge` or the `critic` that belongs to a task.
-    Raises InputError when there is none."""
+    """Return the file of recorded replies of a task's `judge` or `critic`. Raises InputError if
+    there is none."""
     path = find_task(task).path / "recorded" / f"{kind}.jsonl"
     if path.is_file():
         return path
@@ -97,7 +97,7 @@ def recording_of(task: str, kind: str) -> Path:
 
 
 def load_task(path: Path) -> Task:
-    """Return the task of a task.yaml. Raises InputError naming line or key."""
+    """Read a task.yaml. Raises InputError with line or key."""
     data = read_yaml(path)
     if not isinstance(data, dict):
         raise InputError("a task is a mapping with name, description and examples", str(path))

@@ -1,6 +1,6 @@
-"""Traces of agents to Runs: span trees, OTLP/JSON and lines of spans, in several conventions.
+"""Convert agent traces to Runs: span trees, OTLP/JSON and lines of spans, in several conventions.
 
-`spans` knows how files hold spans and spell their parts, `conventions` what their attributes mean.
+`spans` finds spans in files and reads their parts, `conventions` interprets their attributes.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ from agenteval.readers.spans import WANTED, RawSpan, Walker, is_trace, keeps_spa
 from agenteval.readers.strict_json import Item, LooseDecoder, Notes, read_items
 from agenteval.records import Message, Run, Span
 
-LARGEST = 256 * 2**20  # bytes of a document, or of a line, which may hold a complete trace
+LARGEST = 256 * 2**20  # bytes of a document, or of a line, which may be a complete trace
 
 
 def read_traces(
     source: str | Path, *, task: str = "", with_gold: bool = False, notes: Notes | None = None
 ) -> ReadResult:
-    """Read all traces of a file, a folder (with its folders) or a glob pattern, one Run each.
+    """Read all traces of a file, a folder (recursively) or a glob pattern, one Run each.
 
-    Files hold JSON or JSON lines in UTF-8: span trees, OTLP/JSON, or spans. The id of a run is its
-    trace id, or the name of the file where it has none. Spans are in the order of the trace;
-    `warnings` lists what was corrected. Files of a folder that are not traces, or cannot be read,
-    are in `skipped` with the reason. Gold answers are withheld from spans (see `gold`) unless
-    `with_gold`. `notes` collects the warnings of several readings.
+    Files contain JSON or JSON lines in UTF-8: span trees, OTLP/JSON, or spans. The id of a run is
+    its trace id, or the name of the file if it has none. Spans are in trace order; `warnings` lists
+    corrections. Unreadable files of a folder and files without traces are in `skipped` with the
+    reason. Gold answers are withheld from spans (see `gold`) unless `with_gold`. `notes` collects
+    the warnings of several readings.
 
-    Raises InputError, naming file and place, for a single file that cannot be read, for two traces
-    of one id in several files, and when there is no trace.
+    Raises InputError, with file and location, if a single file cannot be read, if two files have
+    traces with the same id, and if there are no traces.
     """
     notes, files = notes or Notes(), find(source)
     runs: dict[str, Run] = {}
@@ -68,9 +68,9 @@ def read_traces(
 
 
 def of_system(run: Run, earlier: Run | None) -> Run:
-    """Return the run; where an earlier one of another system has its id, with the system in it.
+    """Return the run, with its system in the id if a run of another system has the same id.
 
-    Benchmarks name recorded sessions after the case, and every system is run on the same cases.
+    Benchmarks name recorded sessions after the case, and every system runs on the same cases.
     """
     if earlier is None or earlier.system == run.system or "recorded_as" not in run.metadata:
         return run
@@ -82,8 +82,8 @@ def read_file(
 ) -> list[Run]:
     """Read the runs of one of `files`.
 
-    None, with the reason in `files.skipped`, where it holds no trace or cannot be read and is not
-    the only file. Raises InputError as `read_traces`.
+    Returns None, with the reason in `files.skipped`, if the file has no trace, or if it cannot be
+    read and is not the only file. Raises InputError as `read_traces` does.
     """
     try:
         with collector_paused():
@@ -101,11 +101,11 @@ def read_file(
 def trace_runs(
     file: SourceFile, task: str, notes: Notes, *, sure: bool, with_gold: bool = False
 ) -> list[Run] | str:
-    """Return the runs of a file of traces, or the reason why it has none.
+    """Return the runs of a trace file, or the reason why it has none.
 
     Unless `sure`, a file that does not begin with a span has none. Broken JSON is read as far as it
-    is complete, with a warning. Raises InputError, naming the place, when no span is complete and
-    above the bounds.
+    is complete, with a warning. Raises InputError, with the location, if no span is complete or a
+    limit is exceeded.
     """
     name, system = str(file.path), "" if sure else PurePath(file.name).name
     defaults = RunDefaults(file.name, task, system)
@@ -153,8 +153,7 @@ def runs_of(
     """Yield runs of the traces in a file, in the order of their first spans.
 
     The id of a run is the trace id. Spans without one belong to the only trace of their file, else
-    to a trace of their own. `display` is the file for messages. Raises InputError for a span out of
-    bounds.
+    to a separate trace. `display` is the file for messages. Raises InputError for an invalid span.
     """
     traces: dict[str | None, _Trace] = {}
     walker, pool = Walker(), Pool()
@@ -167,9 +166,9 @@ def runs_of(
     if None in traces and len(traces) == 2:
         nameless = traces.pop(None)
         next(iter(traces.values())).spans.extend(nameless.spans)
-        notes.add("spans without trace id were taken for those of the only trace", display)
+        notes.add("spans without trace id were assigned to the only trace", display)
     elif None in traces:
-        notes.add("spans without trace id: the trace goes by the name of the file", display)
+        notes.add("spans without trace id: the trace is named after the file", display)
     for trace_id, trace in traces.items():
         context, gold = Context(display, notes), GoldFilter()
         spans = models_inside_are_agents(in_order(trace.spans, context))
@@ -208,11 +207,11 @@ def _span(raw: RawSpan, pool: Pool, context: Context) -> Span:
 
 
 def _each_once(spans: Iterable[Span]) -> Iterator[Message]:
-    """Yield the messages of LLM spans without their repetitions, in the order of the spans.
+    """Yield the messages of LLM spans without repetitions, in the order of the spans.
 
-    Every span repeats the conversation before it. A message comes again only where one span holds
-    it more often than any before, so a user who says "go on" twice is heard twice. Equal messages
-    must be one object.
+    Every span repeats the previous conversation. A message is yielded again only if a span contains
+    it more often than any earlier span, so that a user's second "go on" is kept. Equal messages
+    must be the same object.
     """
     most: dict[int, int] = {}
     for span in spans:
@@ -239,9 +238,9 @@ def _system(spans: list[Span], resource: dict[str, Any]) -> str:
 def in_order(spans: list[Span], context: Context) -> list[Span]:
     """Return each span after its parent, branch by branch.
 
-    Children of one parent, and roots, are sorted by their start where all have one, otherwise they
-    are in the order of the file. Of two spans with one id the first stays. A parent that is
-    missing or in a circle is cut off with a warning. Takes linear time, except for sorting.
+    Siblings and roots are sorted by start time if all have one, otherwise they keep the order of
+    the file. Of two spans with the same id, the first is kept. A link to a missing parent or in a
+    cycle is cut with a warning. Takes linear time, except for sorting.
     """
 
     def note(text: str, span_id: str) -> None:
@@ -250,7 +249,7 @@ def in_order(spans: list[Span], context: Context) -> list[Span]:
     first: dict[str, Span] = {}
     for span in spans:
         if first.setdefault(span.id, span) is not span:
-            note("a span id stands twice; the first span is kept", span.id)
+            note("a span id occurs twice; the first span is kept", span.id)
     parents: dict[str, str | None] = {}
     for span in first.values():
         parents[span.id] = span.parent_id if span.parent_id in first else None
@@ -273,7 +272,7 @@ def in_order(spans: list[Span], context: Context) -> list[Span]:
 
 
 def _circles(parents: dict[str, str | None]) -> list[str]:
-    """Return the span of every circle of parents that is first in the file."""
+    """Return the first span (in file order) of every cycle of parents."""
     done: set[str] = set()
     cuts = []
     order = {key: i for i, key in enumerate(parents)}

@@ -1,9 +1,9 @@
-"""Attributes and events of other tools, unpacked into those of OpenTelemetry's GenAI.
+"""Convert attributes and events of other tools to those of OpenTelemetry's GenAI.
 
 Names: Vercel's AI SDK (`ai.*`), Google ADK (`gcp.vertex.agent.*`), MLflow (`mlflow.*`, JSON in
 every value), Langfuse's SDK (`langfuse.observation.*`), pydantic-ai (`events`, `all_messages`),
-Monocle (`entity.N.*`, events `data.input`, `data.output` and `metadata`). Names that only stand for
-others are in the lists of `conventions`.
+Monocle (`entity.N.*`, events `data.input`, `data.output` and `metadata`). Plain synonyms are in the
+lists of `conventions`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _TOTAL = "gen_ai.usage.total_tokens"
 def unpacked(
     single: _Attributes, events: list[SpanEvent]
 ) -> tuple[list[SpanEvent], dict[str, list[_Attributes]]]:
-    """Return the events that remain, and messages by the attribute of GenAI that would hold them.
+    """Return the remaining events, and messages by their GenAI attribute.
 
-    Figures and names move to their names in GenAI within `single`, which loses what was unpacked.
+    Figures and names in `single` get their GenAI names; other converted attributes are removed.
     """
     messages: dict[str, list[_Attributes]] = {}
     for mark, unpack in _UNPACK.items():
@@ -46,7 +46,7 @@ def unpacked(
 
 
 def _spoken_in(event: SpanEvent, names: frozenset[str]) -> Any:
-    """Return what an event says under one of the names, or as a whole where it is called so."""
+    """Return the value of an event under one of the names, or the event if it has such a name."""
     held = event.attributes
     by_key = (v for k, v in held.items() if snake(k.rpartition(".")[2]) in names and v)
     is_named = snake(event.name.rpartition(".")[2]) in names and len(held) == 1
@@ -57,7 +57,7 @@ _SPOKEN = {"data.input": frozenset({*INPUT, "request"}), "data.output": frozense
 
 
 def _json(single: _Attributes, name: str) -> Any:
-    """Take an attribute of JSON text; a value that is not JSON stays, and None is returned."""
+    """Remove and decode a JSON attribute; a value that is not JSON stays, and gives None."""
     value = single.get(name)
     decoded = json_or_none(value) if isinstance(value, str) else value
     if decoded is not None:
@@ -71,7 +71,7 @@ def _decoded(value: Any) -> Any:
 
 
 def usage_inside(answered: Any) -> Any:
-    """Return the tokens inside what a model answered, as OpenAI and LangChain write them."""
+    """Return the token usage inside a model's answer, in the format of OpenAI or LangChain."""
     stated = first_of(answered, "usage", "usage_metadata")
     stated = stated or first_of(first_of(answered, "llm_output"), "token_usage")
     inner = first_of(answered, "generations")
@@ -145,7 +145,7 @@ def _mlflow(single: _Attributes, messages: dict[str, list[_Attributes]]) -> None
 def _langfuse(single: _Attributes, messages: dict[str, list[_Attributes]]) -> None:
     kind = "langfuse.observation."
     usage = _json(single, f"{kind}usage_details")
-    if isinstance(usage, dict):  # as its viewer adds them: cached and audio tokens are keys too
+    if isinstance(usage, dict):  # sum all keys, as its viewer does, with cached and audio tokens
         for side in ("input", "output"):
             counts = [n for key, n in usage.items() if key.startswith(side) and type(n) is int]
             usage = {**usage, side: sum(counts)} if counts else usage
@@ -166,7 +166,7 @@ def _exchange(
 
 
 def _pydantic(single: _Attributes, messages: dict[str, list[_Attributes]]) -> None:
-    """Read messages as a list of events, or of parts; an agent's list holds its replies too."""
+    """Read messages from a list of events or parts; an agent's list includes its replies."""
     name = next(n for n in _PYDANTIC if n in single)
     rows = _json(single, name)
     for row in rows if isinstance(rows, list) else ():
@@ -181,7 +181,7 @@ def _pydantic(single: _Attributes, messages: dict[str, list[_Attributes]]) -> No
 
 
 _PYDANTIC = ("events", "all_messages_events", "pydantic_ai.all_messages")
-# Names whose values may be structured.
+# Names that may have structured values
 PACKED = (*_PYDANTIC, "gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response")
 _UNPACK: dict[str, Callable[[_Attributes, dict[str, list[_Attributes]]], None]] = {
     **dict.fromkeys(("ai.operationId", "ai.model.id"), _vercel),
@@ -200,7 +200,7 @@ _MONOCLE_EVENTS = ("data.input", "data.output", "metadata")
 def _monocle(
     single: _Attributes, events: list[SpanEvent], messages: dict[str, list[_Attributes]]
 ) -> None:
-    """Read the events of a span: lists of JSON texts `{"user": "words"}`, or plain texts."""
+    """Read the events of a span: lists of JSON strings `{"user": "words"}`, or plain texts."""
     of_model = str(single["span.type"]).startswith("inference")
     for event in events:
         held = event.attributes
@@ -234,7 +234,7 @@ def _items(value: Any) -> list[Any]:
 
 
 def _spoken(item: Any, role: str) -> list[_Attributes]:
-    """Return the messages of an object of one role and its words, or of any other form."""
+    """Return the messages of an object `{role: text}` or of any other format."""
     value = json_or_none(item) if isinstance(item, str) and item.startswith("{") else item
     if isinstance(value, dict) and len(value) == 1:
         who, text = next(iter(value.items()))

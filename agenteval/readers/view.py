@@ -1,4 +1,4 @@
-"""make_view: renders what a judge sees of a run."""
+"""Render the text of a run that a judge sees."""
 
 from __future__ import annotations
 
@@ -15,33 +15,32 @@ from agenteval.records import Message, Run, Span, ToolCall, View
 MIN_CHARS = 200
 FINAL = "[final output]"
 _MARK = "\n[... {:,} characters cut out here ...]\n"
-# Lines that only this module may write; `leaks` reads the speaker of a text from them.
+# Heading lines, which only this module writes; `leaks` reads the speaker of a text from them.
 HEADING = re.compile(
     r"^\[(?:(?:span )?(system|user|assistant|tool)(?:: [^\]\n]*)?|final output)\]$"
 )
 _LIKE_HEADING = r"(?=\[(?:(?:span )?(?:system|user|assistant|tool)\b|tool call\]|final output\]))"
 _FAKE = re.compile("^" + _LIKE_HEADING, re.M)
-_UNMARK = re.compile(r"^\\" + _LIKE_HEADING)  # the backslash before it
-# The attributes of a span that hold its result, in OpenInference, OpenTelemetry and plain form.
+_UNMARK = re.compile(r"^\\" + _LIKE_HEADING)  # the backslash before a heading
+# Attributes with the result of a span, in OpenInference, OpenTelemetry and plain form
 _SPAN_OUTPUT = ("output.value", "gen_ai.output.messages", "gen_ai.completion", "output")
 _SPAN_ERROR = ("exception.message", "error.message")
 
 
 def make_view(run: Run, *, with_reference: bool = False, max_chars: int = 200_000) -> View:
-    """Return what a judge sees of `run`: the problem, the trajectory and, if asked, the reference.
+    """Return the judge's view of `run`: the problem, the trajectory and optionally the reference.
 
-    The problem is the input. The trajectory is the messages as turns under "[role]" or
-    "[role: name]", tool calls as "[tool call] name arguments". The opening user message is left out
-    where it equals the input. The output follows under "[final output]" unless the last message
-    with text (other than AutoGen's TERMINATE) is the output already. Without messages the
-    trajectory is the output. Without both, or where spans of a trace have inputs or outputs, it is
-    the spans by start time: their names, replies or outputs, calls of tools and errors, and the
-    output. Success, metadata, other attributes of spans and (by default) the reference are never
-    shown.
+    The problem is the input. The trajectory is the messages as turns under "[role]" or "[role:
+    name]", tool calls as "[tool call] name arguments". The opening user message is omitted if it
+    equals the input. The output follows under "[final output]" unless the last message with text
+    (other than AutoGen's TERMINATE) is the output already. Without messages, the trajectory is the
+    output. Without both, or if spans of a trace have inputs or outputs, it is the spans by start
+    time: their names, replies or outputs, tool calls and errors, and the output. Success, metadata,
+    other attributes of spans and (by default) the reference are never shown.
 
-    Lines of a message that look like a heading get a backslash in front, so that a text cannot
-    pretend to be another speaker. A text longer than `max_chars` characters loses its middle, and
-    a mark says how much. Raises InputError when `max_chars` is below MIN_CHARS.
+    Lines of a message that look like a heading are prefixed with a backslash, so that a text cannot
+    impersonate another speaker. The middle of a text longer than `max_chars` characters is cut,
+    with a mark that says how much. Raises InputError if `max_chars` is below MIN_CHARS.
     """
     if max_chars < MIN_CHARS:
         raise InputError(f"max_chars is {max_chars}; at least {MIN_CHARS} are needed")
@@ -65,7 +64,7 @@ class ViewTurn:
 
 
 def split_trajectory(trajectory: str) -> list[ViewTurn]:
-    """Return the turns of a trajectory that `make_view` rendered; a plain text is one turn."""
+    """Split a trajectory from `make_view` into turns; a plain text is one turn."""
     turns: list[ViewTurn] = []
     heading, lines = "", list[str]()
     for line in trajectory.split("\n"):
@@ -97,14 +96,14 @@ def _trajectory(run: Run) -> str:
 
 
 def shows_spans(run: Run) -> bool:
-    """Return whether the trajectory of a run is made of its spans."""
+    """Return whether the trajectory of a run is rendered from its spans."""
     if run.messages or not run.spans:
         return False
     return not run.output or any(s.input or s.output or s.reply for s in run.spans)
 
 
 def _without_problem(run: Run) -> list[Message]:
-    """The messages without the opening one of the user if it is the input."""
+    """Return the messages without the opening user message if it is the input."""
     for i, message in enumerate(run.messages):
         if message.role == "user" and message.content.strip() == run.input.strip():
             return [*run.messages[:i], *run.messages[i + 1 :]]
@@ -168,7 +167,7 @@ def _first(attributes: dict[str, JsonValue], names: tuple[str, ...]) -> list[str
 
 
 def _cut(text: str, max_chars: int) -> str:
-    """`text`, or its beginning and end around a mark, at most `max_chars` characters in all."""
+    """Return `text`, or both ends around a mark, at most `max_chars` characters in total."""
     if len(text) <= max_chars:
         return text
     keep = max_chars - len(_MARK.format(len(text)))

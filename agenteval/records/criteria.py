@@ -24,8 +24,8 @@ RUBRIC = "rubric"  # id of the criterion made from a run's rubric
 
 @lru_cache(maxsize=8192)
 def slug(name: str) -> str:
-    """Return a stable id for a name: ASCII letters, digits, single hyphens; at most 80
-    characters."""
+    """Return a stable id for a name: ASCII letters, digits, single hyphens, 80 characters at
+    most."""
     text = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     text = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:80].strip("-")
     return text or "criterion-" + content_hash(name)[:8]
@@ -110,9 +110,7 @@ class Criterion(Record):
         if self.is_rubric and not (
             self.sub_criteria and all(part.weight is not None for part in self.sub_criteria)
         ):
-            raise ValueError(
-                f"criterion {self.name!r}: 'weighted' needs sub_criteria that all have a weight"
-            )
+            raise ValueError(f"criterion {self.name!r}: 'weighted' needs a weight on each part")
         if self.sub_criteria:
             return self
         if self.scale == "numeric":

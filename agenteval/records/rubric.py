@@ -9,10 +9,9 @@ from math import fsum
 def rubric_total(weights: Sequence[float], met: Sequence[float | None]) -> float | None:
     """Return the weighted total of a rubric in [0, 1], or None if no item counts.
 
-    `met` is the degree to which each item holds, from 0 to 1, or None if the judge cannot tell;
-    these items are excluded. The total is the sum of weight × met over the sum of the positive
-    weights, clipped to [0, 1]. Without a positive weight it is 1 + sum / (sum of the absolute
-    weights).
+    `met` is how far each item holds, from 0 to 1, or None (excluded) if the judge cannot tell. The
+    total is the sum of weight × met over the sum of the positive weights, clipped to [0, 1].
+    Without a positive weight it is 1 + sum / (sum of the absolute weights).
 
     This is the default of Autorubric 1.6 (`autorubric.scoring.score_reports`). With yes/no answers
     and a positive weight, it equals the score of HealthBench (arXiv 2505.08775, section 3).

@@ -135,8 +135,7 @@ class Table:
         }
 
     def records(self) -> list[dict[str, str | int | float | bool | None]]:
-        """Return flat rows for a data frame: an estimate becomes KEY, KEY_low, KEY_high and
-        KEY_n."""
+        """Return flat rows for a data frame; an estimate gives KEY, KEY_low, KEY_high and KEY_n."""
         estimated = {
             k for row in self.rows for k, cell in row.items() if isinstance(cell, Estimate)
         }

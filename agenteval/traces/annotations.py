@@ -311,9 +311,7 @@ def read_folder(source: str | Path, taxonomy: Taxonomy | None = None) -> list[An
         annotation = read_annotation(text, path.stem, taxonomy)
         other = read.setdefault(annotation.trace, path)
         if other is not path:
-            raise InputError(
-                f"trace {annotation.trace!r} is already annotated in {other}", str(path)
-            )
+            raise InputError(f"trace {annotation.trace!r} is also annotated in {other}", str(path))
         annotations.append(annotation)
     return annotations
 

@@ -63,8 +63,7 @@ def estimate_tokens(text: str) -> int:
 def segments(text: str, width: int) -> list[str]:
     """Split a text into lines, keeping line ends, so that joining them gives the text.
 
-    Lines longer than twice `width` (60 or 120 characters) are split into segments of at most
-    `width`.
+    Lines above twice `width` (60 or 120 characters) are split into segments of at most `width`.
     """
     parts: list[str] = []
     for line in text.splitlines(keepends=True):

@@ -176,8 +176,7 @@ class Locator:
     async def examine(
         self, run: Run, condensed: Condensed, hints: Sequence[Finding] = (), attempt: int = 0
     ) -> FinderResult:
-        """Return the errors and grades of a run, and entries and parts that were rejected or not
-        judged.
+        """Return the errors and grades of a run, and what was rejected or not judged.
 
         `hints` are the findings of detectors. `attempt` counts earlier tries; their stored replies
         are not used. If no part could be judged, the findings have the status of the first failure.

@@ -78,9 +78,8 @@ LONGEST_NOTES = RunningNotes("x" * 3 * SUMMARY, "x" * 3 * SUMMARY)
 class LocatorQuestion:
     """One question about a trace: an area or all of them, and its leaves.
 
-    `room` is the number of tokens that the fixed text leaves for spans. `rules` is an extract of
-    the agent's instructions, shown with parts that do not include their source, the span
-    `rules_at`.
+    `room` is the number of tokens that the fixed text leaves for spans. `rules` extracts the
+    agent's instructions, for parts without their source, the span `rules_at`.
     """
 
     area: str | None

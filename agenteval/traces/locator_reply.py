@@ -199,8 +199,7 @@ _CACHED = 64  # spans with a flattened text in the cache
 
 
 def flat(text: str) -> str:
-    """Normalize away differences caused by quoting: white space, quote marks, escapes, dashes,
-    case."""
+    """Remove differences caused by quoting: white space, quote marks, escapes, dashes, case."""
     text = _SHOWN_CODE.sub("", neutralise(text))  # a judge may quote the original or what it saw
     text = _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if m[1] else "", text)
     if _SURROGATE.search(text):  # a pair of escapes may be one character: \\ud83e\\udd9c

@@ -230,8 +230,7 @@ def _divided(above: _Floats, below: _Floats) -> _Floats:
 
 
 def _categories(gold: _Floats, predicted: _Floats) -> tuple[OfficialCategory, ...]:
-    """Score presence per trace like scikit-learn; `gold` and `predicted` are (traces,
-    categories)."""
+    """Score presence per trace like scikit-learn; both arrays are (traces, categories)."""
     from sklearn.metrics import precision_recall_fscore_support
 
     if not len(gold):

@@ -26,10 +26,10 @@ _NOT_UNDERSTOOD = b"not understood 1"  # version 1 of the check
 
 
 class OutlineSpan(Record):
-    """One span, shortened. `seconds`, `tokens` and `cost` are None if the trace does not state
-    them.
+    """One span, shortened.
 
-    Tokens and cost that an inner span also states count there and are None here.
+    `seconds`, `tokens` and `cost` are None if the trace does not state them. Tokens and cost that
+    an inner span also states count there and are None here.
 
     `note` is the message of an error: the status message, else the first exception's.
     """

@@ -46,9 +46,9 @@ def traces_page(
     most_traces: int = 100,
     spans: int = 200,
 ) -> str:
-    """Return the page as HTML; the output is deterministic. Shows at most `most_traces` traces,
-    those with the most findings first, and the total number.
+    """Return the page as HTML; the output is deterministic.
 
+    Shows at most `most_traces` traces, those with the most findings first, and the total number.
     `facts` are (name, text) for the end of the page.
     """
     taxonomy, finders = report.taxonomy or built_in(), report.finders
@@ -120,8 +120,7 @@ def headline(finder: FinderFindings, traces: int) -> str:
 def trace_item(
     report: FindingsReport, trace: str, outline: Outline | None, bounds: Bounds, *, first: bool
 ) -> Foldout:
-    """Return a trace with the findings of all finders, under an id that is the same on every
-    page."""
+    """Return a trace with all finders' findings; its id is the same on every page."""
     results = [(f, f.findings[trace]) for f in report.finders if trace in f.findings]
     findings = [(finder, finding) for finder, of in results for finding in of.findings]
     cards: defaultdict[str, list[Card]] = defaultdict(list)
@@ -165,8 +164,7 @@ def trace_item(
 
 
 def brief(outline: Outline | None) -> list[tuple[str, str]]:
-    """Return (name, text) of the task, the agent's last answer, and the location of withheld
-    gold."""
+    """Return (name, text) of the task, the last answer, and the location of withheld gold."""
     if outline is None:
         return []
     origins = {span.id: f", from {span.kind} {span.name} ({span.id})" for span in outline.spans}

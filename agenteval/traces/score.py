@@ -285,8 +285,7 @@ def _trace_score(case: ScoredTrace, how: Scoring) -> TraceScore:
             return dict.fromkeys(PARTS, 1.0 if right else 0.0)
         if not counts.gold:
             return dict.fromkeys(PARTS, None)
-        # Without findings, precision is 0 if there are gold errors, as with sklearn's
-        # zero_division=0.
+        # Precision without findings is 0 if there are gold errors (sklearn's zero_division=0).
         return {part: getattr(counts, part) or 0.0 for part in PARTS}
 
     return TraceScore(

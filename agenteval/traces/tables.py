@@ -171,8 +171,8 @@ def _grades(finders: Sequence[FinderFindings]) -> Table:
 
 @dataclass(frozen=True)
 class TraceStats:
-    """Statistics of one trace; tokens are estimates, except `reported`; spans state it and
-    `cost`."""
+    """Statistics of one trace; `reported` tokens and `cost` come from spans, others are
+    estimates."""
 
     trace: str
     spans: int
@@ -239,9 +239,7 @@ class _TraceColumns:
 class _SizeColumns:
     depth: int = column("depth", "count")
     errors: int = column("errors", "count", "spans with status error")
-    reported: int | None = column(
-        "tokens\nreported", "count", "reported by spans, each counted once"
-    )
+    reported: int | None = column("tokens\nreported", "count", "by spans, each counted once")
     cost: float | None = column("cost", "number", "reported by spans, each counted once")
     tokens: int = column("tokens", "count", "estimated, including repetitions")
     condensed: int = column("condensed", "count")

@@ -78,8 +78,7 @@ class Taxonomy(Record):
         return tuple(dict.fromkeys(leaf.area for leaf in self.leaves))
 
     def find(self, text: str) -> Leaf | None:
-        """Find a leaf by name or alias, ignoring case, blanks and hyphens; None if there is
-        none."""
+        """Find a leaf by name or alias, ignoring case, blanks and hyphens, or return None."""
         return self._by_name.get(_plain(text))
 
     @cached_property

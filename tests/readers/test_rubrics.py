@@ -92,7 +92,7 @@ def test_own_levels() -> None:
             [{"requirement": "A", "weight": 2}, {"requirement": "A", "weight": -2}],
             "once positive and once negative",
         ),
-        ([{"requirement": "A", "weight": -1, "polarity": "positive"}], "positive, and weighs -1"),
+        ([{"requirement": "A", "weight": -1, "polarity": "positive"}], "positive, but weight -1"),
         ([{"requirement": "A", "polarity": "bad"}], "must be positive or negative"),
         ([{"rule": "A"}], "item 1: no statement among its keys .rule.; read are"),
         ([["A"]], "item 1: neither a text nor an object"),

@@ -59,7 +59,7 @@ def test_an_unknown_task_names_the_nearest() -> None:
         ("- a list", "a task is a mapping"),
         ("name: x", "description: field required"),
         ("description: d\nnmae: x", "nmae: extra inputs"),
-        ("description: d\ndescription: e", "'description' stands twice"),
+        ("description: d\ndescription: e", "'description' occurs twice"),
         ("description: &a d\nname: *a", "aliases are not allowed"),
         ("description: d\nexamples: {success: [{input: a}]}", "examples.success.0.output"),
         ("description: 12", "description: input should be a valid string"),

@@ -253,7 +253,7 @@ def test_refusals(tmp_path: Path) -> None:
         read_folder(tmp_path / "none")
     for name in ("a", "b"):
         (tmp_path / f"{name}.json").write_text('{"errors": [], "trace_id": "t"}', "utf-8")
-    with pytest.raises(InputError, match=r"b\.json: trace 't' is already annotated in .*a\.json"):
+    with pytest.raises(InputError, match=r"b\.json: trace 't' is also annotated in .*a\.json"):
         read_folder(tmp_path)
 
 

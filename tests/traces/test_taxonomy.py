@@ -97,7 +97,7 @@ def test_defects_are_named_by_key(tmp_path: Path, data: Any, says: str) -> None:
     ("name", "content", "says"),
     [
         ("a.json", b'{"name": "x",\n "leaves": [}', "a.json:2:13: broken JSON"),
-        ("a.yaml", b"name: x\nname: y\n", "'name' stands twice"),
+        ("a.yaml", b"name: x\nname: y\n", "'name' occurs twice"),
     ],
 )
 def test_broken_files(tmp_path: Path, name: str, content: bytes, says: str) -> None:

@@ -1,4 +1,4 @@
-"""Recorded sessions of agents, in the formats of other tools, as runs with spans."""
+"""Convert recorded agent sessions of other tools to runs with spans."""
 
 from agenteval.readers.sessions.formats import FORMATS, SessionFormat, session_format, session_runs
 

@@ -1,4 +1,4 @@
-"""Sessions in the files of benchmarks and frameworks.
+"""Read sessions from files of benchmarks and frameworks.
 
 Names: SWE-agent's and mini-swe-agent's trajectories; Who&When (arXiv 2505.00212); AgentRx (arXiv
 2602.02475); tau-bench and tau2-bench; AgentDojo; histories of browser-use; sessions of Google ADK;
@@ -25,12 +25,12 @@ Row = dict[str, Any]
 
 
 def speaker(row: Row) -> str:
-    """Return the name of who speaks in a message of a team: `name`, else `role`."""
+    """Return the speaker of a message in a team: `name`, else `role`."""
     return str(row.get("name") or row.get("role") or "")
 
 
 def turns(value: Any) -> list[Any]:
-    """Return the messages of a list, those of LangChain with their type as role."""
+    """Return the messages of a list; LangChain's have their type as role."""
     rows = [constructed(row) for row in value] if isinstance(value, list) else []
     return [{"role": role, **row} if (role := role_of(row)) else row for row in rows]
 
@@ -76,7 +76,7 @@ def who_and_when(row: Row) -> Session:
 
 
 def agentrx(row: Row) -> Session:
-    """Return the session of a trajectory of AgentRx: steps with a list of messages in each."""
+    """Return the session of an AgentRx trajectory, with a list of messages in each step."""
     session = transcript([part for step in row["steps"] for part in step["substeps"]])
     id = first_of(row, "trajectory_id", "task_id")
     session.id, session.task = None if id is None else str(id), first_of(row, "instruction")
@@ -121,7 +121,7 @@ def tau2(document: Row) -> Iterator[Session]:
 
 
 def agentdojo(row: Row) -> Session:
-    """Return the session of a run of AgentDojo; `utility` is whether the user's task was done."""
+    """Return the session of an AgentDojo run; `utility` says whether the user's task was done."""
     session = transcript(row["messages"])
     names = ("pipeline_name", "suite_name", "user_task_id", "injection_task_id", "attack_type")
     session.id = "-".join(str(row[name]) for name in names if row.get(name))
@@ -137,7 +137,7 @@ def agentdojo(row: Row) -> Session:
 
 
 def browser_use(document: Row) -> Session:
-    """Return the session of a history of browser-use, which does not hold its task."""
+    """Return the session of a browser-use history, which does not contain the task."""
     session = Session(agent="browser-use")
     for number, row in enumerate(document["history"]):
         thought, times = row.get("model_output") or {}, row.get("metadata") or {}
@@ -161,7 +161,7 @@ def browser_use(document: Row) -> Session:
 
 
 def adk_session(document: Row) -> Session:
-    """Return the session that Google ADK stores: events with contents of Gemini."""
+    """Return a stored session of Google ADK: events with Gemini contents."""
     name = first_of(document, "appName", "app_name")
     session = Session(first_of(document, "id"), str(name or ""))
     for row in document["events"]:
@@ -177,7 +177,7 @@ def adk_session(document: Row) -> Session:
 
 
 def _snake_keys(value: Any) -> Any:
-    """Return a value with keys in snake case: JavaScript writes camel case."""
+    """Return a value with keys in snake case, because JavaScript writes camel case."""
     if isinstance(value, list):
         return [_snake_keys(item) for item in value]
     if isinstance(value, dict):
@@ -192,10 +192,10 @@ _CODE_RESULT = re.compile(r"\s*(?:<returncode>(-?\d+)</returncode>|Observation:)
 
 
 def swe_trajectory(row: Row) -> Session:
-    """Return the session of SWE-agent or mini-swe-agent; commands in text are calls of `bash`."""
+    """Return the session of SWE-agent or mini-swe-agent; commands in texts become `bash` calls."""
     record, info = swe_agent(row, ""), row["info"] if isinstance(row["info"], dict) else {}
     session = Session(first_of(row, "instance_id"), "", str(record["system"] or ""))
-    waiting = acted = False  # for the result of a command; of one that stands in `action`
+    waiting = acted = False  # for the result of a command; whether the command came from `action`
     for message in record["messages"]:
         text, extra = message.get("content"), message.get("extra")
         result = _CODE_RESULT.match(text) if isinstance(text, str) and waiting else None
@@ -220,7 +220,7 @@ def swe_trajectory(row: Row) -> Session:
 
 
 def _command(step: SessionStep, message: Row, extra: Any) -> None:
-    """Add the call of a command that stands in the text, and the usage of the reply."""
+    """Add the call of a command in the text, and the usage of the reply."""
     command = message.get("action")
     if not isinstance(command, str) and len(blocks := _CODE.findall(step.text)) == 1:
         command = blocks[0]

@@ -1,10 +1,10 @@
 """Sessions of coding agents: Claude Code, Codex, Gemini CLI, OpenHands, and Harbor's ATIF.
 
-Names: the lines that Claude Code keeps under `projects/` and writes with `stream-json`; Codex's
-rollouts (`RolloutItem` in codex-rs/protocol) and the events of `codex exec --json`; Gemini CLI's
-chats (chatRecordingTypes.ts) and checkpoints; OpenHands' events in 0.x (`action`, `observation`)
-and 1.x (`kind`); ATIF 1.0 to 1.7 (Harbor's RFC 0001). Thinking is left out: it is no answer, and
-newer versions keep it encrypted.
+Formats: the lines of Claude Code under `projects/` and from `stream-json`; Codex's rollouts
+(`RolloutItem` in codex-rs/protocol) and the events of `codex exec --json`; Gemini CLI's chats
+(chatRecordingTypes.ts) and checkpoints; OpenHands' events in 0.x (`action`, `observation`) and 1.x
+(`kind`); ATIF 1.0 to 1.7 (Harbor's RFC 0001). Thinking is omitted: it is not an answer, and newer
+versions encrypt it.
 """
 
 from __future__ import annotations
@@ -41,14 +41,13 @@ _CLAUDE_SENT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input
 
 
 def claude_code(values: list[Row]) -> Iterator[Session]:
-    """Yield one session for each id; one that was resumed under another id goes on.
+    """Yield one session per id; a session resumed under another id is continued.
 
-    Lines of one reply share its id and its usage. The file of an agent below the main one holds
-    nothing but its thread.
+    Lines of one reply share its id and usage. The file of a subagent contains only its thread.
     """
     sessions: dict[str, Session] = {}
     replies: dict[tuple[str, str], SessionStep] = {}
-    owners: dict[str, Session] = {}  # by the id of a line
+    owners: dict[str, Session] = {}  # by line id
     for line in values:
         id, uuid = first_of(line, "sessionId", "session_id"), line.get("uuid")
         if id is None or uuid in owners:
@@ -134,8 +133,8 @@ class _Codex:
 
     def __init__(self) -> None:
         self.session = Session(agent="Codex")
-        self.open: SessionStep | None = None  # the reply whose items are still coming
-        self.total: Any = None  # of the last count of tokens; counts are repeated
+        self.open: SessionStep | None = None  # the reply that is still receiving items
+        self.total: Any = None  # from the last token count; counts are repeated
 
     def line(self, line: Row) -> None:
         kind, at = line.get("type"), seconds(line.get("timestamp"))
@@ -159,7 +158,7 @@ class _Codex:
             self.item(payload, at)
 
     def item(self, item: Row, at: float | None) -> None:
-        """Read an item of the conversation as it goes to and comes from the model."""
+        """Read an item of the conversation with the model."""
         kind = item.get("type")
         if kind == "message" and item.get("role") != "assistant":
             self.open = None
@@ -185,7 +184,7 @@ class _Codex:
             self.session.result(item.get("call_id"), text, failed=failed, at=at)
 
     def completed(self, item: Row) -> None:
-        """Read an item of `codex exec --json`, which holds call and result together."""
+        """Read an item of `codex exec --json`, which has both call and result."""
         kind = item.get("type")
         if kind == "agent_message":
             self.reply(str(item.get("text") or ""), None)
@@ -213,7 +212,7 @@ class _Codex:
             self.fail(event.get("message"))
 
     def reply(self, text: str, at: float | None) -> SessionStep:
-        """Return the reply that is being read, with this text added; a new one where none is."""
+        """Add text to the open reply, or to a new one, and return it."""
         if self.open is None:
             self.open = SessionStep("assistant", at=at, model=self.session.model or None)
             self.session.steps.append(self.open)
@@ -244,14 +243,14 @@ def codex(values: list[Row]) -> Session:
 
 
 def gemini(values: list[Row]) -> Session:
-    """Return the session of a chat: one object, or lines that add to it."""
+    """Return the session of a chat: one object, or lines that extend it."""
     session, messages = Session(agent="Gemini CLI"), dict[str, Row]()
     for line in values:
         session.id = session.id or first_of(line, "sessionId")
         rows = [*(line.get("messages") or ()), *(first_of(line.get("$set"), "messages") or ())]
         for row in [*rows, *([line] if "type" in line and "id" in line else [])]:
             messages[str(row.get("id") or len(messages))] = row
-        if "$rewindTo" in line:  # everything from this message on was taken back
+        if "$rewindTo" in line:  # undoes everything from this message on
             ids = list(messages)
             end = ids.index(line["$rewindTo"]) if line["$rewindTo"] in messages else 0
             messages = {id: messages[id] for id in ids[:end]}
@@ -281,7 +280,7 @@ def _gemini_result(session: Session, call: Row) -> None:
 
 
 def gemini_prompts(values: list[Row]) -> Session:
-    """Refuse the list of prompts that Gemini CLI keeps in `logs.json`."""
+    """Refuse the list of prompts in Gemini CLI's `logs.json`."""
     raise InputError(
         f"{len(values)} prompts of Gemini CLI without answers (logs.json): give "
         "chats/session-*.json of the same folder"
@@ -295,20 +294,20 @@ _NO_ARGUMENTS = ("thought", "hidden", "confirmation_state")
 
 
 class _OpenHands:
-    """Reads events into a session; several calls may come of one reply of the model."""
+    """Reads events into a session; one reply of the model may cause several calls."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.replies: dict[str, SessionStep] = {}
 
     def metrics(self, metrics: Any) -> None:
-        """Read figures that accumulate: the last ones are those of the session."""
+        """Read cumulative figures: the last ones are the totals of the session."""
         tokens = first_of(metrics, "accumulated_token_usage")
         stated = usage_in(tokens, cost=first_of(metrics, "accumulated_cost"))
         self.session.usage = stated or self.session.usage
 
     def reply(self, key: Any, event: Row, text: str) -> SessionStep:
-        """Return the reply of a model that an event belongs to."""
+        """Return the model reply that an event belongs to."""
         step = self.replies.get(str(key)) if key is not None else None
         if step is None:
             step = SessionStep("assistant", text, at=seconds(event.get("timestamp")))
@@ -432,7 +431,7 @@ def openhands(document: Any) -> Session:
 
 
 def atif(document: Row, thread: str = "") -> Session:
-    """Return the session of a trajectory; those of agents below it are threads."""
+    """Return the session of a trajectory; trajectories of subagents become threads."""
     agent = document.get("agent") or {}
     session = Session(
         first_of(document, "trajectory_id", "session_id"),
@@ -452,7 +451,7 @@ def atif(document: Row, thread: str = "") -> Session:
             last.usage = usage_in(metrics, cost=first_of(metrics, "cost_usd"))
             last.calls, last.model = calls, step.get("model_name")
         for result in first_of(step.get("observation"), "results") or ():
-            if result.get("content") is not None:  # otherwise a reference to an agent below
+            if result.get("content") is not None:  # otherwise a reference to a subagent
                 session.result(result.get("source_call_id"), result["content"], **facts)
     for number, below in enumerate(document.get("subagent_trajectories") or (), start=1):
         name = str(first_of(below.get("agent"), "name") or "agent")

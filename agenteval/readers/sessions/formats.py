@@ -1,7 +1,7 @@
-"""FORMATS: the recorded sessions that are read, how each is recognized, and what is read of it.
+"""FORMATS: the supported session formats, how to recognize them, and which facts are read.
 
-Content decides, never the name of a file. The first value of a file decides its format; a value of
-another format in the same file is refused.
+Formats are recognized by content, never by file name. The first value of a file decides its format;
+a value of another format in the same file is refused.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from agenteval.records import Run
 class SessionFormat:
     """One format of sessions.
 
-    `matches` is whether a value has this format, and never raises. For a format of `lines`, a whole
-    file is one value, the list of its lines. `reads` documents which of turns, tools (calls with
-    results), errors, tokens, cost and ending it contains. Formats without `of_runs` are read as
-    runs elsewhere. With `one_system`, a file holds the sessions
-    of one system and is called after it.
+    `matches` returns whether a value has this format, and never raises. For a format of `lines`,
+    the whole file is one value, the list of its lines. `reads` documents which of turns, tools
+    (calls with results), errors, tokens, cost and ending it contains. Formats without `of_runs` are
+    read as runs elsewhere. With `one_system`, a file has the sessions of one system and is named
+    after it.
     """
 
     name: str
@@ -44,7 +44,7 @@ class SessionFormat:
     one_system: bool = False
 
 
-# ---- how the formats are recognized --------------------------------------------------------------
+# ---- recognizing formats -------------------------------------------------------------------------
 
 
 def _has(*keys: str) -> Callable[[Any], bool]:
@@ -52,7 +52,7 @@ def _has(*keys: str) -> Callable[[Any], bool]:
 
 
 def _list_of(key: str, test: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """Return a test for objects with a list under the key whose first item passes."""
+    """Return a test for objects that have a list under the key with a passing first item."""
 
     def matches(value: Any) -> bool:
         rows = value.get(key) if isinstance(value, dict) else None
@@ -247,9 +247,9 @@ FORMATS: tuple[SessionFormat, ...] = (
 
 
 def session_format(values: list[Any], *, of_runs: bool = False) -> SessionFormat | None:
-    """Return the format of a file by its first values; None for any other file.
+    """Return the format of a file by its first values, or None for other files.
 
-    `of_runs` leaves out formats that are read as runs elsewhere.
+    `of_runs` excludes formats that are read as runs elsewhere.
     """
     first = values[0] if values else None
     inner = first[0] if isinstance(first, list) and first else None
@@ -269,9 +269,9 @@ def session_runs(
     *,
     with_gold: bool = False,
 ) -> Iterator[tuple[Run, str]]:
-    """Yield the runs of a file with their places.
+    """Yield the runs of a file with their locations.
 
-    Raises InputError for a value of another format, and for one that its tool would not write.
+    Raises InputError for a value of another format or with an unexpected structure.
     """
     number = 0
     system = defaults.system if form.one_system else ""
@@ -302,7 +302,7 @@ def session_runs(
 
 
 def _documents(form: SessionFormat, items: Iterable[Item]) -> Iterator[tuple[Any, str, int | None]]:
-    """Yield the documents of a file: its values, or those of a list, or all lines together."""
+    """Yield the documents of a file: its values, the items of a list, or all lines together."""
     rows = iter(items)
     first = next(rows)
     is_document = isinstance(first.value, list) and form.matches(first.value)

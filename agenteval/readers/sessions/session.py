@@ -1,4 +1,4 @@
-"""Session: what a tool recorded of an agent, step by step, and its spans and its run."""
+"""Session: an agent's recorded steps, converted to spans and a run."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from agenteval.records.run import Role
 
 @dataclass
 class SessionStep:
-    """One message of a session; of an assistant the reply to one request.
+    """One message of a session; for an assistant, the reply to one request.
 
-    `thread` names the agent below the main one that the step belongs to. `result_of` is the id of
-    the call that a tool message answers, `failed` whether the call failed.
+    `thread` names the subagent of the step, if any. `result_of` is the id of the call that a tool
+    message answers, `failed` whether the call failed.
     """
 
     role: Role
@@ -54,8 +54,8 @@ class SessionStep:
 class Session:
     """A recorded session.
 
-    `usage` is that of the whole session if steps do not state theirs. `output` is the result stated
-    by the tool (None: the last answer). `ended` is the tool's description of how it ended, and
+    `usage` is for the whole session if steps do not state theirs. `output` is the result stated by
+    the tool (None: the last answer). `ended` is the tool's description of how it ended, and
     `failure` the reason for a missing answer.
     """
 
@@ -75,7 +75,7 @@ class Session:
     def add(
         self, message: dict[str, Any], role: str = "assistant", **facts: Any
     ) -> list[SessionStep]:
-        """Add the steps of a message in any provider's form: results first, then its words."""
+        """Add the steps of a message in any provider's format: results first, then text."""
         steps: list[SessionStep] = []
         for row in to_messages(message, role):
             parts, content = Parts(), row.get("content")
@@ -100,7 +100,7 @@ class Session:
         return steps
 
     def result(self, call: str | None, value: Any, *, failed: bool = False, **facts: Any) -> None:
-        """Add what a tool answered."""
+        """Add the result of a tool."""
         parts = Parts()
         for row in to_messages(value, "tool") if isinstance(value, list) else ():
             parts.add(row.get("content"))
@@ -109,7 +109,7 @@ class Session:
         self.steps.append(SessionStep("tool", text, result_of=call, failed=failed, **facts))
 
     def fail(self, message: Any) -> None:
-        """Record why the session has no answer."""
+        """Set the reason why the session has no answer."""
         self.failure = RunFailure(kind="error", message=str(message)[:300])
 
 
@@ -121,21 +121,21 @@ def _call(value: dict[str, Any]) -> ToolCall:
 
 
 def tool_call(name: Any, arguments: Any, id: Any = None) -> ToolCall:
-    """Return a call; arguments in JSON text are decoded."""
+    """Return a call, with arguments decoded from JSON."""
     if isinstance(arguments, str):
         arguments = decode_arguments(arguments)
     return ToolCall(name=str(name or ""), arguments=arguments, id=None if id is None else str(id))
 
 
 def total_of(counts: Any, names: Sequence[str]) -> int | None:
-    """Return the sum of the counts that a mapping states; None where it states none of them."""
+    """Return the sum of the counts in a mapping, or None if it has none of them."""
     stated = [token_count(first_of(counts, name)) for name in names]
     numbers = [count for count in stated if count is not None]
     return sum(numbers) if numbers else None
 
 
 def usage_of(prompt: Any, completion: Any, cost: Any = None, requests: Any = 1) -> Usage | None:
-    """Return the usage of figures as a tool writes them; None where none is one."""
+    """Return usage from a tool's raw figures, or None if none of them is valid."""
     tokens, written, money = token_count(prompt), token_count(completion), amount(cost)
     if (tokens, written, money) == (None, None, None):
         return None
@@ -151,15 +151,15 @@ def usage_in(
     cost: Any = None,
     requests: Any = 1,
 ) -> Usage | None:
-    """Return the usage of a mapping with its tokens under these names."""
+    """Return usage from a mapping with tokens under these names."""
     return usage_of(first_of(counts, prompt), first_of(counts, completion), cost, requests)
 
 
 def to_spans(session: Session) -> tuple[Span, ...]:
     """Return the spans of a session: the agent, and below it its model calls, tools and users.
 
-    `messages` of a model call is what came since the call before. The span of a tool has the call's
-    arguments and the answer. An agent below the main one is a span around its steps.
+    `messages` of a model call are those since the previous call. The span of a tool has the call's
+    arguments and result. A subagent is a span around its steps.
     """
     times = [step.at for step in session.steps if step.at is not None]
     root = Span(
@@ -175,8 +175,8 @@ def to_spans(session: Session) -> tuple[Span, ...]:
         usage=session.usage,
     )
     spans, threads, ids = [root], {"": root.id}, {root.id}
-    pending: dict[str, list[Message]] = {}  # by thread: what the next model call is sent
-    open_calls: dict[str | None, int] = {}  # the places of their spans
+    pending: dict[str, list[Message]] = {}  # messages for the next model call, by thread
+    open_calls: dict[str | None, int] = {}  # positions of their spans
     before = root.start
     for number, step in enumerate(session.steps, start=1):
         if step.thread not in threads:
@@ -199,7 +199,7 @@ def to_spans(session: Session) -> tuple[Span, ...]:
                 facts |= {"start": step.at, "end": step.at, "output": step.text}
                 spans.append(Span(name=step.name or step.role, **facts))
             sent.append(step.message())
-        for i, call in enumerate(step.calls, start=1):  # of a user too, in tau2-bench
+        for i, call in enumerate(step.calls, start=1):  # in tau2-bench, users call tools too
             open_calls[call.id or f"{step.thread}:{call.name}"] = len(spans)
             spans.append(
                 Span(
@@ -246,7 +246,7 @@ def _error(step: SessionStep) -> dict[str, Any]:
 
 
 def _call_of(step: SessionStep, open_calls: dict[str | None, int]) -> int | None:
-    """Take the place of the call that a step answers: by its id, its tool, else the oldest."""
+    """Pop the position of the call that a step answers: by id, by tool, else the oldest."""
     for key in (step.result_of, f"{step.thread}:{step.name}"):
         if key in open_calls:
             return open_calls.pop(key)
