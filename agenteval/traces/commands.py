@@ -149,7 +149,7 @@ def stats(
         typer.Option(help="Maximum tokens of a condensed trace. Default: no limit.", min=256),
     ] = None,
 ) -> None:
-    """Count spans by kind, errors and tokens, and measure what condensing saves."""
+    """Count spans, errors, and tokens before and after condensing."""
     from agenteval.traces.api import stats as stats_of
 
     finish(stats_of(paths, budget=budget, notify=notify), output)
@@ -177,7 +177,7 @@ def report(
     taxonomy: TaxonomyFile = None,
     store: options.StorePath = None,
 ) -> None:
-    """Count errors by category and finder; -o writes a page that shows them at their spans."""
+    """Count errors by category and finder; -o writes a page with spans."""
     from agenteval.files import write_atomically
     from agenteval.traces.findings_api import findings_report
 

@@ -78,7 +78,7 @@ def test_what_is_refused_is_told() -> None:
         (FILE, "openai:x", "openai needs a key"),
         (FILE, None, "--model: inventing needs a chat model: PROVIDER:MODEL, or --base"),
         (FILE, "embedded", "--model: inventing needs a chat model"),
-        (Path("there.json"), "ollama:x", "--lexicon: there.json exists; leave out"),
+        (Path("there.json"), "ollama:x", "--lexicon: there.json exists; remove"),
     ],
 )
 def test_wrong_use_asks_nothing(
