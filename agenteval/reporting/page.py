@@ -59,6 +59,14 @@ BadgeKind = Literal["keep", "repair", "drop", "undecided"]
 AnswerKind = Literal["", "trustworthy", "not-trustworthy", "not-enough-data"]
 
 
+def with_code(text: str) -> Words:
+    """Return a text whose parts between backticks are shown as code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # a backtick without its partner
+        return text
+    return [Fragment(part, "code") if i % 2 else part for i, part in enumerate(parts)]
+
+
 def badge(text: str, kind: BadgeKind) -> Fragment:
     """A word in a coloured frame, with a mark for those who see no colours."""
     return Fragment(text, f"badge {kind}")
@@ -234,7 +242,7 @@ def report_page(
     plan: Plan = (),
 ) -> str:
     """Return the page of tables with their notes, and the figures of `plan`, as HTML."""
-    warnings = [Text(line, "warning") for line in dict.fromkeys(notes)]
+    warnings = [Text(with_code(line), "warning") for line in dict.fromkeys(notes)]
     first = [table for table in tables if not table.detail]
     details = [table for table in tables if table.detail and (table.rows or table.notes)]
     sections = [
@@ -449,6 +457,7 @@ def environment(*packages: str) -> Any:
     )
     templates.filters["kind_of"] = lambda block: type(block).__name__.lower()
     templates.filters["rows"] = _rows
+    templates.filters["with_code"] = with_code
     templates.filters["number"] = lambda n: n if isinstance(n, str) else f"{n:,}"
     templates.globals |= {"FOLDED": _FOLDED, "version": version("agenteval")}
     return templates

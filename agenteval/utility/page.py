@@ -29,10 +29,10 @@ from agenteval.reporting.page import (
     Text,
     Tile,
     Tiles,
-    Words,
     badge,
     figures,
     render,
+    with_code,
 )
 from agenteval.reporting.text import cut, listed, variant_label
 from agenteval.stats.scores import ORIGINAL, ScoreTable
@@ -104,14 +104,6 @@ def _section(id: str, title: str, table: Table | None, lead: str = "") -> PageSe
     return PageSection(id, title, blocks, lead)
 
 
-def _with_code(text: str) -> Words:
-    """Return a text whose parts between backticks are shown as code."""
-    parts = text.split("`")
-    if len(parts) % 2 == 0:  # a backtick without its partner
-        return text
-    return [Fragment(part, "code") if i % 2 else part for i, part in enumerate(parts)]
-
-
 def _summary(material: JudgeMaterial, opened: int, flags: Flags) -> list[Block]:
     findings = material.findings
     judge = findings.judge if findings else None
@@ -131,7 +123,7 @@ def _summary(material: JudgeMaterial, opened: int, flags: Flags) -> list[Block]:
         trusted = Listing(trust_table(findings.criteria, material.names), links)
     else:
         meaning = "the means below show the judge's answers, not whether they can be trusted."
-        words = _with_code(f"Not verified: run `agenteval verify`. Until then {meaning}")
+        words = with_code(f"Not verified: run `agenteval verify`. Until then {meaning}")
         trusted = Text(words, title="What can be trusted")
     missing = _missing(material)
     runs = len(material.originals.present("run"))
@@ -141,7 +133,7 @@ def _summary(material: JudgeMaterial, opened: int, flags: Flags) -> list[Block]:
             "first; the others are listed below"
         )
     return [
-        Answer("The judge on these criteria", text, [_with_code(line) for line in lines], kind),
+        Answer("The judge on these criteria", text, [with_code(line) for line in lines], kind),
         *(Text([Fragment("Warning ", "strong"), line], "warning") for line in warnings),
         trusted,
         *(Listing(table) for table in tables if table.rows),
@@ -260,7 +252,7 @@ def _criterion(material: JudgeMaterial, criterion: Criterion, id: str) -> Foldou
         blocks.append(Text(f"Order: {criterion.order_reason}", "quiet"))
     if verdict:
         blocks += [Text(reason) for reason in verdict.reasons]
-        blocks += [Text(_with_code(f"Next: {verdict.next_step}"))] if verdict.next_step else []
+        blocks += [Text(with_code(f"Next: {verdict.next_step}"))] if verdict.next_step else []
     # how often each label was given to originals, the levels in their order
     labels = material.originals.of(criterion=criterion.id).label
     counts = Counter(labels.names[code] for code in labels.codes if code >= 0)

@@ -29,6 +29,7 @@ from agenteval.reporting.page import (
     PageSection,
     Picture,
     Text,
+    with_code,
 )
 from agenteval.reporting.style import svg
 from agenteval.stats.proportion import proportion_interval
@@ -129,8 +130,10 @@ def _answer(result: VerifiedSet) -> list[Block]:
     kind = kinds.get(judge.verdict, "trustworthy" if judge.trusted else "not-enough-data")
     tables = [evidence_table(judge), evidence_by_system(judge)]
     return [
-        Answer("The judge on these criteria", judge.verdict, lines, kind),
-        *(Text(line, "warning") for line in judge.warnings),
+        Answer(
+            "The judge on these criteria", judge.verdict, [with_code(line) for line in lines], kind
+        ),
+        *(Text(with_code(line), "warning") for line in judge.warnings),
         *(Listing(table) for table in tables if table.rows),
     ]
 

@@ -177,7 +177,7 @@ def test_a_prompt_with_another_hash_is_not_shown(store: Path) -> None:
             )
         pages = Browser(opened).enter()
         page = words(pages.get(link(pages.get("/grid").text, "/run?")).text)
-    assert "is not the request that was sent" in page
+    assert "differs from the one that was sent" in page
     assert "<<BEGIN criteria" not in page
 
 
