@@ -1,9 +1,9 @@
 """Agreement of a judge with human labels of the same runs, per criterion.
 
-Two raters are compared on two scales. Levels (the most common over a judge's repeats) give exact
+Two raters are compared in two ways. Levels (the most common one over a judge's repeats) give exact
 agreement, kappa and alpha, as between two coders; means over repeats give the rank correlation and
-the bias. A run not rated by one of the two is excluded and counted with the reason; missing values
-never become numbers.
+the bias. Runs that are not rated by both are excluded and counted by reason; missing values never
+become numbers.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from agenteval.text import plural
 
 @dataclass(frozen=True)
 class AgreeOptions:
-    """How to compare.
+    """Options of the comparison.
 
     - `few`: warn below this number of runs. At 30, an exact agreement of .80 has the Wilson
-      interval [.63, .90]: a judge that is right in two of three runs and one that is right in nine
-      of ten look alike.
-    - `cut`: a run counts as good from this value on (0 worst, 1 best), for the corrected rate.
-      None: only criteria of two levels get one, and the better level is good.
-    - `resamples`, `seed`: of the bootstrap over cases.
+      interval [.63, .90], so a judge that is right in two of three runs cannot be distinguished
+      from one that is right in nine of ten.
+    - `cut`: minimum value (0 worst, 1 best) of a good run, for the corrected rate. None: only
+      criteria with two levels get a corrected rate, and the better level is good.
+    - `resamples`, `seed`: for the bootstrap over cases.
     """
 
     few: int = 30
@@ -56,15 +56,14 @@ class AgreeOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Raises InputError for options that no data could meet."""
+        """Raises InputError for invalid options."""
         if self.cut is not None and not 0 < self.cut <= 1:
             raise InputError(f"cut {self.cut} must be above 0 (worst) and at most 1 (best)")
         if self.few < 2 or self.resamples < 100:
             raise InputError("few must be at least 2, resamples at least 100")
 
     def bootstrap(self) -> Bootstrap:
-        """Return a resampler that starts from the seed, so that figures do not depend on each
-        other."""
+        """Return a resampler with a fresh seed, so that figures do not depend on each other."""
         return Bootstrap(np.random.default_rng(self.seed), resamples=self.resamples)
 
 
@@ -73,13 +72,13 @@ class Agreement:
     """One judge against one set of labels on one criterion.
 
     `n` runs of `cases` cases are rated by both. `exact` is the share of runs with equal levels,
-    `kappa` and `weighted` (quadratic) Cohen's, `alpha` Krippendorff's at the criterion's level of
-    measurement, `spearman` of the means, `bias` the mean of judge minus label as a share of the
-    scale (paired). An undefined one has mean None and its reason. `confusion[i][j]` counts runs
-    that the labels put at level i and the judge at level j. `tied` counts runs in which several
-    levels were equally common. `left_out` counts runs by the reason why they are not compared,
-    `failures` the judge's ratings of labelled runs that have no level, by status. `corrected` is
-    the share of good runs among those without a label.
+    `kappa` and `weighted` (quadratic) are Cohen's, `alpha` is Krippendorff's at the criterion's
+    level of measurement, `spearman` is over means, and `bias` is the paired mean of judge minus
+    label as a share of the scale. An undefined figure has mean None and a reason.
+    `confusion[i][j]` counts runs with label level i and judge level j. `tied` counts runs with
+    several most common levels. `left_out` counts runs that are not compared, by reason; `failures`
+    counts the judge's ratings of labelled runs without a level, by status. `corrected` is the share
+    of good runs among the unlabelled ones.
     """
 
     criterion_id: str
@@ -104,10 +103,8 @@ class Agreement:
 
     @property
     def compared(self) -> int:
-        """Runs that equal levels and kappa are over: of `n` those with a level from both.
-
-        Where the criterion has no levels, all of `n`.
-        """
+        """Number of runs behind `exact` and `kappa`: those with a level from both raters, or all of
+        `n` if the criterion has no levels."""
         return self.exact.n if self.levels else self.n
 
 
@@ -117,11 +114,11 @@ def agree(
     criteria: Sequence[Criterion] = (),
     options: AgreeOptions | None = None,
 ) -> list[Agreement]:
-    """The judge against the labels on every criterion that both rated, in the order of `criteria`.
+    """Compare the judge with the labels on each criterion that both rated, in that order.
 
     Only original runs count. Runs of one case are resampled together. A criterion that is not in
-    `criteria` is ordered by its values, and its levels are the values that occur (none if there
-    are more than 20). Raises InputError when no criterion, or no run, is rated by both.
+    `criteria` is ordered by value, and its levels are the values that occur (none if there are more
+    than 20). Raises InputError if no criterion or no run is rated by both.
     """
     options = options or AgreeOptions()
     judge, labels = judge.of(variant=ORIGINAL), labels.of(variant=ORIGINAL)
@@ -214,7 +211,7 @@ def _agreement(rated: RatedCriterion, options: AgreeOptions) -> Agreement:
 def _rank_correlation(
     label: Floats, judge: Floats, case: Cases | None, options: AgreeOptions
 ) -> Interval:
-    """Spearman's with an interval over cases; its own takes runs as independent."""
+    """Return Spearman's rho with a bootstrap interval over cases instead of runs."""
     rank = spearman(label, judge)
     if rank.mean is None:
         return rank
@@ -227,14 +224,14 @@ def _rank_correlation(
 def mean_over_cases(
     values: Floats, clusters: Cases | None, bounds: tuple[float, float]
 ) -> Interval:
-    """Mean of one value per run; without clusters the interval bounds what was never seen."""
+    """Return the mean of one value per run; without clusters, with a bounded interval."""
     if clusters is None:
         return bounded_interval(values, bounds)
     return unless_collapsed(mean_interval(values.tolist(), clusters.tolist(), bounds=bounds))
 
 
 def unless_collapsed(interval: Interval) -> Interval:
-    """The interval, unless it has no width: that only says that equal cases resample alike."""
+    """Drop an interval without width, which only means that all resamples are equal."""
     if interval.low is None or interval.high is None or interval.high - interval.low > 1e-9:
         return interval
     reason = "no interval: every resample gives the same value"
@@ -242,7 +239,7 @@ def unless_collapsed(interval: Interval) -> Interval:
 
 
 def _left_out(judge: RunRatings, label: RunRatings) -> dict[str, int]:
-    """Runs that are not compared, by reason."""
+    """Count the runs that are not compared, by reason."""
     count: Counter[str] = Counter()
     for run in judge.position.keys() | label.position.keys():
         by_judge, by_person = judge.reason_of(run), label.reason_of(run)
@@ -259,10 +256,10 @@ def _left_out(judge: RunRatings, label: RunRatings) -> dict[str, int]:
 def _corrected(
     judge: RunRatings, label: RunRatings, both: Sequence[str], options: AgreeOptions
 ) -> Corrected | None:
-    """Share of good runs among the unlabelled ones; None without a cut.
+    """Return the share of good runs among the unlabelled ones; None without a cut.
 
-    Labelled runs give the judge's errors. Runs count as independent, so that with several runs
-    of a case the interval is too narrow.
+    The judge's errors are estimated from labelled runs. Runs are treated as independent, so the
+    interval is too narrow if cases have several runs.
     """
     cut, values = options.cut, judge.levels.values
     if cut is None and values is not None and len(judge.levels.names) == 2:

@@ -1,4 +1,4 @@
-"""The tables of agreement: judges against people, people among themselves, panels, label audits."""
+"""Tables of agreement: judges and people, people among themselves, panels, label audits."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class PanelOf:
 
 @dataclass(frozen=True)
 class AuditBy:
-    """The labels that one judge contradicts."""
+    """The labels contradicted by one judge."""
 
     judge: str
     suspects: tuple[Suspect, ...]
@@ -159,9 +159,9 @@ class AuditBy:
 def pair_tables(
     pairs: Sequence[JudgeAndRater], names: Mapping[str, str], *, confusion: bool = False
 ) -> Iterator[Table]:
-    """Yield the tables of agreement, further coefficients, excluded runs, the corrected rate if
-    available, and labels by judge's levels (a detail unless `confusion` is set), by judge and
-    rater; `names` are by criterion id."""
+    """Yield the tables by judge and rater: agreement, further coefficients, excluded runs, the
+    corrected rate if available, and confusion matrices (a detail unless `confusion` is set).
+    `names` are by criterion id."""
     rows = [
         (a, pair_cells(pair.judge, pair.rater, a.criterion_id, names))
         for pair in pairs
@@ -231,7 +231,7 @@ def pair_tables(
 
 
 def _why_missing(agreement: Agreement) -> list[str]:
-    """The figures that have no value or no interval, by the reason."""
+    """Return a line per reason, with the figures that have no value or interval."""
     reasons: dict[str, list[str]] = {}
     for name in ("exact", "kappa", "weighted", "alpha", "spearman", "bias"):
         figure = getattr(agreement, name)
@@ -245,7 +245,7 @@ def _remarks(
     names: Mapping[str, str],
     lines_of: Callable[[Agreement], Iterable[str]],
 ) -> tuple[str, ...]:
-    """Return lines about criteria; a remark about several criteria is given once."""
+    """Return lines about criteria; equal remarks share a line."""
     notes: list[str] = []
     for pair in pairs:
         criteria = defaultdict[str, list[str]](list)
@@ -283,7 +283,7 @@ def panel_table(panels: Sequence[PanelOf], names: Mapping[str, str]) -> Table:
 
 
 def audit_tables(audit: AuditBy, names: Mapping[str, str]) -> Iterator[Table]:
-    """Yield the contradicted success labels, the AUC without them, and the ratings behind them."""
+    """Yield the contradicted success labels, the AUC without them, and their ratings."""
     judge: dict[str, Cell] = {"judge": audit.judge}
     note = (
         f"the audit is not possible: no criterion separates success from failure (AUC above {AUC})"

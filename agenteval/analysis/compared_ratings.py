@@ -1,4 +1,4 @@
-"""The two tables of ratings that a comparison is of, from files or from stores."""
+"""Load the two tables of ratings for a comparison, from files or stores."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from agenteval.store import Store
 
 @dataclass(frozen=True)
 class RatingQuery:
-    """Which ratings to compare: at most two `systems`, at most two `judges` (in a store by model or
-    hash, in a file by rater), and the two places, which may be the same. Names of places are shown
-    to the user."""
+    """The ratings to compare: at most two `systems`, at most two `judges` (models or hashes in a
+    store, raters in a file), and two places, which may be the same. Names of places are shown to
+    the user."""
 
     systems: tuple[str, ...]
     judges: tuple[str, ...]
@@ -37,7 +37,7 @@ class RatingQuery:
         return "case" if len(self.systems) == 2 else "system"
 
     def judge(self, side: int) -> str | None:
-        """The judge of a side; one alone is meant for both."""
+        """Return the judge of a side; a single judge is used for both."""
         return self.judges[min(side, len(self.judges) - 1)] if self.judges else None
 
     def name(self, side: int, judge: str | None) -> str:
@@ -47,19 +47,19 @@ class RatingQuery:
         return judge if not self.two_places and judge is not None else self.place_names[side]
 
     def system_of(self, table: ScoreTable, side: int) -> ScoreTable:
-        """The rows of the system asked for on this side; one alone is meant for both. An agent that
-        was given procedures in one form only need not name it."""
+        """Return the rows of this side's system; a single system is used for both. The format of an
+        agent's procedures may be omitted if there is only one."""
         if not self.systems:
             return table
         name = self.systems[min(side, len(self.systems) - 1)]
         rows = table.of(system=name)
-        in_one_form = [s for s in table.present("system") if s.startswith(f"{name} · ")]
-        if not len(rows) and len(in_one_form) == 1:
-            return table.of(system=in_one_form[0])
+        formats = [s for s in table.present("system") if s.startswith(f"{name} · ")]
+        if not len(rows) and len(formats) == 1:
+            return table.of(system=formats[0])
         if not len(rows):
             names = ", ".join(sorted(table.present("system"))) or "none named"
             raise InputError(
-                f"there is no system {name!r}; there are: {names}", self.place_names[side]
+                f"there is no system {name!r}; available: {names}", self.place_names[side]
             )
         return rows
 
@@ -73,8 +73,8 @@ class RatingQuery:
 
 @dataclass(frozen=True)
 class ComparedRatings:
-    """Two tables with their names, the unit of pairing and notes. `left_out` has the reason why a
-    criterion (by id) is not compared."""
+    """Two tables with their names, the unit of pairing and notes. `left_out` has the reasons why
+    criteria (by id) are not compared."""
 
     first: ScoreTable
     second: ScoreTable
@@ -82,7 +82,7 @@ class ComparedRatings:
     pair_by: PairBy
     about: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
-    other_rubrics: int = 0  # cases left out of the rubric's row: rubrics differ
+    other_rubrics: int = 0  # cases left out of the rubric's row because rubrics differ
     unfinished: tuple[str, ...] = ()
     criteria: Mapping[str, str] = field(default_factory=dict)  # names by id
 
@@ -94,7 +94,7 @@ class ComparedRatings:
 def compared_tables(
     query: RatingQuery, ratings: Sequence[Path | ScoreTable], criteria: Sequence[Criterion]
 ) -> ComparedRatings:
-    """Return both sides from tables of ratings. Raises InputError when they cannot be compared."""
+    """Return both sides from tables of ratings. Raises InputError if they are not comparable."""
     if not query.two_places and query.judge(0) == query.judge(1):
         tables = [file_table(ratings[0], criteria, rater=query.judge(0))] * 2
         if len(query.systems) < 2:
@@ -106,7 +106,7 @@ def compared_tables(
             not query.systems
             and [len(systems) for systems in systems_of] == [1, 1]
             and systems_of[0] != systems_of[1]
-        ):  # each file is of one system
+        ):  # each file has one system
             query = replace(query, systems=(systems_of[0][0], systems_of[1][0]))
     first, second = (query.system_of(table, side) for side, table in enumerate(tables))
     names = query.name(0, query.judge(0)), query.name(1, query.judge(1))
@@ -115,7 +115,7 @@ def compared_tables(
 
 
 def compared_stores(query: RatingQuery, stores: Sequence[Store]) -> ComparedRatings:
-    """Return both sides from stores. Raises InputError when they cannot be compared."""
+    """Return both sides from stores. Raises InputError if they are not comparable."""
     agents = _agents(query, stores)
     a, b = (
         StoredJudge.find(store, name, query.task)
@@ -171,9 +171,8 @@ def compared_stores(query: RatingQuery, stores: Sequence[Store]) -> ComparedRati
 
 
 def _agents(query: RatingQuery, stores: Sequence[Store]) -> tuple[str, str] | None:
-    """The sources of the systems on both sides, where these are agents or finders whose trials are
-    stored; None where they are named by runs that a judge rates. Raises InputError where the two
-    were never tried by the same evaluator."""
+    """Return the sources of both systems if they are agents or finders with stored trials, or None
+    if they are systems of judged runs. Raises InputError if no evaluator has trials of both."""
     if not query.systems or query.judges:
         return None
     tried: list[dict[str, str]] = []
@@ -185,7 +184,7 @@ def _agents(query: RatingQuery, stores: Sequence[Store]) -> tuple[str, str] | No
         sources = [(k, s) for k, s in store.sources(trials=True) if k not in judges]
         short = {s.model for _, s in sources if s.model.startswith(f"{name} · ")}
         if len(short) == 1 and all(s.model != name for _, s in sources):
-            (name,) = short  # `clerk` is meant by `clerk · flowchart`, its one form
+            (name,) = short  # `clerk` refers to `clerk · flowchart`, its only format
         tried.append({s.evaluator: k for k, s in sources if s.model == name})
     if not all(tried):
         return None
@@ -198,7 +197,7 @@ def _agents(query: RatingQuery, stores: Sequence[Store]) -> tuple[str, str] | No
 
 
 def _same_criteria(a: StoredJudge, b: StoredJudge) -> tuple[set[str], dict[str, str]]:
-    """The newest version of every criterion that both have, and why others are left out."""
+    """Return the newest shared version of each criterion, and why others are left out."""
     chosen: set[str] = set()
     left_out: dict[str, str] = {}
     for name in dict.fromkeys([*a.criteria, *b.criteria]):
@@ -213,8 +212,8 @@ def _same_criteria(a: StoredJudge, b: StoredJudge) -> tuple[set[str], dict[str, 
 
 
 def _same_texts(judge: StoredJudge, other: StoredJudge) -> set[str]:
-    """Return the newest version of every run that both sides judged. A run with different texts on
-    both sides is not a pair."""
+    """Return the newest shared version of each run. A run with different texts on the two sides is
+    not a pair."""
     chosen = set()
     for run, keys in judge.runs.items():
         shared = [k for k in keys if k in other.runs.get(run, [])]

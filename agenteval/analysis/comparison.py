@@ -1,4 +1,4 @@
-"""Two sets of ratings of the same cases: how much they differ, and whether that can be known."""
+"""Compare two sets of ratings of the same cases, with tests and verdicts."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from agenteval.stats.vectors import normal_quantile
 
 Verdict = Literal["better", "worse", "no difference", "identical", "cannot tell"]
 
-_DIGITS = 12  # means that differ by rounding only are ties
-_MANY = 2_000  # untied cases above which the sign flips are taken as normal
+_DIGITS = 12  # means that differ only by rounding are ties
+_MANY = 2_000  # untied cases above which a normal approximation is used
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class CompareOptions:
     planned: int | None = None
 
     def at(self, n: int) -> CompareOptions:
-        """These options for a look after `n` cases. Raises InputError for more than planned."""
+        """Return the options for a look after `n` cases. Raises InputError if more than planned."""
         if self.planned is None or n < 1:
             return self
         if n > self.planned:
@@ -70,8 +70,8 @@ class CompareOptions:
 class Counts:
     """Ratings of one criterion by one side on the common cases.
 
-    `rated` are neither failures nor not applicable; `labels` counts those whose level has no value,
-    because the levels of the criterion have no order.
+    `rated` are neither failures nor not applicable; `labels` counts ratings without a value by
+    level, for unordered criteria.
     """
 
     ratings: int
@@ -83,7 +83,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class PairedCase:
-    """The mean of either side on one case."""
+    """The means of both sides on one case."""
 
     case: str
     a: float
@@ -100,17 +100,16 @@ class ComparisonRow:
     """One criterion, or the success rate; cases are the units, `difference` is second - first.
 
     Values are shares of the scale, 0 worst, 1 best. `wins` are cases in which the second is higher.
-    `p` is two-sided. `p_regression` is one-sided: is the second lower by more than the margin? (Of
-    a look before the last case it is two-sided as well, since the bounds of looks are.) `*_holm`
-    are corrected over the rows that could be found to differ (`Comparison.family`) and None for the
-    others. `detectable` is the true difference that this many cases
-    show with 80% power (without the correction), None where fewer than 6 cases differ.
-    `cases_to_decide` is about how many cases would give a verdict if further ones are like these
-    (80% power, without the correction), None where there is one or none may be given. `lost`
-    common cases have no pair because of a failure, `inapplicable` ones because of a missing value.
-    `undecidable` says why no verdict may be given on these data; `level` is that of intervals and
-    tests. `hopeless` tells, of a look before the last, that all planned cases would decide with a
-    chance below 1%. `pairs` are the cases that differ, largest difference first.
+    `p` is two-sided. `p_regression` is one-sided (is the second lower by more than the margin?),
+    except at looks before the last case, whose bounds are two-sided. `*_holm` are corrected over
+    the testable rows (`Comparison.family`) and None for the others. `detectable` is the true
+    difference detected with 80% power (uncorrected), None if fewer than 6 cases differ.
+    `cases_to_decide` is the approximate number of similar cases for a verdict (80% power,
+    uncorrected), None if there is a verdict or none is possible. `lost` common cases have no pair
+    because of a failure, `inapplicable` ones because of a missing value. `undecidable` is the
+    reason why no verdict is possible; `level` is that of intervals and tests. `hopeless` means, at
+    a look before the last, that all planned cases would decide with a chance below 1%. `pairs` are
+    the differing cases, largest difference first.
     """
 
     criterion: str
@@ -141,18 +140,18 @@ class ComparisonRow:
 
     @property
     def differing(self) -> int:
-        """Pairs whose two values differ."""
+        """Number of pairs with different values."""
         return self.wins + self.losses
 
     @property
     def testable(self) -> bool:
-        """Whether this row could be found to differ: a verdict may be given, and enough pairs
-        differ for a p below .05."""
+        """Whether the row can be significant: a verdict is possible, and enough pairs differ for a
+        p below .05."""
         return self.undecidable is None and self.differing >= FEWEST
 
     @property
     def alpha(self) -> float:
-        """The level of the tests, with room for rounding."""
+        """The level of the tests, with tolerance for rounding."""
         return 1 - self.level + 1e-12
 
     @property
@@ -171,7 +170,7 @@ class ComparisonRow:
 
     @property
     def unordered(self) -> bool:
-        """Whether the levels have no order: they are counted, and there is nothing to average."""
+        """Whether the levels are unordered, so that they are counted but not averaged."""
         return not self.n and any(side.labels for side in self.counts)
 
 
@@ -179,7 +178,8 @@ class ComparisonRow:
 class Comparison:
     """`common`, `only_first` and `only_second` are names of cases, sorted.
 
-    `unmatched` counts runs (or systems) of common cases that only one side has; they are left out.
+    `unmatched` counts runs (or systems) of common cases that exist on one side only; these are
+    left out.
     """
 
     pair_by: PairBy
@@ -192,7 +192,7 @@ class Comparison:
 
     @property
     def family(self) -> tuple[str, ...]:
-        """The criteria over which p-values are corrected: those that could be found to differ."""
+        """The testable criteria, over which p-values are corrected."""
         return tuple(row.criterion for row in self.rows if row.testable)
 
     def about_tests(self, name: Callable[[str], str] = str) -> str:
@@ -216,15 +216,15 @@ def compare(
     criteria: Sequence[str] | None = None,
     options: CompareOptions | None = None,
 ) -> Comparison:
-    """Paired comparison of two tables on the cases that both have (originals only).
+    """Compare two tables on their common cases (original runs only), paired.
 
-    Within a case the repeats of a run are averaged, then the runs of what `pair_by` names: "case"
-    for two systems, "system" for two experiments with the same systems, "run" for two judges of the
-    same runs; these are averaged over what both sides have. One number per case and side is left,
-    and cases are the units (Miller, arXiv 2411.00640, section 3.2). The success rate is a further
-    row where it is known, unless the runs are the same. `criteria` restricts the rows, by id.
+    Within a case, the repeats of a run are averaged, then the runs of each `pair_by`: "case" for
+    two systems, "system" for two experiments with the same systems, "run" for two judges of the
+    same runs. These are averaged if they exist on both sides, which gives one number per case and
+    side; cases are the units (Miller, arXiv 2411.00640, section 3.2). If known, the success rate is
+    another row, unless the runs are the same. `criteria` (ids) restricts the rows.
 
-    Raises InputError when a side is empty, nothing is common, or a criterion is unknown.
+    Raises InputError if a side is empty, there are no common cases, or a criterion is unknown.
     """
     chosen = options or CompareOptions()
     tables = (first.of(variant=ORIGINAL), second.of(variant=ORIGINAL))
@@ -295,7 +295,7 @@ def _criterion_row(
     worse = n > 0 and math.fsum(shifted) < 0
     p_worse = _flip_test(shifted, how, sides=1)[0] if worse else 1.0
     variance = float(np.var(d, ddof=1)) if n >= 2 else 0.0
-    spread = int((d != 0).sum()) >= FEWEST and variance > 0  # of fewer nothing is known
+    spread = int((d != 0).sum()) >= FEWEST and variance > 0  # fewer pairs are not informative
     undecidable = None
     if not n:
         undecidable = "no case has a value on both sides"
@@ -348,8 +348,8 @@ def _counts(table: ScoreTable) -> Counts:
 
 
 def _interval(values: Floats, bounds: tuple[float, float], how: CompareOptions) -> Interval:
-    """Interval of a mean over cases; before the last planned one a z interval, since the others
-    are made for the levels of a single look."""
+    """Return the interval of a mean over cases; at looks before the last case, a z interval,
+    because the other methods are for a single look."""
     if how.planned is None or len(values) >= how.planned:
         return bounded_interval(values, bounds, how.level)
     n, spread = len(values), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
@@ -363,8 +363,8 @@ def _interval(values: Floats, bounds: tuple[float, float], how: CompareOptions) 
 
 
 def _flip_test(d: Floats, how: CompareOptions, *, sides: int = 2) -> tuple[float | None, str]:
-    """p of the mean by flipping signs, the same for d and -d; what test it was. With one of two
-    `sides` it is that of the direction in which the mean lies."""
+    """Return p of the mean by sign flips (the same for d and -d), and the name of the test. With
+    one of two `sides`, it is for the direction of the mean."""
     data = -d if math.fsum(d) < 0 else d
     untied = np.sort(data[data != 0])
     if how.planned is not None and 0 < len(data) < how.planned:
@@ -387,8 +387,8 @@ def _flip_test(d: Floats, how: CompareOptions, *, sides: int = 2) -> tuple[float
 
 
 def _judged(rows: Sequence[ComparisonRow], how: CompareOptions) -> Iterator[ComparisonRow]:
-    """The rows with corrected p and their verdict. A row that cannot differ is not corrected for:
-    whether it can is known from how many pairs differ, whatever their signs (Tarone, Biometrics 46,
+    """Yield the rows with corrected p and verdict. The correction excludes rows that cannot be
+    significant, which depends only on the number of differing pairs (Tarone, Biometrics 46,
     1990)."""
     plain = adjust([r.p if r.testable else None for r in rows])
     against = adjust([r.p_regression if r.testable else None for r in rows])
@@ -397,10 +397,10 @@ def _judged(rows: Sequence[ComparisonRow], how: CompareOptions) -> Iterator[Comp
 
 
 def _decided(row: ComparisonRow, how: CompareOptions) -> ComparisonRow:
-    """The row with its verdict and the reason for it.
+    """Return the row with its verdict and reason.
 
-    identical: no pair differs. better or worse: interval without 0 and Holm's p. no difference:
-    interval within the margin. Else cannot tell, with the cases that would."""
+    identical: no pair differs. better or worse: the interval excludes 0 and Holm's p is
+    significant. no difference: the interval is within the margin. Otherwise: cannot tell."""
     mean, low, high = row.difference.mean, row.difference.low, row.difference.high
 
     def decided(verdict: Verdict, why: str, cases: int | None = None) -> ComparisonRow:
@@ -436,7 +436,7 @@ def _decided(row: ComparisonRow, how: CompareOptions) -> ComparisonRow:
 
 
 def _cases_to_decide(row: ComparisonRow, mean: float, how: CompareOptions) -> int | None:
-    """Until the interval excludes 0 or, where the mean lies within the margin, both its ends."""
+    """Return the cases until the interval excludes 0 or, within the margin, both its ends."""
     limits = [0.0]
     if abs(mean) < how.margin:
         limits.append(math.copysign(how.margin, mean))
@@ -450,5 +450,5 @@ def _cases_to_decide(row: ComparisonRow, mean: float, how: CompareOptions) -> in
 
 
 def would_decide(cases: int | None) -> str:
-    """The end of a sentence that says how many cases would help; "" where none is known."""
+    """Return the end of a sentence about the number of cases needed, or ""."""
     return "" if cases is None else f"; about {cases:,} similar cases would settle it"

@@ -19,7 +19,7 @@ MOST = 20
 @dataclass(frozen=True)
 class Disagreement:
     """The ratings of one run on one criterion: the largest difference between two of its `n`
-    ratings, as a share of the scale, and the labels by rater, such as "good ×2, poor"."""
+    ratings, as a share of the scale, and the labels by rater, for example "good ×2, poor"."""
 
     run: str
     case: str
@@ -39,7 +39,7 @@ class _DisagreementColumns:
 
 
 def disagreements(raters: Mapping[str, ScoreTable]) -> list[Disagreement]:
-    """Runs and criteria of which two ratings differ, the widest first."""
+    """Return runs and criteria with differing ratings, the largest difference first."""
     ratings: dict[tuple[str, str], list[tuple[str, float, str]]] = {}
     case: dict[str, str] = {}
     for rater, table in raters.items():
@@ -72,7 +72,7 @@ def disagreements(raters: Mapping[str, ScoreTable]) -> list[Disagreement]:
 def disagreement_table(
     found: Sequence[Disagreement], names: Mapping[str, str], among: str
 ) -> Table:
-    """The widest as a table; `names` by criterion id, `among` says whose ratings they are."""
+    """Return a table of the largest; `names` are by criterion id, `among` names the raters."""
     raters = list(dict.fromkeys(rater for disagreement in found for rater in disagreement.said))
     heads = raters if len(raters) > 1 else ["ratings, worst first"] * len(raters)
     headings = {f"said_{i}": head for i, head in enumerate(heads)}

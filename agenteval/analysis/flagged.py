@@ -1,6 +1,6 @@
-"""Runs whose text seems to address the judge: what tables, JSON and pages say of them.
+"""Flag runs whose text seems to address the judge, for tables, JSON and pages.
 
-Computed from the texts whenever a table is made, never stored: a score does not depend on it.
+Flags are computed from the texts for each table and never stored; scores do not depend on them.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from agenteval.store import Store
 
 CONSTANT = "one output for several problems"
 
-_NAMED = 5  # runs in a line
-_PROBLEMS = 3  # as many problems have one and the same answer of a system
-_LONG = 40  # characters; "B" and "The answer is 12." may be right several times
+_NAMED = 5  # runs listed in a line
+_PROBLEMS = 3  # minimum problems with the same answer of a system
+_LONG = 40  # minimum characters; short answers like "B" may be right several times
 
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A run and the names of the signs in its text. `system` is None if the run does not
-    name one."""
+    """A run and the names of the signs in its text. `system` is None if unknown."""
 
     run: str
     system: str | None
@@ -42,12 +41,12 @@ class Flags:
 
     @property
     def line(self) -> str:
-        """`3 of 40 runs have text that seems to address the judge: ...`, "" when there is none."""
+        """`3 of 40 runs have text that seems to address the judge: ...`, or ""."""
         if not self.found:
             return ""
         often = Counter(f.run for f in self.found)
         flagged_runs = "; ".join(
-            # several systems may have a run of one name
+            # run names may repeat across systems
             f.run
             + (f" of {f.system}" if often[f.run] > 1 and f.system is not None else "")
             + f" ({', '.join(f.signs)})"
@@ -65,7 +64,7 @@ class Flags:
 
     @property
     def tile(self) -> tuple[str, str]:
-        """`3 of 40` and what that is, for the head of a page."""
+        """`3 of 40` and a caption, for the head of a page."""
         return f"{len(self.found):,} of {self.examined:,}", "address the judge"
 
     def json(self) -> list[dict[str, Any]]:
@@ -75,7 +74,7 @@ class Flags:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """A run as a judge sees it, and the names of the signs in its texts."""
+    """A run as the judge sees it, and the names of the signs in its texts."""
 
     run: str
     system: str | None
@@ -85,10 +84,10 @@ class Examined:
 
 
 def flags_among(runs: Iterable[Examined]) -> Flags:
-    """The runs with a sign, in their order.
+    """Return the runs with a sign, in order.
 
-    One sign is no text: a system that gives one long answer to three different problems or more,
-    as null models do (arXiv 2410.07137). Case and white space do not tell answers apart.
+    Besides signs in the text, flag systems that give the same long answer to three or more
+    different problems, like null models (arXiv 2410.07137); case and white space are ignored.
     """
     rows: list[tuple[str, str | None, tuple[str, ...], tuple[str | None, int] | None]] = []
     problems: defaultdict[tuple[str | None, int], set[int]] = defaultdict(set)
@@ -107,7 +106,7 @@ def flags_among(runs: Iterable[Examined]) -> Flags:
 
 
 def flags_of(items: Iterable[tuple[Run, View]]) -> Flags:
-    """The flags of runs and what the judge sees of them."""
+    """Return the flags of runs with their views."""
     return flags_among(
         Examined(
             run.id,
@@ -121,7 +120,7 @@ def flags_of(items: Iterable[tuple[Run, View]]) -> Flags:
 
 
 def stored_flags(store: Store, run_ids: Collection[str], source_key: str) -> Flags:
-    """The flags of original runs by their ids, from the texts that the source judged last."""
+    """Return the flags of original runs (ids), from the texts last judged by the source."""
     judged, stored_runs = store.judged(source_key, variant="original"), store.runs()
     names = run_names(stored_runs, newest_runs(stored_runs, judged))
     keys = {key: run for key, run in sorted(names.items(), key=itemgetter(1)) if run in run_ids}

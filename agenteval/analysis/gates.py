@@ -1,4 +1,4 @@
-"""Gates: what is demanded of results, whether it is met, and the exit code that follows."""
+"""Gates: requirements on results, their outcomes, and the exit code."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ FAIL_UNDER = "fail-under"
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A requirement (`name`, its `criterion` and `bound`), its outcome, and the figures
-    in words."""
+    """A requirement (`name`, its `criterion` and `bound`), its outcome, and a description."""
 
     name: str
     outcome: Outcome
@@ -57,8 +56,8 @@ def gate_lines(gates: Iterable[Gate]) -> list[str]:
 
 
 def exit_code(gates: Iterable[Gate], *, undecided_passes: bool = False) -> int:
-    """3 when too much is unscored, else 1 when a gate is missed, else 4 when one is undecided
-    (0 if that passes), else 0."""
+    """Return 3 if too many cells are unscored, else 1 if a gate is missed, else 4 if one is
+    undecided (unless `undecided_passes`), else 0."""
     outcomes = {(gate.outcome, gate.name == UNSCORED) for gate in gates}
     if ("missed", True) in outcomes:
         return 3
@@ -68,8 +67,8 @@ def exit_code(gates: Iterable[Gate], *, undecided_passes: bool = False) -> int:
 
 
 def unscored_gate(total: int, failed: int, limit: float, what: str = "cells are unscored") -> Gate:
-    """Return the gate that at most the share `limit` of `total` lacks a result; it is met if
-    `total` is 0. `what` continues "3 of 40 ", for instance "trials have no verdict"."""
+    """Return the gate that at most the share `limit` of `total` has no result; met if `total` is 0.
+    `what` continues "3 of 40 ", for example "trials have no verdict"."""
     if not total or failed / total <= limit:
         return Gate(UNSCORED, "met", f"{failed} of {total} {what}", bound=limit)
     detail = f"{failed} of {total} {what}, more than --max-unscored {limit:g} allows"
@@ -84,9 +83,9 @@ def least_gate(
     *,
     unknown: str = "there are no scores",
 ) -> Gate:
-    """`value` is at least `least`; without a value it is undecided, for the reason `unknown`.
+    """Return the gate that `value` is at least `least`; undecided with reason `unknown` if None.
 
-    `of` is said behind the value, for instance "of 14 trials, 2 without verdict".
+    `of` is printed after the value, for example "of 14 trials, 2 without verdict".
     """
     name = f"{what} at least"
     if value is None:
@@ -96,17 +95,17 @@ def least_gate(
 
 
 def regression_gates(comparison: Comparison, fail_if: FailIf = "surely-worse") -> list[Gate]:
-    """One gate per row: is the second side worse by more than the margin?
+    """Return a gate per row: is the second side worse by more than the margin?
 
-    surely worse: the one-sided test against -margin rejects after Holm's correction, since a
-    single failing row fails all (`ComparisonRow.surely_worse`). surely as good: the interval lies
-    at or above -margin; all rows must pass, and such a claim needs no correction
-    (intersection-union test, Berger, Technometrics 24, 1982). Rows of which no pair differs pass,
-    however few cases (at least `min_cases`) leave the interval wide.
+    surely worse: the one-sided test against -margin rejects after Holm's correction, because one
+    failing row fails the whole gate (`ComparisonRow.surely_worse`). surely as good: the interval is
+    at or above -margin; all rows must pass, so no correction is needed (intersection-union test,
+    Berger, Technometrics 24, 1982). Rows without differing pairs pass even if few cases (at least
+    `min_cases`) leave the interval wide.
 
-    missed: surely worse; with "not-surely-as-good" whatever is not surely as good. met: surely as
-    good. undecided: the rest, and always where no verdict may be given (too few cases, too many
-    failures). Criteria whose levels have no order have no gate.
+    missed: surely worse; with "not-surely-as-good", everything that is not surely as good. met:
+    surely as good. undecided: everything else, and rows without a verdict (too few cases, too many
+    failures). Unordered criteria have no gate.
     """
     return [
         _regression_gate(row, comparison, fail_if) for row in comparison.rows if not row.unordered
@@ -114,15 +113,15 @@ def regression_gates(comparison: Comparison, fail_if: FailIf = "surely-worse") -
 
 
 def under_gate(comparison: Comparison, criterion: str, value: float) -> Gate:
-    """Is the mean of the second side below `value`? By its interval over the common cases.
+    """Return the gate that the second side's mean over the common cases is not below `value`.
 
-    missed when the whole interval lies below, met when none of it does, else undecided; each such
-    gate is a claim of its own, without correction. Raises InputError for an unknown criterion.
+    missed if the whole interval is below, met if none of it is, else undecided. Gates are not
+    corrected for each other. Raises InputError for an unknown criterion.
     """
     row = next((r for r in comparison.rows if r.criterion == criterion), None)
     if row is None:
         compared = ", ".join(r.criterion for r in comparison.rows)
-        raise InputError(f"criterion {criterion!r} is not compared; there are {compared}")
+        raise InputError(f"criterion {criterion!r} is not compared; available: {compared}")
 
     if row.undecidable:
         return Gate(FAIL_UNDER, "undecided", row.undecidable, criterion, value)
@@ -132,13 +131,13 @@ def under_gate(comparison: Comparison, criterion: str, value: float) -> Gate:
 
 
 def mean_gate(name: str, criterion: str, mean: Interval, least: float, undecided: str) -> Gate:
-    """Missed where the whole interval of a mean lies below `least`, met where none of it does, else
-    undecided, for the reason that is named."""
+    """Return a gate on a mean: missed if its whole interval is below `least`, met if none of it is,
+    else undecided, with the given reason."""
     if mean.low is None or mean.high is None:
         return Gate(name, "undecided", mean.reason or "no interval", criterion, least)
     span = f"mean {mean.mean:.3f} [{mean.low:.3f}, {mean.high:.3f}]"
     if mean.high < least:
-        return Gate(name, "missed", f"{span} lies below {least:g}", criterion, least)
+        return Gate(name, "missed", f"{span} is below {least:g}", criterion, least)
     if mean.low >= least:
         return Gate(name, "met", f"{span} is not below {least:g}", criterion, least)
     return Gate(name, "undecided", f"{span} {undecided}", criterion, least)

@@ -1,4 +1,4 @@
-"""Labels in a store: the runs of a queue, and the agreement of its labels with the judge."""
+"""Human labels in a store: queues of runs to label, and their labels."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from agenteval.store.browse import criteria_by_key
 from agenteval.store.labels import HumanLabel, LabelQueue, Labels
 from agenteval.text import plural
 
-ADJUDICATED = "adjudicated"  # the rater under whose name differences are settled
+ADJUDICATED = "adjudicated"  # rater name for settled differences
 
 
 @dataclass(frozen=True)
 class QueuePlan:
-    """The name of a new queue, the criteria to label (ids; default: all that the judge rated), and
+    """The name of a new queue, the criteria to label (ids; default: all rated by the judge), and
     the number of raters per item (None: all)."""
 
     name: str
@@ -35,8 +35,8 @@ class QueuePlan:
 class LabelledQueue:
     """A queue with its judge's ratings and its labels.
 
-    `model` names the judge, and `names` its runs by key. `people` holds a table for each rater,
-    `sample` the draw (None for runs that a person chose), `notes` what could not be used.
+    `model` is the judge's model, `names` has its runs by key, and `people` has a table per rater.
+    `sample` is None if a person chose the runs. `notes` lists unusable labels.
     """
 
     queue: LabelQueue
@@ -52,9 +52,9 @@ class LabelledQueue:
 def drawn_queue(
     judge: StoredJudge, plan: QueuePlan, n: int, *, by: By = "random", seed: int = 0
 ) -> LabelQueue:
-    """Return a queue of `n` runs drawn from those that the judge rated (see `sampling.draw`).
+    """Return a queue of `n` runs drawn from the judge's rated runs (see `sampling.draw`).
 
-    Raises InputError for a criterion that the judge did not rate, and as `draw`.
+    Raises InputError for a criterion that the judge did not rate, and like `draw`.
     """
     keys = _criterion_keys(judge, plan.criteria)
     sample = draw(judge.table(set(keys), judge.newest_runs), n, by=by, seed=seed)
@@ -66,9 +66,9 @@ def drawn_queue(
 def sampled_queue(
     judge: StoredJudge, plan: QueuePlan, sample: Sample, keys: Mapping[str, str]
 ) -> LabelQueue:
-    """Return a queue of the runs of a sample; `keys` are those of the runs by name.
+    """Return a queue with the runs of a sample; `keys` maps run names to keys.
 
-    They are in random order, so that the answers of several systems to one problem are apart.
+    The order is random, so that different systems' answers to one problem are not adjacent.
     """
     drawn = list(sample.weights)
     runs = [drawn[i] for i in np.random.default_rng(sample.seed).permutation(len(drawn))]
@@ -78,7 +78,7 @@ def sampled_queue(
 
 
 def chosen_queue(judge: StoredJudge, plan: QueuePlan, items: Sequence[str]) -> LabelQueue:
-    """Return a queue of items (keys) that a person chose: its labels do not correct means."""
+    """Return a queue of items (keys) chosen by a person; its labels cannot correct means."""
     return LabelQueue(
         name=plan.name,
         task=next((str(judge.items[key]["task"] or "") for key in judge.newest_runs), ""),
@@ -92,16 +92,16 @@ def chosen_queue(judge: StoredJudge, plan: QueuePlan, items: Sequence[str]) -> L
 def labelled_queue(
     store: Store, name: str | None = None, *, queued_only: bool = False
 ) -> LabelledQueue:
-    """Return a queue of the store (default: the newest) with the ratings of its judge and its
-    raters. With `queued_only` those of other runs are not read: for agreement without means.
+    """Return a queue of the store (default: the newest) with the ratings of its judge and raters.
+    With `queued_only`, ratings of other runs are not read (sufficient without means).
 
-    Labels with a level that the criterion no longer has, and labels of runs that are no longer in
-    the store, are skipped with a note. Raises InputError when there is no such queue.
+    Labels with a removed level, and labels of runs that are no longer in the store, are skipped
+    with a note. Raises InputError if there is no such queue.
     """
     labels = Labels(store)
     queues = labels.queues()
     if not queues or (name is not None and name not in queues):
-        queue_names = f"; there are: {', '.join(queues)}" if queues else ""
+        queue_names = f"; available: {', '.join(queues)}" if queues else ""
         missing = "the store has no labels" if name is None else f"no queue is called {name!r}"
         raise InputError(
             f"{missing}{queue_names}; collect them with `agenteval view --label`", "--queue"
@@ -138,7 +138,7 @@ def labelled_queue(
         builder = builders.setdefault(label.rater, TableBuilder())
         builder.add(texts, repeat=0, success=success, value=label.value)
     sample = None
-    if queue.weights is not None and queue.sample is not None:  # names as the runs have them now
+    if queue.weights is not None and queue.sample is not None:  # use the current names of the runs
         pairs = zip(queue.items, queue.weights, strict=True)
         weights = {names.get(key, key): weight for key, weight in pairs}
         sample = named_sample(queue.sample, weights, queue.name)
@@ -155,14 +155,15 @@ def labelled_queue(
 
 
 def independent(people: Mapping[str, ScoreTable]) -> dict[str, ScoreTable]:
-    """Return the tables of raters who labelled by themselves, without the adjudication."""
+    """Return the tables of independent raters, without the adjudication."""
     return {rater: table for rater, table in people.items() if rater != ADJUDICATED}
 
 
 def _agreed(labels: Sequence[HumanLabel]) -> list[HumanLabel]:
-    """Return the labels that raters agree on as those of the adjudication, once there is one.
+    """Add the labels that raters agree on to the adjudicated ones, if there are any.
 
-    Alone, the adjudicated labels would be of the runs on which raters differ: no random sample.
+    On their own, the adjudicated labels cover only runs on which raters differ, which are not a
+    random sample.
     """
     by_place: dict[tuple[str, str], list[HumanLabel]] = {}
     for label in labels:
@@ -190,12 +191,12 @@ def _criterion_keys(judge: StoredJudge, ids: Sequence[str]) -> tuple[str, ...]:
 def _unusable(
     label: HumanLabel, criteria: Mapping[str, Criterion], names: Mapping[str, str]
 ) -> str:
-    """Why a label cannot be used; "" if it can."""
+    """Return why a label cannot be used, or ""."""
     if label.item_key not in names:
         return "its run is not in the store"
     criterion = criteria.get(label.criterion_key)
     if criterion is None:
-        return "its criterion is not among those of the queue" if label.criterion_key else ""
+        return "its criterion is not in the queue" if label.criterion_key else ""
     if label.label is not None and label.label not in criterion.accepted_values:
         return f"{criterion.id} no longer has the level {label.label!r}"
     return ""

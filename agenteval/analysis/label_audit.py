@@ -1,7 +1,7 @@
-"""Which success labels does the judge doubt? A list for a person to look at, not a correction.
+"""List success labels that the judge contradicts, for a person to review.
 
-A label that is wrong makes a good judge look bad. Where several criteria that do tell success from
-failure all rate one run like the runs of the other label, the label deserves a second look.
+Wrong labels make a good judge look bad. If several criteria that separate success from failure rate
+a run like the runs with the other label, the label should be checked.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from agenteval.stats.scores import ORIGINAL, ScoreTable
 
 Floats = NDArray[np.float64]
 
-AUC = 0.6  # of a criterion that tells success from failure, without the audited case
-MIN_GROUP = 5  # successes and failures that must remain without the audited case
-OUTLYING = 0.95  # from here on a run is listed although no criterion is unanimous
+AUC = 0.6  # minimum AUC (without the audited case) of a criterion used for the audit
+MIN_GROUP = 5  # minimum successes and failures without the audited case
+OUTLYING = 0.95  # a run is listed from this value on, even without a unanimous criterion
 
 
 @dataclass(frozen=True)
 class Witness:
-    """The ratings of one run on one criterion; `auc` is that of the other cases.
+    """The ratings of one run on one criterion; `auc` is computed from the other cases.
 
-    `low`, `mean` and `high` are over the `rated` of its `asked` repeats, in [0, 1]. `unanimous`
-    means that every repeat contradicts the label. `outlying` is the share of the other runs with
-    the same label that the mean lies beyond, counting ties half: 1 for the worst of the successes
-    or the best of the failures.
+    `low`, `mean` and `high` are over the `rated` of the `asked` repeats, in [0, 1]. `unanimous`
+    means that every repeat contradicts the label. `outlying` is the share of other runs with the
+    same label that are less extreme, counting ties half: 1 for the worst success or the best
+    failure.
     """
 
     criterion_id: str
@@ -48,10 +48,10 @@ class Witness:
 
 @dataclass(frozen=True)
 class Suspect:
-    """A run whose label the judge contradicts; `success` is the label.
+    """A run with a contradicted label; `success` is the label.
 
-    `against` are the criteria that are unanimous against it, `outlying` is the mean over all
-    `witnesses`, the criteria that tell success from failure without this run's case.
+    `against` are the criteria that unanimously contradict it. `outlying` is the mean over all
+    `witnesses`, the criteria that separate success from failure on the other cases.
     """
 
     run: str
@@ -67,7 +67,7 @@ class Suspect:
 class WithAndWithout:
     """AUC of one criterion over all labelled runs, and without the suspects.
 
-    The second must rise, since runs were left out because they lower it: it shows how much hangs
+    The second is always higher, because the excluded runs lower the AUC. It shows how much depends
     on these labels, not how good the judge is.
     """
 
@@ -83,26 +83,25 @@ def audit(
     min_group: int = MIN_GROUP,
     outlying: float = OUTLYING,
 ) -> list[Suspect]:
-    """Runs whose success label the judge contradicts, the most contradicted first.
+    """Return the runs with contradicted success labels, the most contradicted first.
 
-    A run is audited on the criteria whose AUC, success against failure, is above `auc` when all
-    runs of its case are left out, and `min_group` runs of either label remain. A criterion is
-    unanimous against the label when every repeat rates the run on the other side: at least as good
-    as the median run of the successes and better than that of the other failures for a run that
-    is labelled failed, the mirror image for a success (run means, the audited case left out of
-    both). For a judge that gives most successes the top level this is "all repeats at the top
-    although failed", but it needs no judge that uses the ends of its scale. "Not applicable" among
-    the repeats breaks unanimity, since it is an answer; so does a failure in half of them.
+    A run is audited on criteria whose AUC (success against failure, without the run's case) is
+    above `auc`, if `min_group` runs of each label remain. A criterion unanimously contradicts a
+    failure label if every repeat is at least as good as the median success and better than the
+    median of the other failures; for a success label it is the reverse (medians of run means,
+    without the audited case). For a judge that gives most successes the top level, this means "all
+    repeats at the top although failed", but the judge need not use the ends of its scale. "Not
+    applicable" in any repeat breaks unanimity, because it is an answer; so do failures in half of
+    the repeats.
 
-    Listed are runs with a criterion unanimous against their label, then those that lie beyond
-    `outlying` of the runs of their own label on average; sorted by the number of unanimous
-    criteria, `outlying`, and the run's name. Raises InputError when success is unknown everywhere
-    or one of the labels does not occur.
+    The list has runs with a unanimous criterion, then runs whose mean `outlying` is at least
+    `outlying`, sorted by the number of unanimous criteria, `outlying`, and name. Raises InputError
+    if success is unknown for all runs or one of the labels does not occur.
     """
     table = table.of(variant=ORIGINAL)
     outcomes = set(table.success.tolist()) - {-1}
     if not outcomes:
-        raise InputError("success is unknown for every run: there is no label to audit")
+        raise InputError("success is unknown for every run: there are no labels to audit")
     if len(outcomes) == 1:
         which = "successful" if outcomes == {1} else "failed"
         raise InputError(f"every labelled run is {which}: nothing to compare with")
@@ -112,7 +111,7 @@ def audit(
             witnesses.setdefault(run, []).append(witness)
     first = {int(run): at for at, run in reversed(list(enumerate(table.run.codes)))}
     suspects = []
-    for run, heard in witnesses.items():
+    for run, of_run in witnesses.items():
         row = first[run]
         system = int(table.system.codes[row])
         suspect = Suspect(
@@ -120,9 +119,9 @@ def audit(
             case=table.case.names[table.case.codes[row]],
             system=table.system.names[system] if system >= 0 else None,
             success=bool(table.success[row] == 1),
-            against=tuple(w.criterion_id for w in heard if w.unanimous),
-            outlying=sum(w.outlying for w in heard) / len(heard),
-            witnesses=tuple(heard),
+            against=tuple(w.criterion_id for w in of_run if w.unanimous),
+            outlying=sum(w.outlying for w in of_run) / len(of_run),
+            witnesses=tuple(of_run),
         )
         if suspect.against or suspect.outlying >= outlying:
             suspects.append(suspect)
@@ -130,7 +129,7 @@ def audit(
 
 
 def with_and_without(table: ScoreTable, suspects: Collection[str]) -> list[WithAndWithout]:
-    """AUC per criterion with all labelled runs, and without the runs named."""
+    """Return the AUC per criterion with all labelled runs and without the suspects."""
     table = table.of(variant=ORIGINAL)
     rows = []
     for name in table.present("criterion"):
@@ -150,7 +149,7 @@ def with_and_without(table: ScoreTable, suspects: Collection[str]) -> list[WithA
 def _witnesses(
     name: str, ratings: ScoreTable, auc: float, min_group: int
 ) -> Iterator[tuple[int, Witness]]:
-    """(run code, witness) for every run on which this criterion may be heard."""
+    """Yield (run code, witness) for each run that can be audited on this criterion."""
     matrix = ratings.matrix()
     labelled = np.flatnonzero((matrix.success >= 0) & ~np.isnan(matrix.mean))
     order = labelled[np.argsort(matrix.mean[labelled], kind="stable")]
@@ -175,10 +174,10 @@ def _witnesses(
         median = {side: float(np.median(part)) for side, part in group.items()}
         for row in np.flatnonzero(~other_cases):
             success, repeats = bool(good[row]), values[row][~np.isnan(values[row])]
-            sign = -1 if success else 1  # which way the other side lies
+            sign = -1 if success else 1  # direction of the other label
             least = float((sign * repeats).min())
             against = least >= sign * median[not success] and least > sign * median[success]
-            heard = not not_applicable[row] and 2 * rated[row] > asked_for[row]
+            usable = not not_applicable[row] and 2 * rated[row] > asked_for[row]
             share = float(_below(group[success], mean[row])) / (2 * len(group[success]))
             witness = Witness(
                 criterion_id=name,
@@ -188,13 +187,13 @@ def _witnesses(
                 high=float(repeats.max()),
                 rated=int(rated[row]),
                 asked=int(asked_for[row]),
-                unanimous=bool(against and heard),
+                unanimous=bool(against and usable),
                 outlying=1 - share if success else share,
             )
             yield int(run[row]), witness
 
 
 def _below(ascending: Floats, values: Any) -> NDArray[np.intp]:
-    """Return for each value twice the number of values below it, counting ties half."""
+    """Return for each value twice the number of smaller values, counting ties half."""
     below = np.searchsorted(ascending, values, "left")
     return np.asarray(below + np.searchsorted(ascending, values, "right"))

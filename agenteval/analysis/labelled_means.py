@@ -1,4 +1,4 @@
-"""Means of a judge, of people, and of both: what labels of some runs say about all of them."""
+"""Means of a judge and of people, combined to estimate the mean over all runs."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ from agenteval.stats.interval import Interval
 from agenteval.stats.ppi import PPIMean, ppi_mean
 from agenteval.stats.scores import ORIGINAL, Mask, ScoreTable
 
-_BINS = 10  # of a measured number
+_BINS = 10  # for measured numbers
 
 
 @dataclass(frozen=True)
 class LabelledMean:
-    """The mean of one criterion over the `n` runs rated by the judge, `labelled` of them by people.
+    """The mean of one criterion over the `n` runs rated by the judge, of which people labelled
+    `labelled`.
 
-    `unlabelled` runs of the sample have no label yet, and `unrated` labels are of runs without a
-    value by the judge. `mean` is None, with the `reason`, if the labels are not a random sample.
+    `unlabelled` runs of the sample have no label yet; `unrated` labelled runs have no value from
+    the judge. `mean` is None with a `reason` if the labels are not a random sample.
     """
 
     criterion_id: str
@@ -47,7 +48,7 @@ class LabelledMean:
 
 @dataclass(frozen=True)
 class Bin:
-    """Runs to which the judge gave about the same value: its mean, and the mean of their labels."""
+    """Runs with similar values from the judge: their mean value and mean label."""
 
     judge: float
     label: Interval
@@ -55,18 +56,18 @@ class Bin:
 
 @dataclass(frozen=True)
 class Calibration:
-    """How far a judge's values can be read as what people would say, on one criterion.
+    """How well a judge's values predict people's labels on one criterion.
 
     `error` is the expected calibration error, the mean over runs of |label mean - judge mean| of
     their bin (see `calibration_error`); a bin is a level, or a tenth of the scale for measured
-    numbers. `squared` is the mean squared difference of value and label: the Brier score where
-    labels are yes or no. `systems` holds judge minus label by system.
+    numbers. `squared` is the mean squared difference of value and label: the Brier score if labels
+    are yes or no. `systems` has judge minus label by system.
 
-    Of a judge that gives probabilities of the levels (mean distribution of the repeats): `brier`,
-    from 0 to 2, is the mean over runs of the squared distance of the distribution from the label
-    (Brier, Monthly Weather Review 78, 1950); `level_error` the expected calibration error of the
-    most probable level, by tenths of its probability; `level_bins` that probability, and how often
-    the level is the label.
+    If the judge gives probabilities of levels (averaged over repeats): `brier`, from 0 to 2, is the
+    mean over runs of the squared distance of the distribution from the label (Brier, Monthly
+    Weather Review 78, 1950); `level_error` is the expected calibration error of the most probable
+    level, by tenths of its probability; `level_bins` has that probability and how often the level
+    equals the label.
     """
 
     criterion_id: str
@@ -88,12 +89,10 @@ def labelled_means(
     *,
     random: bool = False,
 ) -> list[LabelledMean]:
-    """Return the corrected mean of every criterion with means that both rated, with cases as
-    clusters.
+    """Return the corrected mean of each ordered criterion rated by both, with cases as clusters.
 
-    Labels count as a random sample if `sample` describes it, if they cover all runs, or if `random`
-    declares it. Otherwise nothing is corrected, because hand-picked labels do not represent the
-    other runs.
+    Labels count as a random sample if there is a `sample`, if they cover all runs, or if `random`
+    is set. Otherwise nothing is corrected, because hand-picked runs do not represent the others.
     """
     means = []
     for criterion in _ordered(judge, labels, criteria):
@@ -128,7 +127,7 @@ def labelled_means(
 def calibrations(
     judge: ScoreTable, labels: ScoreTable, criteria: Sequence[Criterion] = ()
 ) -> list[Calibration]:
-    """Calibration on every criterion that both rated and that has means."""
+    """Return the calibration on each ordered criterion rated by both."""
     system = {entry.run: entry.system or "" for entry in judge.entries()}
     results = []
     for criterion in _ordered(judge, labels, criteria):
@@ -158,7 +157,7 @@ def calibrations(
 def _calibrated(
     forecast: Floats, outcome: Floats, bins: NDArray[np.intp], clusters: Cases | None
 ) -> tuple[Interval, tuple[Bin, ...]]:
-    """Expected calibration error, and the bins that have runs."""
+    """Return the expected calibration error and the non-empty bins."""
     error = calibration_error(forecast - outcome, bins, clusters, rng=np.random.default_rng(0))
     masks = [bins == at for at in np.unique(bins)]
     return error, tuple(
@@ -175,7 +174,7 @@ def _mean(
 def _with_probabilities(
     calibration: Calibration, judge: ScoreTable, raters: Sequence[RunRatings]
 ) -> Calibration:
-    """Add the figures of the levels' probabilities, where the judge gives any."""
+    """Add the figures for level probabilities, if the judge gives any."""
     by_people = raters[1]
     names, position = by_people.levels.names, by_people.position
     read = [json.loads(text) for text in judge.probabilities.names]
@@ -202,6 +201,6 @@ def _with_probabilities(
 def _ordered(
     judge: ScoreTable, labels: ScoreTable, criteria: Sequence[Criterion]
 ) -> list[RatedCriterion]:
-    """The criteria that both rated and that have an order."""
+    """Return the ordered criteria rated by both."""
     rated = rated_criteria(criteria, [judge, labels])
     return [criterion for criterion in rated if criterion.levels.measure != "nominal"]

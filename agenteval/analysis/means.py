@@ -1,4 +1,4 @@
-"""From stored results to the table of means, intervals, n and failures."""
+"""Compute means, intervals, n and failures from stored results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALL = "all systems"
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """One result with facts about its run. `value` is None unless it counts in a mean."""
+    """One result with data of its run. `value` is None unless it counts in a mean."""
 
     run_id: str
     system: str
@@ -42,9 +42,8 @@ class Rating:
 class ScoreRow:
     """One row of the table: a criterion and a system.
 
-    Intervals are over ratings with cases as clusters. If the only values are those that empty
-    replies get by rule (`degenerate`), nothing was rated and there is no mean. `failures` counts
-    cells by status.
+    Intervals are over ratings with cases as clusters. There is no mean if all values were assigned
+    by rule to empty replies (`degenerate`). `failures` counts cells by status.
     """
 
     criterion_id: str
@@ -61,11 +60,11 @@ class ScoreRow:
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """Return the mean with every failure at the worst and at the best level, or None without
+        """Return the mean with all failures at the worst and at the best level, or None without
         failures or mean.
 
-        These are the only bounds without assumptions about why ratings are missing (Manski 1989,
-        "Anatomy of the Selection Problem").
+        These bounds need no assumptions about why ratings are missing (Manski 1989, "Anatomy of the
+        Selection Problem").
         """
         missing = self.failures.total()
         if not missing or self.overall.mean is None:
@@ -75,8 +74,8 @@ class ScoreRow:
 
 
 def cases_answered_twice(answers: Iterable[tuple[str, str, str]]) -> list[str]:
-    """A line for each system that has several runs of one case; `answers` are system, case and
-    run id. Their ratings are pooled, which is wrong where the runs are of different versions."""
+    """Return a line for each system with several runs of one case; `answers` are (system, case, run
+    id). Their ratings are pooled, which is wrong if the runs are of different versions."""
     runs: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for system, case, run in answers:
         runs[system][case].add(run)
@@ -94,8 +93,7 @@ def cases_answered_twice(answers: Iterable[tuple[str, str, str]]) -> list[str]:
 
 
 def lines_on_failed_runs(table: ScoreTable) -> list[str]:
-    """Return lines about runs whose system failed: those not judged, and those counted as the worst
-    level."""
+    """Return lines about runs whose system failed: not judged, or counted as the worst level."""
     lines = []
     if missing := no_answers(table.runs_by_status("no_answer:")):
         lines.append(f"{missing}; they are not judged")
@@ -114,11 +112,10 @@ def load_ratings(
     criterion_keys: Iterable[str] | None = None,
     repeats: int | None = None,
 ) -> list[Rating]:
-    """Ratings of a source on the original runs, restricted to what is asked for.
+    """Return the ratings of a source on original runs, optionally of some runs and criteria only.
 
-    Where runs or criteria are not named and the store holds several versions of one (an edited
-    scale, a run shown with its reference), only the version used last is taken: old and new never
-    mix.
+    Without `run_keys` or `criterion_keys`, only the latest version of each run or criterion is used
+    (after an edited scale, or a run shown with its reference), so that old and new do not mix.
     """
     runs, name = store.items(), store.name_of(source_key)
     if criterion_keys is None:
@@ -128,7 +125,7 @@ def load_ratings(
         criteria = {k: c for k, c in rated.items() if k in asked_for}
     ids = {k: c.id for k, c in criteria.items()}
     rubrics = store.rubrics_of(source_key, store.criteria_of(source_key))
-    held = dict[str | None, str | None]().setdefault  # a label stands in many cells: held once
+    intern = dict[str | None, str | None]().setdefault  # share equal strings of many cells
     if run_keys is None:
         chosen = newest_runs(runs, store.judged(source_key, variant="original"))
     else:
@@ -152,13 +149,13 @@ def load_ratings(
             success=None if run["success"] is None else bool(run["success"]),
             criterion_id=ids[criterion_key],
             repeat=repeat,
-            status=held(status, status) or status,
+            status=intern(status, status) or status,
             value=value,
-            label=held(label, label),
+            label=intern(label, label),
             evidence=evidence,
             message=message,
             run_key=run_key,
-            criterion_key=held(criterion_key, criterion_key) or criterion_key,
+            criterion_key=intern(criterion_key, criterion_key) or criterion_key,
         )
         by_run.setdefault(run_key, []).append(rating)
     return [r for run_ratings in by_run.values() for r in run_ratings]

@@ -14,9 +14,9 @@ from agenteval.errors import InputError
 from agenteval.stats.scores import CodedColumn, ScoreTable
 
 SUCCESS = "success"
-UNKNOWN = f"{SUCCESS}:unknown"  # status of a run of which nobody knows whether it succeeded
+UNKNOWN = f"{SUCCESS}:unknown"  # status of a run with unknown success
 PairBy = Literal["case", "system", "run"]
-PairKey = tuple[str, str]  # case, and what is paired within it
+PairKey = tuple[str, str]  # case, and the run or system paired within it
 PairMeans = Mapping[PairKey, float]
 
 
@@ -30,12 +30,12 @@ def pair_keys(table: ScoreTable, pair_by: PairBy) -> list[PairKey]:
     return [(case, names[code]) for case, code in zip(cases, column.codes, strict=True)]
 
 
-def pair_means(own: ScoreTable, pair_by: PairBy) -> PairMeans:
-    """The mean over the runs of each pair; that of a run is over its repeats. `own` holds the
-    ratings of one criterion."""
-    matrix = own.matrix()
+def pair_means(ratings: ScoreTable, pair_by: PairBy) -> PairMeans:
+    """Return the mean over the runs of each pairing key; runs are averaged over repeats. `ratings`
+    are those of one criterion."""
+    matrix = ratings.matrix()
     means = dict(zip(matrix.run.tolist(), matrix.mean.tolist(), strict=True))
-    first = _one_row_each(own)
+    first = _one_row_each(ratings)
     grouped: defaultdict[PairKey, list[float]] = defaultdict(list)
     for key, run in zip(pair_keys(first, pair_by), first.run.codes.tolist(), strict=True):
         if not math.isnan(means[run]):
@@ -44,14 +44,14 @@ def pair_means(own: ScoreTable, pair_by: PairBy) -> PairMeans:
 
 
 def _one_row_each(table: ScoreTable) -> ScoreTable:
-    """The first row of every run."""
+    """Return the first row of each run."""
     mask = np.zeros(len(table), dtype=np.bool_)
     mask[np.unique(table.run.codes, return_index=True)[1]] = True
     return table.where(mask)
 
 
 def success_rows(table: ScoreTable) -> ScoreTable:
-    """The outcome of every run as a rating of 1 or 0; that of an unknown one is a failure."""
+    """Return each run's success as a rating of 1 or 0; unknown success is a failure."""
     runs = _one_row_each(table)
     nothing = np.zeros(len(runs), dtype=np.int32)
     return replace(
@@ -65,20 +65,21 @@ def success_rows(table: ScoreTable) -> ScoreTable:
 
 
 def chosen_criteria(tables: Sequence[ScoreTable], criteria: Sequence[str] | None) -> list[str]:
-    """The criteria asked for, else all, with `success` where it differs. Raises InputError."""
+    """Return the requested or all criteria, with `success` if it differs. Raises InputError."""
     rated = sorted({n for t in tables for n in t.present("criterion")})
     if SUCCESS not in rated and _outcomes_differ(tables):
         rated.append(SUCCESS)
     for name in criteria or ():
         if name not in rated:
             raise InputError(
-                f"criterion {name!r} is not rated here; there are {', '.join(rated)}", "--criterion"
+                f"criterion {name!r} is not rated; available: {', '.join(rated)}",
+                "--criterion",
             )
     return rated if criteria is None else list(dict.fromkeys(criteria))
 
 
 def _outcomes_differ(tables: Sequence[ScoreTable]) -> bool:
-    """Success is known on both sides, and these are not the same runs rated twice."""
+    """Whether success is known on both sides and these are not the same runs rated twice."""
     first, second = (
         {t.run.names[run]: success for run, success in zip(t.run.codes, t.success, strict=True)}
         for t in map(_one_row_each, tables)

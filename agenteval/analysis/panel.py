@@ -1,4 +1,4 @@
-"""Several raters: how far people agree among themselves, and what each judge adds to a panel."""
+"""Several raters: agreement among people, and the contribution of each judge to a panel."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ ALL = "all criteria"
 
 @dataclass(frozen=True)
 class RaterAgreement:
-    """How far raters agree among themselves on one criterion; a judge can hardly do better.
+    """Agreement of raters among themselves on one criterion; a reference for the judge.
 
-    `exact` is the share of equal pairs of ratings, mean over the `n` runs with two raters or more.
+    `exact` is the share of equal pairs of ratings, averaged over the `n` runs with two or more
+    raters.
     """
 
     criterion_id: str
@@ -37,11 +38,11 @@ class RaterAgreement:
 
 @dataclass(frozen=True)
 class PanelMember:
-    """One judge of a panel, all figures on the runs that the whole panel and the labels rate.
+    """One judge of a panel. All figures are for runs rated by the whole panel and the labels.
 
     `error` is the mean of |judge - label| as a share of the scale, `spearman` the rank correlation
-    with the labels. `without` is the error of the panel's mean without this judge, and `change` is
-    that minus the whole panel's, paired by run: above 0 the panel is better with this judge.
+    with the labels. `without` is the error of the panel's mean without this judge. `change` is
+    `without` minus the panel's error, paired by run: above 0, the judge improves the panel.
     """
 
     name: str
@@ -67,8 +68,8 @@ def agreement_among(
     criteria: Sequence[Criterion] = (),
     options: AgreeOptions | None = None,
 ) -> list[RaterAgreement]:
-    """Agreement of several raters on every criterion that at least two of them rated: alpha and
-    equal pairs over the runs that two raters or more rated."""
+    """Return the agreement of raters on each criterion rated by at least two of them, over the runs
+    with two or more raters."""
     options, results = options or AgreeOptions(), []
     for rated in rated_criteria(criteria, list(raters.values()), at_least=2):
         by_name = {n: r for n, r in zip(raters, rated.raters, strict=True) if r.position}
@@ -100,12 +101,12 @@ def agreement_among(
 def panel(
     judges: Mapping[str, ScoreTable], labels: ScoreTable, criteria: Sequence[Criterion] = ()
 ) -> list[Panel]:
-    """Return the accuracy of the mean of two judges or more, and its change without each judge.
+    """Return the accuracy of the mean of two or more judges, and its change without each judge.
 
     One entry per ordinal criterion rated by all judges and the labels. Only runs rated by every
-    judge and the labels are used, so that removing a judge changes nothing else. Verga et al.
-    (arXiv 2404.18796) found a panel better than its best member on some criteria and worse on
-    others; hence the figures per judge.
+    judge and the labels are used, so that removing a judge does not change the runs. There are
+    figures per judge because a panel may be better or worse than its best member, depending on the
+    criterion (Verga et al., arXiv 2404.18796).
     """
     results = []
     for rated in rated_criteria(criteria, [*judges.values(), labels]):
@@ -150,9 +151,9 @@ def replacing(
     *,
     epsilon: float = 0.2,
 ) -> dict[str, AltTest]:
-    """The alternative annotator test by criterion, and over all criteria under the name ALL: may
-    the judge stand in for one of these people? A rating is the most common level over repeats; a
-    run without one is left out. Criteria without levels are not tested."""
+    """Test whether the judge can replace one of the people (alternative annotator test), by
+    criterion and over all criteria (key ALL). A rating is the most common level over repeats; runs
+    without one are left out. Criteria without levels are not tested."""
     tables = [judge, *people.values()]
     tests: dict[str, AltTest] = {}
     every: list[list[tuple[str, float] | None]] = [[] for _ in tables]

@@ -1,4 +1,4 @@
-"""Judges and people who rated the same runs: every figure that `agenteval agree` reports."""
+"""Compare judges and people on the same runs: all figures of `agenteval agree`."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from agenteval.stats.scores import ScoreTable
 
 @dataclass(frozen=True)
 class RaterComparisonOptions:
-    """Parts of a comparison of raters, and how they are computed.
+    """Options of a comparison of raters.
 
-    `sample` is the draw of the labelled runs, `random` declares them a random sample without one,
-    and without `means` nothing is corrected. `audit` lists contradicted success labels. `epsilon`
-    is the advantage of a person in the test whether a judge can replace one; None omits the test.
+    `sample` is the sample of labelled runs; `random` declares them a random sample without one.
+    `means` computes corrected means, `audit` lists contradicted success labels. `epsilon` is the
+    advantage given to people in the test whether a judge can replace one; None omits the test.
     """
 
     agreement: AgreeOptions | None = None
@@ -48,8 +48,8 @@ class RaterComparisonOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class RaterComparison:
-    """Figures about judges and raters; parts that were not requested are empty. `tables` shows them
-    all."""
+    """Figures for judges and raters; parts that were not requested are empty. `tables` has all of
+    them."""
 
     pairs: tuple[JudgeAndRater, ...]
     raters: tuple[RaterAgreement, ...]
@@ -66,7 +66,7 @@ def compare_raters(
     criteria: Sequence[Criterion],
     options: RaterComparisonOptions,
 ) -> RaterComparison:
-    """Compare the ratings of judges and people, by name. Raises InputError as `agreement.agree`."""
+    """Compare the ratings of judges and people, by name. Raises InputError like `agree`."""
     names = {c.id: c.name for c in criteria}
     how, pairs, labelled = options, [], []
     for judge, rater in product(judges, people):

@@ -1,4 +1,4 @@
-"""Sources of ratings: the judges of a store, the raters of a file."""
+"""Sources of ratings: the judges in a store, the raters in a file."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store
 from agenteval.store.experiments import unfinished_of
 
-PAIRWISE = "utility.pairwise"  # the evaluator of judges that compare two runs and rate none
+PAIRWISE = "utility.pairwise"  # evaluator of judges that compare two runs
 
 
 def latest_source(store: Store, start: str | None, *, trials: bool = True) -> tuple[str, Source]:
-    """Key and record of the source whose hash starts so, or of the latest; without `trials` of a
-    judge. Raises InputError."""
+    """Return key and record of the source whose hash starts with `start`, or of the latest. Without
+    `trials`, only judges are considered. Raises InputError."""
     sources = store.sources(trials=trials)
     if not sources:
         if store.sources(trials=True):
@@ -32,7 +32,7 @@ def latest_source(store: Store, start: str | None, *, trials: bool = True) -> tu
     if start is not None and len(hits) != 1:
         listed = ", ".join(key[:12] for key, _ in sources)
         raise InputError(
-            f"{len(hits)} sources start with {start!r}; there are {listed}", "--source"
+            f"{len(hits)} sources start with {start!r}; available: {listed}", "--source"
         )
     return hits[-1]
 
@@ -41,7 +41,7 @@ def resolve_source(store: Store, name: str | None) -> tuple[str, Source]:
     """Return the judge, agent or finder with this name or start of its hash; without a name, the
     latest judge of single runs, or the latest source if there is no judge.
 
-    Raises InputError when none or several match.
+    Raises InputError if none or several match.
     """
     judges = [judge for judge in store.sources() if judge[1].evaluator != PAIRWISE]
     if name is None and judges:
@@ -58,24 +58,24 @@ def resolve_source(store: Store, name: str | None) -> tuple[str, Source]:
         raise InputError(f"{len(matching)} judges have the model {name!r}: {listed}", "--source")
     if sources and name is not None and not any(key.startswith(name) for key, _ in sources):
         listed = ", ".join(f"{key[:12]} ({source.model})" for key, source in sources)
-        raise InputError(f"no judge is called {name!r}; there are: {listed}", "--source")
+        raise InputError(f"no judge is called {name!r}; available: {listed}", "--source")
     return latest_source(store, name)
 
 
 @dataclass(frozen=True)
 class StoredJudge:
-    """A judge in a store, and what it rated of one task: the versions of every run by system and
-    id, and of every criterion by id, as content hashes, oldest first.
+    """A judge in a store with its ratings for one task: the versions of each run by system and id,
+    and of each criterion by id, as content hashes, oldest first.
 
-    An agent under test or a finder is one as well, which `has_trials`: its cases are the runs, the
-    measures of its evaluator the criteria.
+    An agent under test or a finder is treated the same way (`has_trials`): its cases are the runs
+    and the measures of its evaluator are the criteria.
     """
 
     store: Store
     key: str
     source: Source
     runs: Mapping[tuple[str, str], Sequence[str]]
-    items: Mapping[str, Mapping[str, Any]]  # of the store, or those it was restricted to
+    items: Mapping[str, Mapping[str, Any]]  # of the store, or the selected ones
 
     @classmethod
     def find(
@@ -87,8 +87,8 @@ class StoredJudge:
         among: Collection[str] | None = None,
     ) -> StoredJudge:
         """Return the judge with this name (see `resolve_source`) on this task, which is optional if
-        there is only one. Of a large store, `among` reads these runs (keys) only. Raises
-        InputError."""
+        there is only one. `among` restricts the runs (keys) that are read from a large store.
+        Raises InputError."""
         key, source = resolve_source(store, name)
         judged = store.judged(key, variant=ORIGINAL) if among is None else set(among)
         items = store.items(keys=among)
@@ -113,7 +113,7 @@ class StoredJudge:
 
     @cached_property
     def criteria(self) -> dict[str, list[str]]:
-        """Versions of every criterion that it rated, by id."""
+        """Versions of each rated criterion, by id."""
         criteria: dict[str, list[str]] = {}
         for criterion_key, criterion in self.store.criteria_of(self.key).items():
             criteria.setdefault(criterion.id, []).append(criterion_key)
@@ -121,12 +121,12 @@ class StoredJudge:
 
     @property
     def newest_criteria(self) -> list[Criterion]:
-        """The newest version of every criterion that it rated."""
+        """The newest version of each rated criterion."""
         return list(self.store.newest_criteria(self.key).values())
 
     @property
     def names(self) -> dict[str, str]:
-        """Name of every run by its key, see `run_names`."""
+        """Name of each run by key, see `run_names`."""
         return run_names(self.items, (key for keys in self.runs.values() for key in keys))
 
     @property
@@ -140,22 +140,22 @@ class StoredJudge:
 
     @property
     def name(self) -> str:
-        """The model with a piece of the hash: a judge is more than its model."""
+        """The model with the start of the hash, because judges can share a model."""
         return f"{self.source.model} {self.key[:8]}"
 
     @property
     def unfinished(self) -> list[str]:
-        """A line for each experiment of this judge that is not all there."""
+        """A line for each unfinished experiment of this judge."""
         return [open_.line for open_ in unfinished_of(self.store, [self.key])]
 
     @property
     def newest_runs(self) -> set[str]:
-        """The version used last of every run."""
+        """The latest version of each run."""
         return {keys[-1] for keys in self.runs.values()}
 
     @property
     def rubrics(self) -> dict[str, Criterion]:
-        """The rubric of every run that was judged by one, by the run's name."""
+        """The rubrics of runs that were judged by one, by run name."""
         criteria, newest = self.store.criteria_of(self.key), self.newest_runs
         names = run_names(self.store.items(), newest)
         rubrics = self.store.rubrics_of(self.key, criteria)
@@ -168,8 +168,8 @@ class StoredJudge:
         *,
         beside: StoredJudge | None = None,
     ) -> ScoreTable:
-        """Its ratings on these criteria and runs, by content hash. Runs have the same names in the
-        table of another judge of this store, `beside`."""
+        """Return the ratings on these criteria and runs (content hashes). Run names are consistent
+        with those of another judge of this store, `beside`."""
         judges = (self, beside or self)
         keys = {key for judge in judges for versions in judge.runs.values() for key in versions}
         return scores_from_store(
@@ -184,20 +184,20 @@ class StoredJudge:
 
 
 def raters_in(path: Path) -> list[str | None]:
-    """Names in the field `rater` of a file of ratings, in its order; None for rows without one."""
+    """Return the names in the field `rater` of a file, in order; None for rows without one."""
     raters = (row.get("rater") for _, row in score_rows(path) if not waits_for_label(row))
     return list(dict.fromkeys(None if r in (None, "") else str(r) for r in raters))
 
 
 def chosen_raters(path: Path, wanted: Sequence[str], option: str) -> list[str | None]:
-    """The raters of a file that are asked for; without a wish all. Raises InputError."""
+    """Return the `wanted` raters of a file, or all if none are given. Raises InputError."""
     present = raters_in(path)
     if not present:
         raise InputError("there are no ratings: no row has a label yet", str(path))
     unknown = [rater for rater in wanted if rater not in present]
     if unknown:
         names = ", ".join(rater for rater in present if rater is not None) or "none named"
-        raise InputError(f"there is no rater {unknown[0]!r} in {path}; there are: {names}", option)
+        raise InputError(f"there is no rater {unknown[0]!r} in {path}; available: {names}", option)
     if len(present) > 1 and None in present:
         raise InputError("some rows name a rater and some do not", str(path))
     return list(wanted) or present

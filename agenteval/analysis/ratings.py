@@ -1,4 +1,4 @@
-"""Levels and means of one rater, a judge or a person, for each run on one criterion."""
+"""Levels and means of one rater (a judge or a person) by run, for one criterion."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 Cases = NDArray[np.object_]
 Measure = Literal["nominal", "ordinal", "interval"]
 
-MOST_LEVELS = 20  # of a scale that nobody described: more different values are a measured number
+MOST_LEVELS = 20  # of an unknown criterion; with more distinct values it is a measured number
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Levels:
 
 
 def levels_of(name: str, criteria: Sequence[Criterion], tables: Sequence[ScoreTable]) -> Levels:
-    """The grades of a criterion, or of an unknown one the values that occur in the tables."""
+    """Return the levels of a criterion; if it is unknown, the values that occur."""
     criterion = next((c for c in criteria if c.id == name), None)
     if criterion is not None and criterion.accepted_values:
         if not criterion.ordered:
@@ -53,12 +53,12 @@ def levels_of(name: str, criteria: Sequence[Criterion], tables: Sequence[ScoreTa
 
 @dataclass(frozen=True)
 class RunRatings:
-    """The ratings of one rater on one criterion; every entry belongs to one run.
+    """The ratings of one rater on one criterion; each entry belongs to one run.
 
-    `mean` is the mean over repeats, and `level` the position of the most common level, or NaN. Tied
-    levels are resolved to the one nearest to the mean, then to the worse one; without an order
-    there is none. `reason` says why a run is not rated ("" if it is), and `failures` counts ratings
-    with neither level nor value, by run and status.
+    `mean` is the mean over repeats, and `level` the position of the most common level, or NaN. Ties
+    are resolved to the level nearest to the mean, then to the worse one; unordered ties have no
+    level. `reason` says why a run is not rated ("" if it is), and `failures` counts ratings with
+    neither level nor value, by run and status.
     """
 
     position: Mapping[str, int]
@@ -76,7 +76,7 @@ class RunRatings:
         place = {name: float(i) for i, name in enumerate(levels.names)}
         by_label = np.array([place.get(name, np.nan) for name in ratings.label.names] + [np.nan])
         codes = by_label[ratings.label.codes]
-        for i, value in enumerate(levels.values or ()):  # without a label the exact value decides
+        for i, value in enumerate(levels.values or ()):  # without a label, match the exact value
             codes[np.isnan(codes) & (np.abs(ratings.value - value) < 1e-9)] = i
         matrix = ratings.matrix()
         level, tied = _commonest(replace(ratings, value=codes).matrix().values, levels)
@@ -86,7 +86,7 @@ class RunRatings:
         for at in np.flatnonzero(empty):
             status = ratings.status.names[ratings.status.codes[at]]
             if status == "scored":
-                status = "no level"  # a rating that no scale places
+                status = "no level"  # a value that is not on the scale
             failures.setdefault(ratings.run.names[ratings.run.codes[at]], Counter())[status] += 1
         rated = ~np.isnan(matrix.mean) | ~np.isnan(level) | tied
         not_applicable = {run for run, n in failures.items() if {*n} == {"not_applicable"}}
@@ -99,26 +99,26 @@ class RunRatings:
         return cls(position, case, matrix.mean, level, tied, reason, failures, levels)
 
     def reason_of(self, run: str) -> str | None:
-        """Why a run is not rated, "" if it is; None for an unknown run."""
+        """Return why a run is not rated, "" if it is; None for an unknown run."""
         return self.reason[self.position[run]] if run in self.position else None
 
     def case_of(self, run: str) -> str | None:
-        """Case of a run; None where it is only named after the run, or the run is unknown."""
+        """Return the case of a run; None if it equals the run or the run is unknown."""
         at = self.position.get(run)
         return None if at is None or self.case[at] == run else self.case[at]
 
     def level_of(self, run: str) -> float | None:
-        """Position of a run's most common level, or None."""
+        """Return the position of a run's most common level, or None."""
         at = self.position.get(run)
         return None if at is None or np.isnan(self.level[at]) else float(self.level[at])
 
     def means(self) -> dict[str, float]:
-        """Mean over the repeats of every run that has a value."""
+        """Return the mean over repeats of each run with a value."""
         values = {run: float(self.mean[at]) for run, at in self.position.items()}
         return {run: value for run, value in values.items() if not np.isnan(value)}
 
     def good(self, run: str, cut: float) -> bool | None:
-        """Whether the run's level (without levels: its mean) lies at the cut or above."""
+        """Return whether the run's level (without levels: its mean) is at least `cut`."""
         at = self.position.get(run)
         if at is None or self.levels.values is None:
             return None
@@ -128,7 +128,7 @@ class RunRatings:
 
 
 def _commonest(codes: Floats, levels: Levels) -> tuple[Floats, NDArray[np.bool_]]:
-    """Commonest level of each run (runs, repeats) -> (runs,), and whether others are as common."""
+    """Return the most common level of each run, (runs, repeats) -> (runs,), and ties."""
     result = np.full(len(codes), np.nan)
     if not levels.names or not codes.size:
         return result, np.zeros(len(codes), dtype=np.bool_)
@@ -156,8 +156,8 @@ class RatedCriterion:
 def rated_criteria(
     criteria: Sequence[Criterion], tables: Sequence[ScoreTable], *, at_least: int | None = None
 ) -> Iterator[RatedCriterion]:
-    """Original runs by criterion, for each that enough of the tables (default: all) rated; those of
-    `criteria` first, in their order."""
+    """Yield the ratings of original runs for each criterion in at least `at_least` tables (default:
+    all); those in `criteria` come first, in that order."""
     originals = [table.of(variant=ORIGINAL) for table in tables]
     count = Counter(name for table in originals for name in table.present("criterion"))
     rank = {c.id: i for i, c in enumerate(criteria)}
@@ -170,7 +170,7 @@ def rated_criteria(
 
 
 def clusters_of(runs: Sequence[str], raters: Sequence[RunRatings]) -> Cases | None:
-    """Return the case of each run; None when every run is a case of its own."""
+    """Return the case of each run; None if every run is its own case."""
     cases = [next((c for rater in raters if (c := rater.case_of(run))), run) for run in runs]
     return np.array(cases, dtype=object) if len(set(cases)) < len(cases) else None
 
@@ -178,7 +178,7 @@ def clusters_of(runs: Sequence[str], raters: Sequence[RunRatings]) -> Cases | No
 def with_runs(
     table: ScoreTable, case: Mapping[str, str], success: Mapping[str, bool | None]
 ) -> ScoreTable:
-    """The table with case and success by run id; a run that is not named keeps its own."""
+    """Return the table with new cases and successes by run id; other runs are unchanged."""
     names = tuple(dict.fromkeys([*table.case.names, *case.values()]))
     place = {name: i for i, name in enumerate(names)}
     codes = [place[case[run]] if run in case else -1 for run in table.run.names]

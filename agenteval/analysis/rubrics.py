@@ -1,7 +1,7 @@
-"""Rubrics of runs in tables: their totals as one criterion, their items pooled as another.
+"""Rubrics of runs in tables: their totals as one criterion, their pooled items as another.
 
-Items of different runs have little in common but their scale: an item is satisfied (1) if the run
-has what it asks for, or lacks the fault it names, else 0; levels between count as such.
+Items of different runs share only their scale: an item is satisfied (1) if the run meets its
+requirement, or does not have its fault, else 0; intermediate levels have values in between.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from agenteval.records import RUBRIC, Criterion
 from agenteval.stats.scores import NAMED, CodedColumn, ScoreTable, TableBuilder
 
 ITEMS = "rubric-items"
-DROP_ITEM = "drop_item"  # the perturbation that takes away what an item asks for
-# `expect` says what perturbations should do
+DROP_ITEM = "drop_item"  # the perturbation that removes the part of a run that satisfies an item
+# `expect` is the expected effect of perturbations
 TOTAL_CRITERION = Criterion(
     id=RUBRIC,
     name="Rubric",
@@ -37,8 +37,8 @@ ITEMS_CRITERION = Criterion(
 
 
 def pooled(criteria: Iterable[Criterion], *, items: bool = True) -> list[Criterion]:
-    """Return the criteria as tables show them: the rubrics of all runs as their total, followed by
-    their items where `items` is true."""
+    """Return the criteria for tables: the rubrics of all runs become one total, followed by their
+    items if `items` is true."""
     criteria = list(criteria)
     shown = [c for c in criteria if c.id != RUBRIC]
     if len(shown) < len(criteria):
@@ -57,7 +57,7 @@ class RatedItem:
 
     @property
     def met(self) -> float | None:
-        """How far the statement itself is true."""
+        """How far the item's statement is true."""
         negative = (self.item.weight or 0.0) < 0
         return None if self.value is None else 1 - self.value if negative else self.value
 
@@ -77,18 +77,18 @@ def items_of(
             continue
         if label in item.accepted_values:
             yield RatedItem(item, status, item.value_of(label), label)
-        else:  # the number of a judge in Python
+        else:  # the number returned by a Python judge
             yield RatedItem(item, status, float(str(label)), label)
 
 
 def item_run(run: str, item: Criterion) -> str:
-    """Return the name under which an item of a run is rated in pooled tables."""
+    """Return the run name of an item in pooled tables."""
     return f"{run}#{item.id}"
 
 
 def item_criteria(rubrics: Mapping[str, Criterion]) -> list[Criterion]:
-    """Return a criterion for each item that people may label, named as in the rubric of a run:
-    `rubric/3` with the levels no and yes."""
+    """Return a criterion for each item that people may label, named like the item in its rubric
+    (`rubric/3`), with the levels no and yes."""
     paths = {path for rubric in rubrics.values() for path, _ in rubric.leaves()}
     return [
         Criterion(id=path, name=path, accepted_values=("no", "yes"), scale="binary")
@@ -97,10 +97,10 @@ def item_criteria(rubrics: Mapping[str, Criterion]) -> list[Criterion]:
 
 
 def pooled_labels(table: ScoreTable, rubrics: Mapping[str, Criterion]) -> ScoreTable:
-    """Return labels of people with those of items pooled as those of the judge are.
+    """Return human labels with items pooled like the judge's.
 
-    A label says whether the statement of an item is true; of a fault that is the worse value.
-    `rubrics` are those of the runs by name. Raises InputError for an item that its run lacks.
+    A label says whether an item's statement is true, which is the worse value for a fault.
+    `rubrics` are by run name. Raises InputError for an item that is not in the run's rubric.
     """
     prefix = f"{RUBRIC}/"
     if not any(name.startswith(prefix) for name in table.present("criterion")):

@@ -1,5 +1,5 @@
-"""Samples of runs for people to label, drawn with known probabilities so that labels represent all
-runs."""
+"""Draw samples of runs for people to label, with known probabilities, so that the labels represent
+all runs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from agenteval.records.base import content_hash
 from agenteval.stats.scores import ORIGINAL, Floats, ScoreTable
 
 By = Literal["random", "value", "disagreement"]
-BANDS = 4  # equal parts of the scale, from each of which as many runs are drawn
+BANDS = 4  # equal parts of the scale with the same number of runs drawn from each
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Runs drawn from `total`, each with its weight: one over its chance of being drawn.
+    """Runs drawn from `total`, with their weights (inverse inclusion probabilities).
 
-    `name` says how they were drawn and holds a hash of runs and weights.
+    `name` describes the draw and includes a hash of runs and weights.
     """
 
     weights: Mapping[str, float]
@@ -41,13 +41,13 @@ class Sample:
 
 
 def draw(table: ScoreTable, n: int, *, by: By = "random", seed: int = 0) -> Sample:
-    """`n` of the original runs that a judge rated, all if there are no more.
+    """Draw `n` of the original runs that a judge rated, or all if there are fewer.
 
-    "random" draws every run with the same chance. The others divide the runs into four bands and
-    draw as many from each, as far as it has them: "value" by the judge's mean over all criteria,
-    so that rare grades are labelled too, "disagreement" by the mean over the criteria of the
-    largest difference between two repeats. Raises InputError where nothing is rated, or for
-    "disagreement" with one repeat.
+    "random" draws all runs with equal probability. The other methods divide the runs into four
+    bands and draw equally from each if possible: "value" by the judge's mean over all criteria, so
+    that rare grades are also labelled; "disagreement" by the largest difference between two
+    repeats, averaged over criteria. Raises InputError if nothing is rated, or for "disagreement"
+    with one repeat.
     """
     if by not in get_args(By):
         raise InputError(f"{by!r} is not one of: {', '.join(get_args(By))}", "--by")
@@ -76,8 +76,8 @@ def draw_among(
     by: By = "random",
     seed: int = 0,
 ) -> Sample:
-    """Draw as `draw` from the mean and the spread of every run; `spreads` is None for one repeat.
-    Raises InputError as `draw`."""
+    """Draw like `draw` from the mean and spread of each run; `spreads` is None for one repeat.
+    Raises InputError like `draw`."""
     if not means:
         raise InputError("no run has a rating", "agree sample")
     runs = sorted(means)
@@ -94,7 +94,7 @@ def draw_among(
     weights: dict[str, float] = {}
     remaining = min(n, len(runs))
     for number, band in enumerate(sorted(members, key=lambda b: (len(members[b]), b))):
-        band_runs = members[band]  # the smallest first: what it lacks goes to the others
+        band_runs = members[band]  # smallest first, so that larger bands make up for it
         take = min(len(band_runs), remaining // (len(members) - number))
         remaining -= take
         for at in sorted(rng.choice(len(band_runs), take, replace=False).tolist()):
@@ -103,10 +103,9 @@ def draw_among(
 
 
 def read_sample(path: Path) -> Sample | None:
-    """The sample that a file of labels, or of runs to be labelled, says it is of; None for a file
-    without one.
+    """Return the sample named in a file of labels or of runs to label; None if it names none.
 
-    Raises InputError where runs or weights differ from the drawn sample.
+    Raises InputError if runs or weights differ from the drawn sample.
     """
     weights: dict[str, float] = {}
     names: set[str] = set()
@@ -122,13 +121,15 @@ def read_sample(path: Path) -> Sample | None:
         except (TypeError, ValueError):
             weight = 0.0
         if not 1 <= weight < 1e12:
-            raise InputError(f"weight {row.get('weight')!r} is not a number from 1", where)
+            raise InputError(f"weight {row.get('weight')!r} is not a number of at least 1", where)
         if weights.setdefault(str(row.get("run")), weight) != weight:
             raise InputError(f"run {row.get('run')!r} has two weights", where)
     if not names:
         return None
     if len(names) > 1:
-        raise InputError(f"the rows are of several samples: {', '.join(sorted(names))}", str(path))
+        raise InputError(
+            f"the rows are from several samples: {', '.join(sorted(names))}", str(path)
+        )
     (name,) = names
     sample = named_sample(name, weights, str(path))
     if sample.name != name:
@@ -141,9 +142,9 @@ def read_sample(path: Path) -> Sample | None:
 
 
 def named_sample(name: str, weights: Mapping[str, float], where: str) -> Sample:
-    """Return the sample of this name, which says how it was drawn, with these weights.
+    """Return the sample described by this name, with these weights.
 
-    Raises InputError for another name.
+    Raises InputError for a name that was not made by `agree sample`.
     """
     words: Sequence[str] = name.replace(",", "").split()
     try:

@@ -1,4 +1,4 @@
-"""From the store to a ScoreTable: every rating of one judge, including perturbed copies."""
+"""Load the ratings of one judge, including perturbed copies, into a ScoreTable."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from agenteval.store import Store
 from agenteval.store.browse import criteria_by_key
 from agenteval.store.rows import decode
 
-_FEW = 2_000  # runs up to which their results are looked up, not searched among all
+_FEW = 2_000  # up to this many runs, results are looked up by run
 
 
 def run_names(items: Mapping[str, Mapping[str, Any]], keys: Iterable[str]) -> dict[str, str]:
-    """Return a name for each of the runs: its id, or SYSTEM/ID where several systems of a task have
-    runs of that id. `items` are those of the store."""
+    """Return the name of each run: its id, or SYSTEM/ID if several systems of a task have runs with
+    that id. `items` are those of the store."""
     chosen = {key: items[key] for key in keys if key in items}
     systems: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for run in chosen.values():
@@ -33,8 +33,8 @@ def run_names(items: Mapping[str, Mapping[str, Any]], keys: Iterable[str]) -> di
 
 
 def newest_runs(items: Mapping[str, Mapping[str, Any]], judged: Container[str]) -> set[str]:
-    """Return the keys of the version used last of every judged run; `items` are those of the store,
-    in the order of use."""
+    """Return the keys of the latest version of each judged run; `items` are those of the store, in
+    order of use."""
     newest = {
         (run["task"], run["system"], run["run_id"]): key
         for key, run in items.items()
@@ -43,7 +43,7 @@ def newest_runs(items: Mapping[str, Mapping[str, Any]], judged: Container[str]) 
     return set(newest.values())
 
 
-def scores_from_store(  # noqa: PLR0913  each narrows the choice
+def scores_from_store(  # noqa: PLR0913  filters
     store: Store,
     source_key: str,
     *,
@@ -57,17 +57,17 @@ def scores_from_store(  # noqa: PLR0913  each narrows the choice
     names: Mapping[str, str] | None = None,
     targets: Mapping[str, str] | None = None,
 ) -> ScoreTable:
-    """Ratings of a judge on the criteria (content hashes) and runs (run keys of originals) named.
+    """Return the ratings of a judge on criteria (content hashes) and runs (keys of originals).
 
-    Perturbed copies of these runs are among them, restricted to `variants` where given; with
-    `copies` exactly these (run key, variant), so that copies made by an older program, which have
-    the same variant and another text, stay out. `copies_by` is the source that rated these copies,
-    where it is another than that of the originals. With `probabilities` those are in the table.
+    Perturbed copies of these runs are included, restricted to `variants` if given, or to `copies`
+    (run key, variant), which excludes copies with the same variant but another text by older
+    versions. `copies_by` is the source that rated the copies, if it differs from `source_key`.
+    `probabilities` includes the probabilities of levels.
 
-    Runs have the `names` given by key, by default `run_names`; a copy has that of its original.
-    The rating of a rubric is followed by those of its items (`agenteval.analysis.rubrics`); they
-    have no outcome, because the items of a run share one. Of a copy by `drop_item` only the item
-    that it goes without is there, which `targets` gives by the key of the copy.
+    Runs are named by `names` (by key; default: `run_names`); a copy has the name of its original.
+    The rating of a rubric is followed by those of its items (`agenteval.analysis.rubrics`), which
+    have no success, because it belongs to the whole run. For copies by `drop_item`, only the
+    dropped item is included; `targets` has its id by the key of the copy.
     Raises StoreError for a damaged store.
     """
     sources = [source_key] if copies_by is None else [source_key, copies_by]

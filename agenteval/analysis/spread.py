@@ -21,16 +21,16 @@ from agenteval.stats.vectors import normal_quantile
 
 MORE_CASES, MORE_REPEATS = 20, 2
 _LEAST_CASES = 10
-WIDEST = 0.25  # variance of values in [0, 1] of which half are 0 and half are 1
+WIDEST = 0.25  # maximum variance of values in [0, 1]: half are 0, half are 1
 
 
 @dataclass(frozen=True)
 class Spread:
     """Variance components of one criterion, with `cases` cases of a system judged `repeats` times.
 
-    `reliability` is the intraclass correlation of single ratings, ICC(1,1): which share of the
-    variance is between runs and not between repeats. The half-widths belong to 95% intervals of
-    the mean of one system; `more_repeats` is None where one repeat says nothing about them.
+    `reliability` is the intraclass correlation of single ratings, ICC(1,1): the share of the
+    variance that is between runs rather than repeats. Half-widths are those of 95% intervals of one
+    system's mean; `more_repeats` is None if there is only one repeat.
     """
 
     criterion_id: str
@@ -45,7 +45,7 @@ class Spread:
         return (self.components.case or 0.0) + (self.components.case_system or 0.0)
 
     def half_width(self, *, cases: int = 0, repeats: int = 0) -> float:
-        """Return the half-width with so many more cases and repeats."""
+        """Return the half-width with this many additional cases and repeats."""
         within = self.components.repeat or 0.0
         return half_width(self.between, within, self.cases + cases, self.repeats + repeats)
 
@@ -62,7 +62,7 @@ def half_width(between: float, within: float, cases: int, repeats: int) -> float
 
 
 def spreads(table: ScoreTable, criteria: Sequence[Criterion]) -> list[Spread]:
-    """The components of every criterion with means that at least two cases have a value on."""
+    """Return the spread of each ordered criterion with values for at least two cases."""
     rated = table.of(variant=ORIGINAL)
     results = []
     for criterion in criteria:
@@ -76,7 +76,7 @@ def spreads(table: ScoreTable, criteria: Sequence[Criterion]) -> list[Spread]:
             ratings.case.codes.tolist(),
             ratings.system.codes.tolist() if several else None,
         )
-        if components.case is None:  # no case is shared: the systems' means are taken off
+        if components.case is None:  # no shared cases: subtract the systems' means
             systems = ratings.system.codes
             mean = np.bincount(systems, ratings.value) / np.bincount(systems)
             centred = ratings.value - mean[systems]
@@ -95,7 +95,7 @@ def spreads(table: ScoreTable, criteria: Sequence[Criterion]) -> list[Spread]:
 def spread_line(found: Sequence[Spread]) -> str | None:
     """Return a sentence on the effect of more cases or repeats, as medians over the criteria.
 
-    None below `_LEAST_CASES`, where a normal interval is much too narrow.
+    None below `_LEAST_CASES` cases, because a normal interval would be much too narrow.
     """
     usable = [spread for spread in found if spread.cases >= _LEAST_CASES]
     if not any(spread.half_width() > 1e-9 for spread in usable):
@@ -127,7 +127,7 @@ class _SpreadColumns(CriterionColumns):
 
 
 def spread_table(found: Sequence[Spread], names: Mapping[str, str]) -> Table:
-    """Standard deviations by source, reliability, and the half-widths."""
+    """Return a table of standard deviations by source, reliability, and half-widths."""
     rows: list[tuple[Spread, dict[str, Cell]]] = []
     notes = defaultdict[str, list[str]](list)
     for spread in found:
@@ -160,7 +160,7 @@ class _Design:
     )
 
 
-def design_table(  # noqa: PLR0913  each is a number of the design
+def design_table(  # noqa: PLR0913  parameters of the design
     between: float,
     within: float,
     cases: Sequence[int],
@@ -170,9 +170,9 @@ def design_table(  # noqa: PLR0913  each is a number of the design
     systems: int = 1,
     price: float | None = None,
 ) -> Table:
-    """Return the cost and precision of numbers of cases and repeats: calls, money, half-width of a
-    mean, and, if `apart` (the variance of the difference of two systems over cases) is known, the
-    difference detected with 80% power."""
+    """Return a table of cost and precision by number of cases and repeats: calls, cost, half-width
+    of a mean, and the difference detected with 80% power if `apart` (the variance over cases of the
+    difference of two systems) is given."""
     rows = [
         _Design(
             cases=n,
@@ -190,6 +190,6 @@ def design_table(  # noqa: PLR0913  each is a number of the design
 
 
 def cases_for_width(width: float, between: float, within: float, repeats: int) -> int:
-    """Cases from which on the 95% interval of a mean is at most `width` wide."""
+    """Return the number of cases at which the 95% interval of a mean is `width` wide."""
     spread = between + within / repeats
     return max(2, math.ceil((2 * normal_quantile(0.975) / width) ** 2 * spread - 1e-9))

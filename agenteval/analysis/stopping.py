@@ -22,8 +22,7 @@ _NO_RATINGS = "there are no ratings"
 
 @dataclass(frozen=True)
 class InterimAnalysis:
-    """Result of a rule after some cases: whether to stop, the reason or what is still open, and the
-    figures used."""
+    """Result of a stopping rule after some cases: whether to stop, the reason, and the figures."""
 
     stop: bool
     reason: str
@@ -49,12 +48,12 @@ class _DifferenceSoFar:
 
 @dataclass(frozen=True)
 class Until:
-    """Judge cases in random order until this holds.
+    """Stopping rule for judging cases in random order.
 
-    With a `width`: every always-valid 95% interval of a mean, by criterion and system, is at most
-    this wide (as a share of the scale). With None: for every criterion it is settled which of two
-    systems is better, or that even all cases are unlikely to settle it; differences up to `margin`
-    are ignored.
+    With a `width`, stop when each always-valid 95% interval of a mean, by criterion and system, is
+    at most this wide (as a share of the scale). With None, stop when it is settled for each
+    criterion which of two systems is better, or that even all cases are unlikely to settle it;
+    differences up to `margin` are ignored.
     """
 
     width: float | None
@@ -76,21 +75,21 @@ class Until:
         return cls(width)
 
     def check(self, systems: Sequence[str]) -> None:
-        """Raises InputError where the rule cannot be asked of runs of these systems."""
+        """Raise InputError if the rule cannot be applied to runs of these systems."""
         if self.width is None and len(systems) != 2:
             raise InputError(
-                f"{DECIDED!r} needs two systems; these runs are of {len(systems)}", "--until"
+                f"{DECIDED!r} needs two systems; these runs have {len(systems)}", "--until"
             )
 
     def look(
         self, table: ScoreTable, criteria: Sequence[Criterion], order: Sequence[str]
     ) -> InterimAnalysis:
-        """Return the result after some of the cases, which arrived in this `order`; `order` has all
-        planned cases."""
+        """Return the result after some of the cases; `order` lists all planned cases in the order
+        in which they are judged."""
         rated = table.of(variant=ORIGINAL)
         ordered = [c for c in criteria if c.ordered and len(rated.of(criterion=c.id))]
         if self.width is None:
-            return self._told_apart(rated, ordered, len(order))
+            return self._decided(rated, ordered, len(order))
         return self._narrow(rated, ordered, order, self.width)
 
     def _narrow(
@@ -109,13 +108,13 @@ class Until:
                     wide = (interval.high or 1.0) - (interval.low or 0.0)
                     if wide > widest:
                         widest, where = wide, f"{criterion.name}, {system}".rstrip(", ")
-        reason = f"the widest always-valid interval is {widest:.3f} ({where}), asked for {width:g}"
+        reason = f"the widest always-valid interval is {widest:.3f} ({where}), target {width:g}"
         table = table_of(_MeanSoFar, "stopping", "Intervals that are valid at every look", rows)
         return InterimAnalysis(
             bool(rows) and widest <= width, reason if rows else _NO_RATINGS, table
         )
 
-    def _told_apart(
+    def _decided(
         self, rated: ScoreTable, criteria: Sequence[Criterion], planned: int
     ) -> InterimAnalysis:
         names = {c.id: c.name for c in criteria}
@@ -139,7 +138,7 @@ class Until:
 
 
 def _case_means(table: ScoreTable, place: dict[str, int]) -> list[float]:
-    """Mean value of every case that has one, in the order of the cases."""
+    """Return the mean of each case with values, in the order of the cases."""
     rated = ~np.isnan(table.value)
     total = np.bincount(table.case.codes[rated], table.value[rated], len(table.case.names))
     count = np.bincount(table.case.codes[rated], minlength=len(table.case.names))

@@ -1,4 +1,4 @@
-"""Results by system, and every two systems compared on the tasks that both have a result on."""
+"""Group results by system, and compare each two systems on their common tasks."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ class _OfSystem(Protocol):
 
 
 _T = TypeVar("_T", bound=_OfSystem)
-# Of differences, one per task, and whether each task came once on both sides.
+# Test of differences (one per task), given whether each task has one trial on both sides.
 Test = Callable[[Floats, bool], PairedTest]
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two systems, or two formats of one agent, on the tasks that both have a verdict on.
+    """Two systems, or two formats of one agent, on the tasks with verdicts for both.
 
-    `difference` is the mean over tasks of the first's share of successes less the second's; the
-    first is better on `only_first` tasks, the second on `only_second`. `p` is that of `method`,
-    None for the `reason`; `corrected` is for all pairs of the table. `left_out` counts tasks that
-    only one of the two has a verdict on.
+    `difference` is the mean over tasks of the first's success rate minus the second's; the first is
+    better on `only_first` tasks, the second on `only_second`. `p` is by `method`, or None with a
+    `reason`; `corrected` is p after correction for all pairs of the table. `left_out` counts tasks
+    with a verdict for only one of the two.
     """
 
     first: str
@@ -50,7 +50,7 @@ class Pair:
 
 
 def by_system(results: Iterable[_T]) -> dict[str, list[_T]]:
-    """The results of every system, systems in the order in which they come."""
+    """Group results by system, in order of first appearance."""
     grouped: dict[str, list[_T]] = {}
     for result in results:
         grouped.setdefault(result.system, []).append(result)
@@ -60,8 +60,7 @@ def by_system(results: Iterable[_T]) -> dict[str, list[_T]]:
 def pairs(
     successes: Mapping[str, Mapping[str, Sequence[float]]], test: Test, agent: str = ""
 ) -> list[Pair]:
-    """Return the comparison of every two systems with common tasks, from the trials (0 or 1) of
-    each task."""
+    """Compare each two systems with common tasks, given the trials (0 or 1) of each task."""
     comparisons = []
     for (first, a), (second, b) in combinations(successes.items(), 2):
         common = [task for task in a if task in b]
@@ -86,7 +85,7 @@ def pairs(
     return comparisons
 
 
-def holm(made: Sequence[Pair]) -> list[Pair]:
-    """The pairs with their p corrected for all of them."""
-    corrected = adjust([pair.p for pair in made])
-    return [replace(pair, corrected=q) for pair, q in zip(made, corrected, strict=True)]
+def holm(pairs: Sequence[Pair]) -> list[Pair]:
+    """Return the pairs with p corrected for multiple testing (Holm)."""
+    corrected = adjust([pair.p for pair in pairs])
+    return [replace(pair, corrected=q) for pair, q in zip(pairs, corrected, strict=True)]

@@ -1,4 +1,4 @@
-"""Shared parts of the agreement tables: columns that name a row, and lines about criteria."""
+"""Shared parts of the agreement tables: identifying columns, and lines about criteria."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class PairColumns:
 
 
 def criterion_cells(criterion: str, names: Mapping[str, str]) -> dict[str, Cell]:
-    """Cells of `CriterionColumns`; `names` by criterion id."""
+    """Return the cells of `CriterionColumns`; `names` are by criterion id."""
     return {"criterion_id": criterion, "criterion": names.get(criterion, criterion)}
 
 
 def pair_cells(judge: str, rater: str, criterion: str, names: Mapping[str, str]) -> dict[str, Cell]:
-    """Cells of `PairColumns`."""
+    """Return the cells of `PairColumns`."""
     pair = f"{judge} / {rater}"
     return {"pair": pair, "judge": judge, "rater": rater, **criterion_cells(criterion, names)}
 
@@ -56,8 +56,8 @@ def pair_cells(judge: str, rater: str, criterion: str, names: Mapping[str, str])
 def criterion_lines(
     criteria: Mapping[str, Sequence[str]], total: int, *, at_least: int = 2
 ) -> tuple[str, ...]:
-    """Return a line per remark with its criteria: "all criteria" if these are all of `total` and at
-    least `at_least`."""
+    """Return a line per remark with its criteria, or "all criteria" if there are `total` and at
+    least `at_least` of them."""
     lines = []
     for remark, repeated in criteria.items():
         names = list(dict.fromkeys(repeated))

@@ -342,7 +342,7 @@ def test_an_empty_side() -> None:
 
 
 def test_an_unknown_criterion() -> None:
-    with pytest.raises(InputError, match="'depth' is not rated here; there are clarity"):
+    with pytest.raises(InputError, match="'depth' is not rated; available: clarity"):
         compare(table("a", A), table("b", B), criteria=["depth"])
 
 

@@ -183,7 +183,7 @@ def test_fail_under(values: list[float], outcome: str) -> None:
 
 
 def test_an_unknown_criterion() -> None:
-    with pytest.raises(InputError, match="'depth' is not compared; there are clarity"):
+    with pytest.raises(InputError, match="'depth' is not compared; available: clarity"):
         under_gate(rated([1.0] * 20), "depth", 0.5)
 
 

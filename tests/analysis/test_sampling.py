@@ -91,7 +91,7 @@ def test_an_edited_sample_is_refused(tmp_path: Path, weight: float | None, drop:
     ("rows", "said"),
     [
         ([{"sample": "x", "weight": 1}], "'x' is not a sample"),
-        ([{"sample": "x", "weight": 0}], "s.jsonl:1: weight 0 is not a number from 1"),
+        ([{"sample": "x", "weight": 0}], "s.jsonl:1: weight 0 is not a number of at least 1"),
         ([{"sample": "x", "weight": 1}, {"sample": "y", "weight": 1}], "several samples: x, y"),
         ([{"sample": "x", "weight": 1}, {}], "s.jsonl:2: this row does not name a sample"),
     ],

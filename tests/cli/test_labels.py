@@ -135,7 +135,7 @@ def test_labels_that_were_picked_by_hand(math: Cli, sheet: Path, project: Path) 
         ({"weight": "7.0"}, "the sample was edited, or rows are missing"),
         ({"label": "lucid"}, "'lucid' is not an accepted value of clarity"),
         ({"criterion": "charm"}, "criterion 'charm' is not among the criteria"),
-        ({"weight": "none"}, "weight 'none' is not a number from 1"),
+        ({"weight": "none"}, "weight 'none' is not a number of at least 1"),
     ],
 )
 def test_sheets_that_cannot_be_used(

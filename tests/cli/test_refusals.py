@@ -46,14 +46,14 @@ doctor --model m --base-url http://127.0.0.1:1/v1 --base-url=http://127.0.0.1:2/
 compare --store c.db | two judges (--source twice)
 compare style-0 --store c.db | two judges (--source twice)
 compare style-0 style-0 --store c.db | 'style-0' is compared with itself
-compare style-0 style-9 --store c.db | no system 'style-9'; there are: style-0, style-1, style-2
+compare style-0 style-9 --store c.db | no system 'style-9'; available: style-0, style-1, style-2
 compare --source m --source m --store c.db | both name the same judge
-compare style-0 style-1 --source x --store c.db | no judge is called 'x'; there are:
+compare style-0 style-1 --source x --store c.db | no judge is called 'x'; available:
 compare style-0 style-1 --source m --source m --store c.db | two systems and two judges
 compare --source m --source m --source m --store c.db | at most two judges
 compare --with c.db --store c.db | c.db is compared with itself
 compare --with nowhere.db --store c.db | there is no store here yet
-compare style-0 style-1 --criterion depth --store c.db | 'depth' is not rated here
+compare style-0 style-1 --criterion depth --store c.db | 'depth' is not rated
 compare style-0 style-1 --fail-under quality-0 --store c.db | is not of the form
 compare style-0 style-1 --fail-under quality-0=2 --store c.db | a value from 0 to 1
 compare style-0 style-1 --fail-under quality-0=nan --store c.db | a value from 0 to 1
@@ -63,7 +63,7 @@ compare style-0 style-1 --on-undecided pass --store c.db | add --fail-if or --fa
 compare style-0 style-1 --task other --store c.db | no runs of 'other'; tasks: sums
 compare --scores v.jsonl --with v.jsonl | v.jsonl is compared with itself
 compare a b --scores v.jsonl --store c.db | not both
-compare a b --scores v.jsonl | no system 'a'; there are: none named
+compare a b --scores v.jsonl | no system 'a'; available: none named
 compare --scores v.jsonl --with t.jsonl | no case in common
 compare a b --sequential 1 | --sequential
 report --store none.db | no store
