@@ -1,4 +1,4 @@
-"""Pure functions on numbers and arrays; randomness is passed in."""
+"""Pure functions on numbers and arrays; random generators are passed in."""
 
 from agenteval.stats.agreement import krippendorff_alpha
 from agenteval.stats.alttest import AltTest, alt_test

@@ -1,12 +1,12 @@
-"""Krippendorff's alpha: do independent ratings of the same units agree beyond chance?
+"""Krippendorff's alpha: agreement of independent ratings of the same units beyond chance.
 
 Krippendorff, Content Analysis, 4th ed. 2019, chapter 12; "Computing Krippendorff's
 Alpha-Reliability", 2011. alpha = 1 - D_o / D_e over the coincidence matrix o_ck, in which every
 ordered pair of ratings of one unit counts 1 / (ratings of the unit - 1), n_c are its margins and n
 its sum:  D_o = sum_ck o_ck d_ck / n,  D_e = sum_ck n_c n_k d_ck / (n (n - 1)).
-The distance d is 1 for unlike values (nominal), (c - k)^2 (interval) and, for ordinal,
+The distance d is 1 for different values (nominal), (c - k)^2 (interval) and, for ordinal,
 (sum_{g=c..k} n_g - (n_c + n_k) / 2)^2, which is the squared difference of the midranks of c and k.
-Conventions for reading it: from .800 on good, .667 to .800 for tentative conclusions only.
+Conventional interpretation: good from .800, tentative conclusions only from .667 to .800.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from agenteval.stats.interval import Interval
 Floats = NDArray[np.float64]
 Measure = Literal["nominal", "ordinal", "interval"]
 
-_DENSE_LEVELS = 64  # up to here the coincidences of each unit are held as a matrix
-_DENSE_CELLS = 50_000_000  # and up to so many numbers over all units
+_DENSE_LEVELS = 64  # up to this many levels, coincidences are stored as a matrix per unit
+_DENSE_CELLS = 50_000_000  # maximum numbers stored over all units
 
 
 def krippendorff_alpha(
@@ -44,24 +44,22 @@ def krippendorff_alpha(
     """Alpha of a (units, raters) array of codes or values, NaN where a rating is missing.
 
     `mean` is alpha, in (-inf, 1]: 1 perfect, 0 as by chance, below 0 systematic disagreement. `n`
-    counts the ratings that can be paired, `n_clusters` the units that have at least two; a unit
-    with fewer says nothing about agreement and is left out. Which rater gave which rating does not
-    matter, nor does the order of units. Ordinal alpha depends on the order of the values only,
-    nominal on which are equal, interval on their differences.
+    counts the ratings that can be paired, `n_clusters` the units with at least two ratings; other
+    units are left out. The order of raters and units does not matter. Ordinal alpha depends only on
+    the order of the values, nominal alpha on their equality, interval alpha on their differences.
 
-    With `bootstrap` the interval resamples units, or the `clusters` (one label per unit) they
-    belong to, and `n_clusters` counts those; never single ratings, as Krippendorff's own bootstrap
-    does, which is too narrow (Zapf et al., BMC Medical Research Methodology 16, 2016).
+    With `bootstrap`, the interval resamples units or, if given, `clusters` (one label per unit),
+    which `n_clusters` then counts. Krippendorff's own bootstrap resamples single ratings, which is
+    too narrow (Zapf et al., BMC Medical Research Methodology 16, 2016).
 
-    Undefined, None with the reason: no unit with two ratings (so always with one rater); one such
-    unit (alpha is 0 then, whatever the ratings); all ratings equal ("no variation").
-    Raises ValueError for an array that is not two-dimensional, infinite ratings and clusters of
-    another length.
+    Undefined (None with the reason): no unit with two ratings, so always with one rater; only one
+    such unit (alpha is always 0); all ratings equal ("no variation"). Raises ValueError for arrays
+    that are not two-dimensional, infinite ratings, and clusters of a different length.
     """
     data = as_ratings(ratings)
     codes = None if clusters is None else cluster_codes(clusters, len(data))
     keep = (~np.isnan(data)).sum(axis=1) >= 2
-    data = np.sort(data[keep], axis=1)  # so that no digit depends on the order of the raters
+    data = np.sort(data[keep], axis=1)  # makes the result independent of the order of raters
     data = data[:, : int((~np.isnan(data)).sum(axis=1).max(initial=0))]
     codes = None if codes is None else codes[keep]
     n, units = int((~np.isnan(data)).sum()), len(data)
@@ -79,7 +77,7 @@ def krippendorff_alpha(
 
 
 def as_ratings(ratings: ArrayLike) -> Floats:
-    """A (units, raters) float64 array, NaN where missing; ValueError for anything else."""
+    """Return a (units, raters) float64 array, NaN where missing. Raises ValueError."""
     data = np.asarray(ratings, dtype=np.float64)
     if data.ndim != 2:
         raise ValueError(f"ratings must be (units, raters), not {data.ndim}-dimensional")
@@ -89,7 +87,7 @@ def as_ratings(ratings: ArrayLike) -> Floats:
 
 
 def level_counts(data: Floats, levels: Floats) -> Floats:
-    """(units, levels): how many ratings of each unit take each of the sorted `levels`."""
+    """Return the number of ratings per unit and level (units, levels); `levels` are sorted."""
     unit, rater = np.nonzero(~np.isnan(data))
     level = np.searchsorted(levels, data[unit, rater])
     flat = np.bincount(unit * len(levels) + level, minlength=len(data) * len(levels))
@@ -97,7 +95,7 @@ def level_counts(data: Floats, levels: Floats) -> Floats:
 
 
 def _alpha(data: Floats, measure: Measure) -> float | None:
-    """Alpha of units that all have two ratings or more, for any number of different values.
+    """Return alpha for units with at least two ratings each.
 
     Interval: sum_{i != j} (x_i - x_j)^2 = 2 (m sum x^2 - (sum x)^2), so sums of squares within
     units and over all suffice. Ordinal: the same on midranks. Nominal: from the counts of equals.
@@ -142,7 +140,7 @@ def _bootstrapped(
 
 
 def _moments(data: Floats) -> Floats:
-    """Per unit: number, sum and sum of squares of its ratings, and its share of n D_o."""
+    """Return per unit the number, sum and sum of squares of ratings, and its part of n D_o."""
     centred = data - np.nanmean(data)
     number = (~np.isnan(data)).sum(axis=1).astype(np.float64)
     total, squares = np.nansum(centred, axis=1), np.nansum(centred**2, axis=1)
@@ -171,7 +169,7 @@ def _nominal_parts(counts: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
 
 
 def _ordinal_parts(counts: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
-    """The coincidences of each unit; midranks are made anew from the margins of each resample."""
+    """Return the coincidences per unit; midranks are recomputed for each resample."""
     k = counts.shape[1]
     above, below = np.triu_indices(k, 1)
     number = counts.sum(axis=1, keepdims=True)
@@ -190,7 +188,7 @@ def _ordinal_parts(counts: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
 
 
 def _one_minus(numerator: Floats, denominator: Floats) -> Floats:
-    """1 - numerator / denominator, NaN where the denominator is 0."""
+    """Return 1 - numerator / denominator, NaN if the denominator is 0."""
     result = np.full(len(numerator), np.nan)
     np.divide(numerator, denominator, out=result, where=denominator > 0)
     return 1 - result

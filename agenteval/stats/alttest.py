@@ -1,4 +1,4 @@
-"""The alternative annotator test: may the judge stand in for one of the people?"""
+"""The alternative annotator test: can the judge replace one of the people?"""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 from agenteval.stats.multiple import adjust
 from agenteval.stats.vectors import Floats
 
-SMALLEST = 30  # items per annotator below which the t test is not trusted
+SMALLEST = 30  # minimum items per annotator for the t test
 Label = Hashable | None
 
 
 @dataclass(frozen=True)
 class AltTest:
-    """Result over the annotators, in their order; None for one that could not be compared.
+    """Result by annotator, in order; None for annotators that could not be compared.
 
     `advantages[j]`: share of items on which the judge agrees with the others at least as well as
-    annotator j does. `p[j]` is one-sided, `adjusted` by Benjamini-Yekutieli. `winning_rate` is
+    annotator j. `p[j]` is one-sided, `adjusted` by Benjamini-Yekutieli. `winning_rate` is
     the share of annotators with adjusted p <= .05; `passes` means that it is >= .5.
     """
 
@@ -41,16 +41,16 @@ def alt_test(
 ) -> AltTest:
     """Alternative annotator test on nominal labels (Calderon, Reichart & Dror, ACL 2025).
 
-    Annotator j is left out; on every item that j, the judge and at least one other annotator
-    labelled, each of the two is scored by the share of the others with the same label. The judge
-    wins an item when its score is >= j's, j when j's is >= the judge's (both on equality). The
-    t test is one-sided on (j wins - judge wins) < epsilon; `epsilon` (.1 to .3) is what a person
-    costs more. None marks a missing label: a judge's unreadable reply must be given
-    as a label of its own if it shall count against the judge, as None if it shall be left out.
+    Annotator j is left out. On each item labelled by j, the judge and at least one other annotator,
+    j and the judge are scored by the share of the others with the same label. The judge wins an
+    item if its score is >= j's, and j wins if j's is >= the judge's (both win on equality). The t
+    test is one-sided on (j wins - judge wins) < epsilon; `epsilon` (.1 to .3) accounts for the
+    higher cost of people. None is a missing label. Encode a judge's unreadable reply as a separate
+    label to count it against the judge, or as None to leave it out.
 
-    Needs at least three annotators, else the result is None with the reason. An annotator with
-    fewer than 30 comparable items is not tested (None). Where all differences are equal, p is 0
-    or 1. Raises ValueError for different lengths or epsilon outside [0, 1).
+    Needs at least three annotators, else the result is None with the reason. Annotators with fewer
+    than 30 comparable items are not tested (None). If all differences are equal, p is 0 or 1.
+    Raises ValueError for different lengths or epsilon outside [0, 1).
     """
     if not 0 <= epsilon < 1:
         raise ValueError(f"epsilon {epsilon} is not in [0, 1)")
@@ -88,7 +88,7 @@ def alt_test(
 def _scores(
     judge: Sequence[Label], annotators: Sequence[Sequence[Label]], left_out: int
 ) -> tuple[Floats, Floats]:
-    """Agreement of the judge and of the one left out with the others, per comparable item."""
+    """Return the agreement of the judge and the excluded annotator with the others, by item."""
     ours, theirs = [], []
     for item, (verdict, annotation) in enumerate(zip(judge, annotators[left_out], strict=True)):
         remaining = [a[item] for j, a in enumerate(annotators) if j != left_out]

@@ -1,10 +1,10 @@
-"""Bootstrap intervals that resample cases (clusters) and keep what is nested in them together.
+"""Bootstrap intervals that resample whole cases (clusters).
 
-A case is drawn with all of its values: resampling the repeats within a drawn case as well would
-count their spread twice (Davison and Hinkley, Bootstrap Methods and their Application, 1997,
-section 3.8). Many statistics are functions of sums over cases; `bootstrap_sums` resamples those
-sums, and cases with equal sums are drawn together (a multinomial draw is the same distribution), so
-that its cost depends on the number of different cases and not on the number of values.
+A case is drawn with all its values: also resampling the repeats within a case would count their
+spread twice (Davison and Hinkley, Bootstrap Methods and their Application, 1997, section 3.8). Many
+statistics are functions of sums over cases; `bootstrap_sums` resamples those sums, and draws cases
+with equal sums together (a multinomial draw has the same distribution), so that its cost depends on
+the number of distinct cases, not on the number of values.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from agenteval.stats.interval import Interval
 Floats = NDArray[np.float64]
 Clusters = Sequence[Hashable] | NDArray[np.generic]
 
-UNDEFINED_LIMIT = 0.05  # largest share of resamples without a value that is left out
-_CELLS = 1 << 22  # numbers of one block of draws held at once
+UNDEFINED_LIMIT = 0.05  # maximum share of undefined resamples that is ignored
+_CELLS = 1 << 22  # numbers per block of draws
 
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """How to resample.
+    """Options of a bootstrap.
 
     `rng` is consumed; `resamples` is stated in the result. The ends are expanded percentiles
     (Hesterberg, The American Statistician 69, 2015): quantiles of the resamples with the tails
@@ -53,14 +53,14 @@ def bootstrap_interval(
     *,
     how: Bootstrap,
 ) -> Interval:
-    """Any statistic of arrays that share their first axis, by resampling cases.
+    """Bootstrap any statistic of arrays with a common first axis by resampling cases.
 
-    `statistic(*arrays)` returns a number, or None or NaN where it is undefined; it is called once
-    per resample. `clusters` names the case of each row (default: each
-    row is one); a case drawn twice enters twice, whole. Result and small numbers as in
-    `bootstrap_sums`. The draws depend on the order of the rows.
+    `statistic(*arrays)` returns a number, or None or NaN if undefined; it is called once per
+    resample. `clusters` has the case of each row (default: each row is a case); a case that is
+    drawn twice is included twice. The result and small samples are handled as in `bootstrap_sums`.
+    The draws depend on the order of the rows.
 
-    Raises ValueError for arrays or clusters of different lengths and for no arrays.
+    Raises ValueError for arrays or clusters of different lengths, and without arrays.
     """
     lengths = {len(array) for array in arrays}
     if len(lengths) != 1:
@@ -94,20 +94,20 @@ def bootstrap_sums(
     *,
     how: Bootstrap,
 ) -> Interval:
-    """A statistic that depends on sums over units only, by resampling cases.
+    """Bootstrap a statistic that depends only on sums over units by resampling cases.
 
     `parts` is (units, p); `statistic` maps totals (B, p) to B values, NaN where undefined.
-    `clusters` names the case of each unit (default: each unit is one). Permuting units or renaming
-    clusters changes nothing.
+    `clusters` has the case of each unit (default: each unit is a case). The order of units and the
+    names of clusters do not matter.
 
-    `se` is the standard deviation of the resamples times sqrt(C / (C - 1)), the factor by which
-    that of a mean over C cases is too small. Without an estimate: None and the reason "undefined".
-    One case: no interval. So few cases that drawing a single one C times is likelier than a tail
-    (C^-C > tail): no interval; at 95% that is below 5 cases. Resamples
-    in which the statistic is undefined are left out and counted in `method`; above 5% there is
-    no interval. All resamples equal: low = high = mean, reason "no variation between cases".
+    `se` is the standard deviation of the resamples times sqrt(C / (C - 1)), which corrects it for a
+    mean over C cases. Without an estimate, it is None with the reason "undefined". There is no
+    interval for one case, or for so few cases that drawing a single one C times is more likely than
+    a tail (C^-C > tail; at 95%, below 5 cases). Undefined resamples are left out and counted in
+    `method`; above 5% there is no interval. If all resamples are equal: low = high = mean, with
+    reason "no variation between cases".
 
-    Raises ValueError for clusters of another length or values that are not finite.
+    Raises ValueError for clusters of a different length or values that are not finite.
     """
     if not np.isfinite(parts).all():
         raise ValueError("values must be finite; leave missing ones out and count them")
@@ -131,10 +131,10 @@ def bootstrap_sums(
 def bootstrap_mean(
     values: Sequence[float] | Floats, clusters: Clusters | None = None, *, how: Bootstrap
 ) -> Interval:
-    """Mean of all values (equal weight each), by resampling cases; see `bootstrap_sums`."""
+    """Bootstrap the mean of all values (equal weights) by cases; see `bootstrap_sums`."""
     data = np.asarray(values, dtype=np.float64)
     codes = cluster_codes(clusters, len(data))
-    # a fixed order of summation, so that no digit depends on the order of the file; 16-bit keys
+    # a fixed order of summation makes the result independent of the order of the file; 16-bit keys
     # are sorted by radix, and equal values need no stable sort
     small = codes.astype(np.uint16) if codes.max(initial=0) < 1 << 16 else codes
     by_value = np.argsort(data)
@@ -147,7 +147,7 @@ def bootstrap_mean(
 
 
 def cluster_codes(clusters: Clusters | None, n: int) -> NDArray[np.intp]:
-    """Codes 0..C-1 of n cluster labels (any hashable values); 0..n-1 without clusters."""
+    """Return codes 0..C-1 of n cluster labels (hashable); 0..n-1 without clusters."""
     if clusters is None:
         return np.arange(n, dtype=np.intp)
     if len(clusters) != n:
@@ -159,7 +159,7 @@ def cluster_codes(clusters: Clusters | None, n: int) -> NDArray[np.intp]:
 
 
 def _sums_by_case(parts: Floats, clusters: Clusters | None) -> Floats:
-    """(C, p) sums of the units of each case, in the order in which they come."""
+    """Return the sums over the units of each case (C, p), in order of first appearance."""
     if clusters is None or not len(parts):
         return parts
     codes = cluster_codes(clusters, len(parts))

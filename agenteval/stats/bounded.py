@@ -1,4 +1,4 @@
-"""Mean of bounded values whose interval stays honest when nearly all of them are the same."""
+"""Mean of bounded values, with an interval that is valid even if nearly all are equal."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from agenteval.stats.vectors import Floats
 
 
 def bounded_interval(values: Floats, bounds: tuple[float, float], level: float = 0.95) -> Interval:
-    """Mean of independent values within `bounds`, with an interval that never pretends certainty.
+    """Return the mean of independent values within `bounds`, with an interval of nonzero width.
 
-    Yes/no values: Clopper-Pearson. Where fewer than 6 values differ from the most frequent one, m,
-    a t interval collapses, so the shares of values below and above m are bounded instead: the mean
-    lies between m - u_below (m - lowest) and m + u_above (highest - m), u the upper Clopper-Pearson
+    Yes/no values: Clopper-Pearson. If fewer than 6 values differ from the most frequent one, m, a
+    t interval collapses, so the shares of values below and above m are bounded instead: the mean
+    is between m - u_below (m - lowest) and m + u_above (highest - m), u the upper Clopper-Pearson
     limit of the share; without any differing value of 20 it is .168 (Hanley & Lippman-Hand, JAMA
     249, 1983). Otherwise the t interval, clipped. Fewer than two values give no interval.
     """
@@ -29,7 +29,7 @@ def bounded_interval(values: Floats, bounds: tuple[float, float], level: float =
     if bounds == (0.0, 1.0) and set(distinct.tolist()) <= {0.0, 1.0}:
         exact = proportion_interval(int(values.sum()), n, method="clopper-pearson", level=level)
         return replace(exact, se=plain.se)
-    middle = float(distinct[times == times.max()].mean())  # of several: any m gives a valid bound
+    middle = float(distinct[times == times.max()].mean())  # any of them gives a valid bound
     below, above = int((values < middle).sum()), int((values > middle).sum())
     if below + above >= FEWEST:
         return plain

@@ -1,7 +1,7 @@
-"""Bradley-Terry strengths of several systems from how often each is preferred to each.
+"""Bradley-Terry strengths of several systems from pairwise preferences.
 
-The chance that i is preferred to j is 1 / (1 + exp(s_j - s_i)) (Bradley and Terry, Biometrika 39,
-1952). A tie counts as half a win of either.
+The probability that i is preferred to j is 1 / (1 + exp(s_j - s_i)) (Bradley and Terry, Biometrika
+39, 1952). A tie counts as half a win of either.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ def bradley_terry(wins: Floats) -> Floats:
     """Return the maximum likelihood strengths (..., k), natural log odds with mean 0, from the wins
     (..., k, k) of the row's system against the column's.
 
-    The strengths are NaN where the likelihood has no maximum: where some systems won or lost
-    everything against the others (Ford, American Mathematical Monthly 64, 1957).
+    The strengths are NaN if the likelihood has no maximum, because some systems won or lost all
+    comparisons with the others (Ford, American Mathematical Monthly 64, 1957).
     """
     k = wins.shape[-1]
     itself = np.eye(k, dtype=bool)
@@ -52,8 +52,8 @@ def strength_intervals(wins: Floats) -> list[Interval]:
 
     The standard error comes from leaving out one case at a time (jackknife; Efron and Stein, Annals
     of Statistics 9, 1981), the 95% interval from t with cases - 1 degrees of freedom (percentiles
-    of resampled cases cover less). Where the likelihood has no maximum there are no strengths;
-    where that is so without some case, there are no intervals.
+    of resampled cases cover less). Without a maximum of the likelihood there are no strengths; if
+    it has no maximum without some case, there are no intervals.
     """
     n, total = len(wins), wins.sum(axis=0)
     strengths, without = bradley_terry(total), bradley_terry(total - wins)

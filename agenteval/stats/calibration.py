@@ -1,4 +1,4 @@
-"""Expected calibration error, with an interval that is valid when there is no error."""
+"""Expected calibration error, with an interval that is valid even without error."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ def calibration_error(
     rng: np.random.Generator,
 ) -> Interval:
     """Sum over bins of share × |mean gap| (Naeini, Cooper & Hauskrecht, AAAI 2015), of `gaps` (n,),
-    forecast minus outcome, in `bins` (n,) that were fixed beforehand.
+    forecast minus outcome, in predefined `bins` (n,).
 
-    It is |d|_1, d the means over all values of gap × [in bin b]. The plug-in T is too high, most of
-    all where the truth is 0, so `mean` takes off each part what a normal of its standard error adds
-    to it. The interval is [T - q, T + t × se]: T - |d|_1 is never above |d^ - d|_1, whose quantile
-    q is drawn from the normal with the covariance of d^; |d|_1 - T is never above s × (d - d^) for
-    the true signs s, and se is that of the signed sum. Covariances are cluster-robust over cases.
-    Without at least one value, or below 20 cases, there is no interval.
+    It is |d|_1, where d are the means over all values of gap × [in bin b]. The plug-in estimate T
+    is too high, especially if the true value is 0, so `mean` subtracts from each part its bias
+    under a normal distribution with the same standard error. The interval is [T - q, T + t × se]: T
+    - |d|_1 is never above |d^ - d|_1, whose quantile q is drawn from the normal with the covariance
+    of d^; |d|_1 - T is never above s × (d - d^) for the true signs s, and se is that of the signed
+    sum. Covariances are cluster-robust over cases. Without values, or with fewer than 20 cases,
+    there is no interval.
     """
     from scipy.special import erf
 

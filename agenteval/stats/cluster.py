@@ -12,12 +12,12 @@ Tree = NDArray[np.float64]
 Labels = NDArray[np.intp]
 Similarity = Callable[[slice], Floats]  # of some rows to all
 
-_BLOCK = 256  # rows of the similarity matrix held at once
-_SLACK = 1e-6  # cosines of float32 rows are known to about this
+_BLOCK = 256  # rows of the similarity matrix in memory
+_SLACK = 1e-6  # precision of cosines of float32 rows
 
 
 def average_tree(similarity: Similarity, n: int) -> Tree:
-    """scipy's linkage matrix (n - 1, 4) of `n` rows: heights are 1 - mean similarity.
+    """Return scipy's linkage matrix (n - 1, 4) of `n` rows: heights are 1 - mean similarity.
 
     Deterministic for a given order of rows. Memory is that of n * (n - 1) / 2 distances, twice.
     """
@@ -36,10 +36,10 @@ def average_tree(similarity: Similarity, n: int) -> Tree:
 
 
 def average_link(similarity: Similarity, n: int, tau: float) -> Labels:
-    """Group (0..k-1, in order of first appearance) of each of `n` rows.
+    """Return the group (0..k-1, in order of first appearance) of each of `n` rows.
 
-    The two groups with the highest mean similarity between their rows are joined, as long as it is
-    at least `tau`. A higher tau never gives fewer groups. Raises ValueError unless 0 < tau <= 1.
+    The two groups with the highest mean similarity are joined while it is at least `tau`. A higher
+    tau never gives fewer groups. Raises ValueError unless 0 < tau <= 1.
     """
     from scipy.cluster.hierarchy import fcluster
 
@@ -55,13 +55,13 @@ def average_link(similarity: Similarity, n: int, tau: float) -> Labels:
 
 
 def similar_pieces(vectors: Floats, most: int) -> list[list[int]]:
-    """All rows in pieces of at most `most`: the largest branches of the average-linkage tree that
-    are small enough, neighbours in the tree put together while they fit."""
+    """Split all rows into pieces of at most `most`: the largest branches of the average-linkage
+    tree that fit, with neighbouring branches joined while they fit."""
     n = len(vectors)
     branches: list[list[list[int]]] = [[[row]] for row in range(n)]
     for a, b, _, _ in average_tree(lambda rows: vectors[rows] @ vectors.T, n):
         pieces = branches[int(a)] + branches[int(b)]
-        # what is too large for one piece stays in pieces; the two smallest join while they fit
+        # join the two smallest pieces while they fit
         pieces.sort(key=lambda piece: (len(piece), piece))
         while len(pieces) > 1 and len(pieces[0]) + len(pieces[1]) <= most:
             pieces = sorted([sorted(pieces[0] + pieces[1]), *pieces[2:]], key=lambda p: (len(p), p))

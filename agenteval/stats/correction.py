@@ -29,7 +29,7 @@ class Corrected:
 def corrected_rate(
     judged: tuple[int, int], bad: tuple[int, int], good: tuple[int, int]
 ) -> Corrected:
-    """Corrected rate from three counts, each (count, out of): all by the judge's word.
+    """Return the corrected rate from three counts of the judge's verdicts, each (count, total).
 
     `judged`: cases called good among the unlabelled ones. `bad`: called bad among those labelled
     bad (specificity q0). `good`: called good among those labelled good (sensitivity q1). The
@@ -42,8 +42,8 @@ def corrected_rate(
     (arXiv 2511.21140, section 3): z^2 and 2 pseudo-cases, recentred, so that a judge without an
     observed error does not count as perfect. Both are clipped to [0, 1].
 
-    No estimate where a set is empty or where q0 + q1 <= 1, a judge no better than chance; no
-    interval where that holds after the pseudo-cases. Raises ValueError for impossible counts.
+    There is no estimate if a set is empty or if q0 + q1 <= 1 (no better than chance), and no
+    interval if that holds after adding the pseudo-cases. Raises ValueError for impossible counts.
     """
     for hits, total in (judged, bad, good):
         if not 0 <= hits <= total:
@@ -53,7 +53,7 @@ def corrected_rate(
     if p is None or q0 is None or q1 is None:
         empty = "judged" if p is None else "labelled bad" if q0 is None else "labelled good"
         return Corrected(Interval.missing(f"no {empty} cases", n), p, q0, q1, m0, m1)
-    if k0 * m1 + k1 * m0 <= m0 * m1:  # q0 + q1 <= 1, in whole numbers
+    if k0 * m1 + k1 * m0 <= m0 * m1:  # q0 + q1 <= 1, in integers
         reason = (
             f"specificity {q0:.3g} + sensitivity {q1:.3g} is not above 1: no better than chance"
         )
@@ -81,7 +81,7 @@ def corrected_rate(
 def _estimate(
     p: tuple[float, float], q0: tuple[float, float], q1: tuple[float, float]
 ) -> tuple[float, float]:
-    """Theta and its standard error from the three shares, each with its number of cases."""
+    """Return theta and its standard error from three shares and their numbers of cases."""
     theta = (p[0] + q0[0] - 1) / (q0[0] + q1[0] - 1)
     spread = (
         p[0] * (1 - p[0]) / p[1]

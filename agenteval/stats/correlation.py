@@ -1,4 +1,4 @@
-"""Do two criteria say the same? Rank correlation, the matrix, the first component's share."""
+"""Redundancy of criteria: rank correlation, its matrix, and the first component's share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Kind = Literal["spearman", "pearson"]
 
 @dataclass(frozen=True)
 class CorrelationMatrix:
-    """`rho[i][j]` in [-1, 1] over the `n[i][j]` rows that have both; None where undefined."""
+    """`rho[i][j]` in [-1, 1] over the `n[i][j]` rows with both values; None if undefined."""
 
     rho: tuple[tuple[float | None, ...], ...]
     n: tuple[tuple[int, ...], ...]
@@ -27,8 +27,8 @@ class CorrelationMatrix:
 class FirstComponent:
     """Share of variance of the first principal component, in [1 / columns, 1].
 
-    `share` is None with the reason where undefined. `rows` are complete rows, `columns` the
-    indices of the columns that vary over them.
+    `share` is None with a reason if undefined. `rows` counts complete rows, `columns` has the
+    indices of columns that vary over them.
     """
 
     share: float | None
@@ -43,8 +43,8 @@ def spearman(
     """Spearman's rank correlation of pairs, ties with midranks, in [-1, 1].
 
     The interval is Fisher's z with the standard error sqrt((1 + r^2 / 2) / (n - 3)) of Bonett &
-    Wright (Psychometrika 65, 2000, equation 7); `se` is None. It takes the pairs as independent:
-    over (run, case) pairs it is too narrow. Fewer than three pairs, or a side without variation,
+    Wright (Psychometrika 65, 2000, equation 7); `se` is None. It assumes independent pairs, so it
+    is too narrow for several runs per case. Fewer than three pairs, or a side without variation,
     give no correlation; fewer than 10 pairs or |r| = 1, no interval.
 
     Raises ValueError for different lengths, values that are not finite, or a bad level.
@@ -67,7 +67,7 @@ def spearman(
 
 
 def correlation_matrix(table: Floats, *, kind: Kind = "spearman") -> CorrelationMatrix:
-    """Correlation of every two columns of `table` (rows, columns) over the rows that have both.
+    """Return the correlation of each two columns of `table` (rows, columns) over common rows.
 
     NaN marks a missing rating. Fewer than three common rows, or a column constant over them, give
     None. Pairwise rows differ, so the matrix need not be positive definite.
@@ -89,7 +89,7 @@ def correlation_matrix(table: Floats, *, kind: Kind = "spearman") -> Correlation
 
 
 def first_component(table: Floats) -> FirstComponent:
-    """How much of all columns one common factor could explain (halo).
+    """Return the share of variance that one common factor could explain (halo effect).
 
     Largest eigenvalue of the correlation matrix over its trace (Jolliffe, Principal Component
     Analysis, 2nd ed., section 2.3), over the rows without a missing value (NaN); columns that are
@@ -115,7 +115,7 @@ def first_component(table: Floats) -> FirstComponent:
 
 
 def midranks(values: Floats) -> Floats:
-    """Ranks from 1, equal values share the mean of theirs."""
+    """Return ranks from 1; ties get their mean rank."""
     ordered = np.sort(values)
     below, upto = (np.searchsorted(ordered, values, side) for side in ("left", "right"))
     return (below + upto + 1) / 2

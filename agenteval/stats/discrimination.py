@@ -1,4 +1,4 @@
-"""Does a criterion rate success above failure? AUC and Mann-Whitney, with ties as they are."""
+"""Test whether a criterion rates success above failure: AUC and Mann-Whitney with ties."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from agenteval.stats.vectors import (
     round_near_ties,
 )
 
-EXACT_LIMIT = 100  # values in both groups together; the count of subsets takes well under a second
+EXACT_LIMIT = 100  # maximum total number of values for the exact test
 
 
 @dataclass(frozen=True)
 class RankTest:
-    """A p-value of two groups; `u` counts pairs (first > second), ties half; None if undefined."""
+    """A p-value for two groups; `u` counts pairs (first > second), ties half; None if undefined."""
 
     p: float | None
     u: float | None
@@ -37,7 +37,7 @@ class RankTest:
 
 @dataclass(frozen=True)
 class Discrimination:
-    """How well one number per case separates successes from failures.
+    """How well a value per case separates successes from failures.
 
     `auc` is P(success > failed) + P(equal) / 2 in [0, 1]; `magnitude` names the size of Cliff's
     delta, 2 auc - 1. They are None if they cannot be computed, with the reason in `auc.reason`.
@@ -56,23 +56,24 @@ def discrimination(
     level: float = 0.95,
     alternative: Alternative = "two-sided",
 ) -> Discrimination:
-    """AUC of independent cases, one number each (a case's mean over repeats).
+    """Return the AUC of independent cases with one value each (the mean over repeats).
 
-    The interval is the hull of two: DeLong, DeLong & Clarke-Pearson (Biometrics 44, 1988) on the
-    logit scale with Satterthwaite's degrees of freedom, which allows for unequal spread but is
-    too narrow near 0 and 1; and Newcombe's method 5 (Statistics in Medicine 25, 2006, 559-573),
+    The interval is the hull of two intervals: DeLong, DeLong & Clarke-Pearson (Biometrics 44, 1988)
+    on the logit scale with Satterthwaite's degrees of freedom, which allows for unequal spread but
+    is too narrow near 0 and 1; and Newcombe's method 5 (Statistics in Medicine 25, 2006, 559-573),
     a score interval that keeps its width at AUC 0 and 1 but is too narrow when the smaller group
-    spreads more. Each alone falls to .84-.92 in cells where the other holds. At AUC 0 or 1 it is
-    Newcombe's alone. `auc.se` is DeLong's; there it is zero, which `auc.reason` says.
+    spreads more. Each alone has a coverage of only .84-.92 in settings where the other is valid. At
+    AUC 0 or 1, only Newcombe's is used. `auc.se` is DeLong's, which is then zero (see
+    `auc.reason`).
 
-    Values that differ by rounding only (1e-12 of the largest) are ties.
-    An empty group gives no AUC; one case in a group, or values that are all equal (AUC 1/2 by
-    definition), no interval. Raises ValueError for values that are not finite or a bad level.
+    Values that differ only by rounding (1e-12 of the largest) are ties. An empty group gives no
+    AUC; one case in a group, or all values equal (AUC 1/2 by definition), gives no interval. Raises
+    ValueError for values that are not finite or a bad level.
     """
     good, bad = finite_vector(success, "success"), finite_vector(failed, "failed")
     check_level(level)
     pooled = round_near_ties(np.concatenate([good, bad]))
-    # sorted, so that the order of the cases changes no digit
+    # sorted, so that the order of cases does not matter
     good, bad = np.sort(pooled[: len(good)]), np.sort(pooled[len(good) :])
     area = _auc(good, bad, level)
     size = None if area.mean is None else magnitude(2 * area.mean - 1)
@@ -80,7 +81,7 @@ def discrimination(
 
 
 def magnitude(delta: float) -> str:
-    """Name of |delta|: below .147 negligible, .33 small, .474 medium, else large.
+    """Name the size of |delta|: below .147 negligible, .33 small, .474 medium, else large.
 
     Bands of Romano, Kromrey, Coraggio & Skowronek (Annual meeting of the Florida Association of
     Institutional Research, 2006).
@@ -121,15 +122,15 @@ def _auc(good: Floats, bad: Floats, level: float) -> Interval:
 
 
 def _doubled_wins(these: Floats, those: Floats) -> Floats:
-    """Twice the number of `those` (sorted) below each of `these`, ties half: whole numbers."""
+    """Return twice the number of `those` (sorted) below each of `these`, ties half: integers."""
     below = np.searchsorted(those, these, side="left")
     upto = np.searchsorted(those, these, side="right")
     return (below + upto).astype(np.float64)
 
 
 def _score_limit(area: float, m: int, n: int, z2: float) -> float:
-    """The lower limit theta with |area - theta| = z sqrt(V(theta)), by bisection; exactly 0 at area
-    0. V is symmetric in theta and 1 - theta."""
+    """Return the lower limit theta with |area - theta| = z sqrt(V(theta)) by bisection; 0 at
+    area 0. V is symmetric in theta and 1 - theta."""
     size = (m + n) / 2 - 1
     outside, inside = 0.0, area
     for _ in range(60):
@@ -149,23 +150,23 @@ def mann_whitney(
     alternative: Alternative = "two-sided",
     method: Literal["auto", "exact", "asymptotic"] = "auto",
 ) -> RankTest:
-    """Mann-Whitney test of two independent groups; `greater` means that the first is higher.
+    """Mann-Whitney test of two independent groups; `greater`: the first group is higher.
 
-    exact: every division of the pooled values into groups of these sizes is counted, with the
-    ties as they are (the permutation distribution of the midrank sum; Lehmann, Nonparametrics,
+    exact: counts every division of the pooled values into groups of these sizes, including
+    ties (the permutation distribution of the midrank sum; Lehmann, Nonparametrics,
     1975, section 1.4). asymptotic: normal with tie and continuity correction (Hollander & Wolfe,
     Nonparametric Statistical Methods, section 4.1). auto is exact up to 100 values. Two-sided is
     twice the smaller tail.
 
-    Values that differ by rounding only (1e-12 of the largest) are ties. An empty group has no p.
-    Values that are all equal give p = 1, and the reason says so. Groups so small that no outcome
-    reaches .05 are named in the reason. Raises ValueError for values that are not finite.
+    Values that differ only by rounding (1e-12 of the largest) are ties. An empty group gives no p.
+    If all values are equal, p is 1, with a reason. There is also a reason if the groups are too
+    small for a p below .05. Raises ValueError for values that are not finite.
     """
     a, b = finite_vector(first, "first"), finite_vector(second, "second")
     m, n = len(a), len(b)
     if not m or not n:
         return RankTest(None, None, "none", "a group is empty")
-    # doubled ranks are whole, so that sums compare exactly
+    # doubled ranks are integers, so that sums compare exactly
     doubled = 2 * midranks(round_near_ties(np.concatenate([a, b])))
     u = (int(doubled[:m].sum()) - m * (m + 1)) / 2
     if doubled.min() == doubled.max():
@@ -177,7 +178,7 @@ def mann_whitney(
         less, greater = _normal_tails(doubled, m, u)
         name = "Mann-Whitney, normal with tie and continuity correction"
     reason = None
-    if m + n <= EXACT_LIMIT:  # beyond, the smallest p is far below any level
+    if m + n <= EXACT_LIMIT:  # above, the smallest p is far below any level
         smallest = (2 if alternative == "two-sided" else 1) / math.comb(m + n, m)
         if smallest > 0.05:
             reason = f"too few values ({m} and {n}): p cannot fall below {min(smallest, 1):.2g}"
@@ -185,7 +186,7 @@ def mann_whitney(
 
 
 def _exact_tails(doubled: Floats, m: int) -> tuple[float, float]:
-    """P(sum <= observed) and P(sum >= observed) over all subsets of size m."""
+    """Return P(sum <= observed) and P(sum >= observed) over all subsets of size m."""
     ranks = doubled.astype(np.intp)
     lowest = int(ranks.min())
     step = int(np.gcd.reduce(ranks - lowest))
@@ -196,7 +197,7 @@ def _exact_tails(doubled: Floats, m: int) -> tuple[float, float]:
 
 @lru_cache(maxsize=64)  # without ties the same for all groups of these sizes
 def _subset_sums(ranks: tuple[int, ...], m: int) -> Floats:
-    """Share of the subsets of size m by their sum (index); `ranks` ascend from 0."""
+    """Return the distribution of sums (index) of subsets of size m; `ranks` ascend from 0."""
     total = len(ranks)
     count = np.zeros((m + 1, sum(ranks[-m:]) + 1))  # subsets by size and sum
     count[0, 0] = 1

@@ -1,4 +1,4 @@
-"""Has a judge changed? New scores of the same runs against frozen ones, over repeated looks."""
+"""Detect a changed judge: compare new scores of the same runs with frozen ones, repeatedly."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from agenteval.stats.bounded import bounded_interval
 from agenteval.stats.interval import Interval
 from agenteval.stats.vectors import Floats
 
-_LEAST = 1e-13  # what the rounding of the transform leaves of a p-value
-_RECENT = 0.8  # share of the level for the last looks
-_NEAR = 3.0  # standard deviations of the sum; nearer to its mean, no level used here is reached
+_LEAST = 1e-13  # smallest p-value, because of rounding in the transform
+_RECENT = 0.8  # share of the level for the most recent looks
+_NEAR = 3.0  # standard deviations of the sum; below, no level used here is reached
 
 
 @dataclass(frozen=True)
 class Drift:
     """Mean difference new - frozen on one criterion, in shares of the scale.
 
-    `interval` holds the drift over the last `looks` looks; its `n` counts cases. `p` is of no
-    change, corrected for the windows that were tried; `shown` says whether it reaches the level.
+    `interval` is the drift over the last `looks` looks; its `n` counts cases. `p` is for no change,
+    corrected for the tested windows; `shown` is whether it is significant.
     """
 
     looks: int
@@ -35,17 +35,17 @@ class Drift:
 def find_drift(
     frozen: Floats, new: Floats, cases: NDArray[np.intp], *, recent: int, alpha: float
 ) -> Drift:
-    """Return the drift of one criterion after the last of some looks.
+    """Return the drift of one criterion at the latest look.
 
-    `frozen` has a row for each run and a column for each repeat, `new` a column for each look, in
-    order; NaN where there is no score. Two windows are tested: the last `recent` looks with 80% of
-    `alpha`, because a judge may change at any time, and all looks with 20%, for a small change that
-    needs many answers. If each look of a year has its share of 5%, and each criterion an equal
-    share of that, the chance of any false alarm within the year is at most 5% (Bonferroni).
+    `frozen` has a row per run and a column per repeat, `new` a column per look, in order; NaN for
+    missing scores. Two windows are tested: the last `recent` looks with 80% of `alpha`, because a
+    judge may change at any time, and all looks with 20%, for small changes that need many scores.
+    If 5% is divided among the looks of a year and then equally among criteria, the probability of
+    any false alarm within the year is at most 5% (Bonferroni).
 
-    The interval is that of `bounded_interval` over cases: one difference for each, so it counts the
-    noise of frozen and of new scores. It is of the window with the smaller corrected p if drift is
-    shown, else of the last `recent` looks, at the level at which the window is tested.
+    The interval is `bounded_interval` over cases with one difference per case, so it includes the
+    noise of frozen and new scores. It is for the window with the smaller corrected p if drift is
+    shown, else for the last `recent` looks, at the level of the window's test.
     """
     looks = new.shape[1]
     shares = {looks: 1.0} if looks <= recent else {recent: _RECENT, looks: 1 - _RECENT}
@@ -59,15 +59,14 @@ def find_drift(
 
 
 def exchange_p(frozen: Floats, new: Floats, cases: NDArray[np.intp]) -> float:
-    """Return the two-sided p-value of no change: within each run, frozen and new scores could be
-    exchanged.
+    """Return the two-sided p-value of no change: frozen and new scores of a run are exchangeable.
 
     The statistic is the mean over cases of (mean new - mean frozen), rounded to a grid. Its
     distribution over all exchanges is exact: each run adds a sum drawn without replacement, whose
     characteristic function is an elementary symmetric polynomial, and the product over runs is
     inverted by a Fourier transform (as Pagano & Tritchler, JASA 78, 1983). So the p-value is valid
-    for any noise, levels and number of runs. Nearer than 3 standard deviations to the mean the
-    normal approximation is returned.
+    for any noise, levels and number of runs. Within 3 standard deviations of the mean, the normal
+    approximation is returned.
     """
     rows = list(_rows(frozen, new, cases))
     away = abs(sum(steps[:k].sum() - k * steps.mean() for steps, k in rows))
@@ -96,10 +95,10 @@ def exchange_p(frozen: Floats, new: Floats, cases: NDArray[np.intp]) -> float:
 
 
 def _rows(frozen: Floats, new: Floats, cases: NDArray[np.intp]) -> Iterator[tuple[Floats, int]]:
-    """Yield each run whose scores differ: these as steps above the lowest, weighted so that cases
-    count alike, and how many of them, the first, are of the smaller group.
+    """Yield the scores of each run with differing scores, as steps above the lowest, weighted so
+    that cases count equally, and the size of the smaller group, which comes first.
 
-    They are turned so that the sum of the first rises with the difference new - frozen.
+    The sign is chosen so that the sum of the first group increases with new - frozen.
     """
     both, runs_of = _paired(frozen, new, cases)
     for i in np.flatnonzero(both):
@@ -114,13 +113,13 @@ def _rows(frozen: Floats, new: Floats, cases: NDArray[np.intp]) -> Iterator[tupl
 def _paired(
     frozen: Floats, new: Floats, cases: NDArray[np.intp]
 ) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-    """Return which runs have scores of both kinds, and how many of these each case has."""
+    """Return which runs have both kinds of scores, and their number in each case."""
     both = np.asarray(~np.isnan(frozen).all(axis=1) & ~np.isnan(new).all(axis=1))
     return both, np.bincount(cases[both], minlength=int(cases.max(initial=0)) + 1)
 
 
 def _by_case(frozen: Floats, new: Floats, cases: NDArray[np.intp]) -> Floats:
-    """Return the mean difference of each case that has one."""
+    """Return the mean difference of each case with both kinds of scores."""
     both, runs_of = _paired(frozen, new, cases)
     difference = np.nanmean(new[both], axis=1) - np.nanmean(frozen[both], axis=1)
     sums = np.bincount(cases[both], difference, minlength=len(runs_of))

@@ -12,11 +12,11 @@ from agenteval.stats.vectors import check_level, t_quantile
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean and what is known about it.
+    """A mean with its confidence interval.
 
-    `mean`, `low`, `high`, `se` are in the unit of the values, None when they cannot be known.
+    `mean`, `low`, `high`, `se` are in the unit of the values, None if undefined.
     `n` counts values, `n_clusters` the independent units (None when values are the units).
-    `method` says how the interval was made, `reason` why it is missing or collapsed.
+    `method` names the method, `reason` says why the interval is missing or collapsed.
     """
 
     mean: float | None
@@ -38,7 +38,7 @@ class Interval:
         mean: float | None = None,
         method: str = "none",
     ) -> Interval:
-        """Return an interval that has no ends, for a reason."""
+        """Return an interval without ends, with a reason."""
         return cls(mean, None, None, None, n, n_clusters, method, reason)
 
 
@@ -52,18 +52,18 @@ def mean_interval(
     """Mean of all values with a two-sided `level` t interval.
 
     Without `clusters` the values are independent: se = s / sqrt(n), n - 1 degrees of freedom.
-    With `clusters` (one label per value, for instance the case it belongs to) every value has
+    With `clusters` (one label per value, for example its case) every value has
     equal weight and the standard error is cluster-robust:
     se^2 = C / (C - 1) * sum_c (sum_{i in c} (x_i - mean))^2 / n^2 with C - 1 degrees of freedom
     (Miller, "Adding Error Bars to Evals", arXiv 2411.00640, appendix A, with the small-sample
     factor C / (C - 1), which makes clusters of one value the ordinary standard error).
 
-    The order of the values never changes a digit. Fewer than two independent units give no
-    interval, with the reason in words. `bounds` clips low and high, and `method` says so where
-    that changed something. For few yes/no values a t interval is too narrow near 0 and 1.
+    The result does not depend on the order of the values. Fewer than two independent units give no
+    interval, with a reason. `bounds` clips low and high; `method` mentions it if they change. For
+    few yes/no values, a t interval is too narrow near 0 and 1.
 
-    Raises ValueError for values that are not finite or lie outside `bounds`, for a `level`
-    outside (0, 1) and for `clusters` of another length.
+    Raises ValueError for values that are not finite or outside `bounds`, for a `level` outside
+    (0, 1), and for `clusters` of a different length.
     """
     data = [float(v) for v in values]
     check_level(level)

@@ -1,7 +1,7 @@
-"""Agreement on classes beyond chance: Cohen and Gwet, always beside the raw agreement.
+"""Agreement on classes beyond chance (Cohen and Gwet), together with the raw agreement.
 
-A kappa can be low although raters agree on nearly every unit, when nearly all units are of one
-class; AC1 does not share that paradox (Gwet 2008). None of them is meant to be read alone.
+If nearly all units have the same class, kappa can be low although raters agree on nearly all of
+them; AC1 does not have this paradox (Gwet 2008). No coefficient should be interpreted alone.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Weights = Literal["none", "linear", "quadratic"]
 
 @dataclass(frozen=True)
 class Kappa:
-    """A chance-corrected coefficient beside what it corrects.
+    """A chance-corrected coefficient and the raw agreement.
 
-    `coefficient` is at most 1, 0 as by chance; its interval is there when a bootstrap was asked
-    for. `agreement` is the share of pairs of ratings of one unit that are equal, mean over units
-    (Wilson for two raters, t otherwise; over cases where clusters were given). In both intervals
+    `coefficient` is at most 1, and 0 for chance agreement; it has an interval if a bootstrap was
+    requested. `agreement` is the share of equal pairs of ratings of a unit, averaged over units
+    (Wilson interval for two raters, else t; over cases if there are clusters). In both intervals,
     `n` counts units and `n_clusters` cases.
     """
 
@@ -48,13 +48,14 @@ def cohen_kappa(
     Cohen, Educational and Psychological Measurement 20, 1960; weighted: Psych. Bull. 70, 1968.
 
     `ratings` is (units, 2), NaN where missing; units without both are left out. The disagreement
-    w_ij is 1 for unlike classes, |i - j| (linear) or (i - j)^2 (quadratic), i and j being positions
-    in `categories` in ascending order; give all levels of the scale there, or an unused one between
-    two used ones makes those neighbours. Default: the values that occur.
+    w_ij is 1 for different classes, |i - j| (linear) or (i - j)^2 (quadratic), where i and j are
+    positions in `categories` in ascending order. Pass all levels of the scale, because an omitted
+    unused level would make its neighbours adjacent. Default: the values that occur.
 
-    Undefined, None with the reason: no complete unit, or both raters always in one and the same
-    class ("no variation"). One unit gives 0 or undefined, no interval. Raises ValueError for other
-    than two raters, a value outside `categories`, clusters of another length.
+    Undefined (None with the reason): no complete unit, or both raters always use the same single
+    class ("no variation"). One unit gives 0 or undefined and no interval. Raises ValueError for a
+    number of raters other than two, a value outside `categories`, or clusters of a different
+    length.
     """
     data = as_ratings(ratings)
     if data.shape[1] != 2:
@@ -89,20 +90,20 @@ def gwet_ac2(
     clusters: Clusters | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> Kappa:
-    """Gwet's AC2: weighted agreement of ordered classes; AC1 with the weights "none".
+    """Gwet's AC2: weighted agreement of ordered classes; AC1 with weights "none".
 
     AC1: British Journal of Mathematical and Statistical Psychology 61, 2008; AC2: Handbook of
     Inter-Rater Reliability, 4th ed. 2014, chapter 4. `ratings` is (units, raters), NaN where
-    missing. The weight w_kl is 1 for equal classes, 0 for unlike ones (none), 1 - |k - l| / (q - 1)
-    (linear) or 1 - (k - l)^2 / (q - 1)^2 (quadratic), k and l being positions among the q
-    `categories` (default: the values that occur; give all levels of the scale, since unused ones
+    missing. The weight w_kl is 1 for equal classes, 0 for others (none), 1 - |k - l| / (q - 1)
+    (linear) or 1 - (k - l)^2 / (q - 1)^2 (quadratic), where k and l are positions among the q
+    `categories` (default: the values that occur; pass all levels of the scale, because unused ones
     lower the chance agreement). Agreement is the mean weight of pairs over units with two ratings;
     chance is sum_kl w_kl sum_c p_c (1 - p_c) / (q (q - 1)), p_c the mean over rated units of the
-    share of class c. A unit with one rating counts for p_c only.
+    share of class c. A unit with one rating only counts for p_c.
 
-    Undefined, None with the reason: no unit with two ratings; a single category. Constant ratings
-    of a scale with several `categories` give 1. Raises ValueError for a value outside `categories`,
-    as `as_ratings`, and for clusters of another length.
+    Undefined (None with the reason): no unit with two ratings; a single category. Constant ratings
+    on a scale with several `categories` give 1. Raises ValueError for a value outside `categories`,
+    for clusters of a different length, and like `as_ratings`.
     """
     data = as_ratings(ratings)
     keep = (~np.isnan(data)).sum(axis=1) > 0
@@ -136,7 +137,7 @@ def gwet_ac2(
 
 
 def equal_pairs(counts: Floats) -> Floats:
-    """Share of equal pairs of ratings per unit, 0 for a unit without a pair (it is not counted)."""
+    """Return the share of equal pairs of ratings per unit, 0 for units without a pair."""
     number = counts.sum(axis=1)
     pairs = number * (number - 1)
     result = np.zeros(len(counts))
@@ -145,7 +146,7 @@ def equal_pairs(counts: Floats) -> Floats:
 
 
 def _losses(classes: int, weights: Weights) -> Floats:
-    """Disagreement of two classes, 0 for equal ones and 1 for the two ends (q, q)."""
+    """Return the disagreement of two classes (q, q): 0 if equal, 1 for the two ends."""
     distance = np.abs(np.subtract.outer(np.arange(classes), np.arange(classes))).astype(np.float64)
     power = {"none": 0, "linear": 1, "quadratic": 2}[weights]
     return np.asarray(np.where(distance > 0, distance**power, 0.0) / max(classes - 1, 1) ** power)
@@ -189,13 +190,13 @@ def _coefficient(
     bootstrap: Bootstrap | None,
     undefined: str,
 ) -> Interval:
-    """(agreement - chance) / (1 - chance) from sums over units, with its bootstrap interval; None
-    for the reason `undefined`."""
+    """Return (agreement - chance) / (1 - chance) from sums over units with a bootstrap interval;
+    None with the reason `undefined`."""
 
     def statistic(totals: Floats) -> Floats:
         agreement, chance = shares(totals)
         result = np.full(len(totals), np.nan)
-        # 1e-12: a chance agreement of one, but for rounding
+        # 1e-12: chance agreement is 1 up to rounding
         np.divide(agreement - chance, 1 - chance, out=result, where=1 - chance > 1e-12)
         return result
 

@@ -1,4 +1,4 @@
-"""Upper limits of a mean, given few bounded values that may be nearly all alike."""
+"""Upper limits of a mean, given few bounded values that may be nearly all equal."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ def mean_limit(
     """One-sided upper confidence limit of the mean of independent values up to `highest`.
 
     Gaffke's limit (Mathematical Methods of Statistics 14, 2005): the `level` quantile of
-    sum_i w_i x_i + w_0 highest, weights w uniform on the simplex; in other words one more case at
-    `highest` stands for what was not seen. For yes/no values it is Clopper and Pearson's. It holds
-    for every bounded distribution that was tried; a proof for all of them is missing
-    (Learned-Miller & Thomas, arXiv 1905.06208, state it as a conjecture). Limits that are proven,
-    such as Hoeffding's or those of bets, are wider where values vary on both sides.
+    sum_i w_i x_i + w_0 highest, weights w uniform on the simplex; in other words, one more case at
+    `highest` represents unseen cases. For yes/no values it is Clopper and Pearson's. It is
+    valid for all bounded distributions that were tried, but not proven in general (a conjecture
+    in Learned-Miller & Thomas, arXiv 1905.06208). Proven limits, such as Hoeffding's or betting
+    limits, are wider if values vary on both sides.
 
     The quantile is computed, not drawn: weights are exponential variables over their sum, so
     P(sum > t) = P(sum_i (x_i - t) E_i > 0), by Imhof's integral (Biometrika 48, 1961, eq. 3.2).
-    `times` asks for the limit if every value had been seen so often. The unit is that of the
-    values. Raises ValueError for no values, values that are not finite or above `highest`, a
+    With `times`, each value counts as if it had been observed that many times. The unit is that of
+    the values. Raises ValueError for no values, values that are not finite or above `highest`, a
     `level` outside [.01, .99] and `times` that are not positive.
     """
     from scipy.optimize import brentq
@@ -52,7 +52,7 @@ def mean_limit(
 
 
 def _above(factors: Floats, shapes: Floats) -> float:
-    """P(sum_i factors_i G_i > 0), G_i independent gamma variables of these shapes."""
+    """Return P(sum_i factors_i G_i > 0) for independent gamma variables G_i of these shapes."""
     deviation = math.sqrt(float((shapes * factors**2).sum()))
     middle = float((shapes * factors).sum()) / deviation
     if abs(middle) > _FAR:  # by Cantelli's inequality less than .01 lies on the other side

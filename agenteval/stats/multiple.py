@@ -1,4 +1,4 @@
-"""Several criteria tested at once: adjusted p-values."""
+"""Adjusted p-values for multiple tests."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 def adjust(
     p_values: Sequence[float | None], method: Literal["holm", "by"] = "holm"
 ) -> tuple[float | None, ...]:
-    """Adjusted p-values, in order: compare them with the level as if each were the only one.
+    """Return adjusted p-values, in order, to be compared with the level of a single test.
 
-    holm: chance of any false claim, under any dependence (Holm, Scandinavian Journal of
+    holm: probability of any false claim, under any dependence (Holm, Scandinavian Journal of
     Statistics 6, 1979). by: share of false claims among all, under any dependence (Benjamini &
     Yekutieli, Annals of Statistics 29, 2001, theorem 1.3).
 
-    None entries (nothing was tested) stay None and do not count. One test is unchanged; no test
+    None entries (not tested) stay None and do not count. A single p is unchanged; an empty input
     gives an empty result. Raises ValueError for a p outside [0, 1].
     """
     tested = [i for i, p in enumerate(p_values) if p is not None]

@@ -1,8 +1,7 @@
 """Paired tests on differences: sign test and sign-flip permutation.
 
-A pair is a case seen twice (original and perturbed, system A and B); average its repeats first.
-Differences that rounding alone made unequal, or unequal to zero, count as equal: at 1e-12 of the
-largest difference.
+A pair is a case with two values (original and perturbed, system A and B); average its repeats
+first. Differences that are equal up to rounding (1e-12 of the largest) count as equal.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ from agenteval.stats.vectors import (
     round_near_ties,
 )
 
-FLIP_LIMIT = 16  # untied pairs up to which all 2^n sign flips are made
-_CHUNK = 2**20  # random signs held at once
+FLIP_LIMIT = 16  # up to this many untied pairs, all 2^n sign flips are enumerated
+_CHUNK = 2**20  # random signs in memory
 
 
 @dataclass(frozen=True)
 class PairedTest:
     """A p-value with the counts behind it.
 
-    `positive`, `negative`, `ties` count the differences by sign. Only untied pairs decide, and n
-    of them cannot give a p below .5^n (one-sided; two-sided twice that): where that is above .05
-    the `reason` says "too few", which is not the same as "not significant". `p` is None without
-    any pair; it is 1 when all pairs are tied, with the reason.
+    `positive`, `negative`, `ties` count the differences by sign. Only untied pairs count, and n of
+    them cannot give a p below .5^n (two-sided: twice that). If that is above .05, the `reason` says
+    "too few", which is not the same as "not significant". `p` is None without pairs, and 1 with a
+    reason if all pairs are tied.
     """
 
     p: float | None
@@ -45,11 +44,11 @@ class PairedTest:
 def sign_test(
     differences: Sequence[float] | Floats, *, alternative: Alternative = "two-sided"
 ) -> PairedTest:
-    """Exact binomial test of as many positive as negative differences; ties dropped and counted.
+    """Exact binomial test that positive and negative differences are equally likely, without ties.
 
-    Dixon & Mood (Journal of the American Statistical Association 41, 1946). `greater` means that
-    positive differences prevail. Raises ValueError
-    for values that are not finite or an unknown alternative.
+    Dixon & Mood (Journal of the American Statistical Association 41, 1946). The alternative
+    `greater` is that positive differences prevail. Raises ValueError for values that are not finite
+    or an unknown alternative.
     """
     data = round_near_ties(finite_vector(differences, "differences"))
     positive, untied = int((data > 0).sum()), int((data != 0).sum())
@@ -59,10 +58,10 @@ def sign_test(
 
 
 def binomial_half_tails(k: int, n: int) -> tuple[float, float]:
-    """P(X <= k) and P(X >= k) for X binomial with n draws and probability 1/2; both 1 at n = 0."""
+    """Return P(X <= k) and P(X >= k) for X ~ Binomial(n, 1/2); both are 1 at n = 0."""
     from scipy.stats import binom
 
-    # by symmetry, so that swapping the two sides swaps the two tails to the last digit
+    # use the symmetry, so that swapping the sides swaps the tails exactly
     return float(binom.cdf(k, n, 0.5)), float(binom.cdf(n - k, n, 0.5))
 
 
@@ -73,18 +72,18 @@ def sign_flip_test(
     draws: int = 20_000,
     rng: np.random.Generator | None = None,
 ) -> PairedTest:
-    """Permutation test of the mean difference: under the null every sign may be flipped.
+    """Permutation test of the mean difference: under the null, signs are exchangeable.
 
     Fisher, The Design of Experiments (1935), section 21. The statistic is the mean difference.
-    Up to 16 untied pairs all 2^n flips are made, and no rng is needed; beyond that `draws` random
-    ones, and p = (b + 1) / (draws + 1), which never is zero (Phipson & Smyth, Statistical
-    Applications in Genetics and Molecular Biology 9, 2010). Sums that differ by rounding only
-    count as equal.
+    Up to 16 untied pairs, all 2^n flips are enumerated and no rng is needed. Beyond that, `draws`
+    random flips give p = (b + 1) / (draws + 1), which is never zero (Phipson & Smyth, Statistical
+    Applications in Genetics and Molecular Biology 9, 2010). Sums that differ only by rounding count
+    as equal.
 
-    Raises ValueError as `sign_test`, for draws < 1, and without an rng where one is needed.
+    Raises ValueError like `sign_test`, for draws < 1, and without an rng if one is needed.
     """
     data = round_near_ties(finite_vector(differences, "differences"))
-    untied = np.sort(data[data != 0])  # sorted: the order of the pairs changes nothing
+    untied = np.sort(data[data != 0])  # sorted, so that the order of pairs does not matter
     slack = 1e-9 * float(np.abs(untied).sum())
     observed = float(untied.sum())
     if len(untied) <= FLIP_LIMIT:

@@ -1,4 +1,4 @@
-"""pass@k and pass^k: at least one, and every one, of k attempts succeeds."""
+"""pass@k and pass^k: the probability that at least one, or all, of k attempts succeed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agenteval.stats.interval import Interval, mean_interval
 
 @dataclass(frozen=True)
 class PassK:
-    """Mean over tasks with the tasks as units; `left_out` had fewer than k scored attempts."""
+    """Mean over tasks; `left_out` counts tasks with fewer than k scored attempts."""
 
     rate: Interval
     k: int
@@ -20,7 +20,7 @@ class PassK:
 
 
 def pass_at_k(successes: int, attempts: int, k: int) -> float | None:
-    """Chance that at least one of k attempts succeeds: 1 - C(n - c, k) / C(n, k).
+    """Return the probability that at least one of k attempts succeeds: 1 - C(n - c, k) / C(n, k).
 
     Unbiased (Chen et al., arXiv 2107.03374, equation 1). None with fewer than k scored attempts.
     Raises ValueError for impossible counts or k < 1.
@@ -30,7 +30,7 @@ def pass_at_k(successes: int, attempts: int, k: int) -> float | None:
 
 
 def pass_hat_k(successes: int, attempts: int, k: int) -> float | None:
-    """Chance that all of k attempts succeed: C(c, k) / C(n, k).
+    """Return the probability that all of k attempts succeed: C(c, k) / C(n, k).
 
     Unbiased (Yao et al., tau-bench, arXiv 2406.12045, section 4). None with fewer than k scored
     attempts. Raises ValueError for impossible counts or k < 1.
@@ -41,10 +41,10 @@ def pass_hat_k(successes: int, attempts: int, k: int) -> float | None:
 
 
 def pass_rate(tasks: Sequence[tuple[int, int]], k: int, *, kind: Literal["at", "hat"]) -> PassK:
-    """Mean of pass@k ("at") or pass^k ("hat") over tasks given as (successes, scored attempts).
+    """Return mean pass@k ("at") or pass^k ("hat") over tasks given as (successes, scored attempts).
 
-    Tasks with fewer than k scored attempts are left out and counted, never taken as 0 or 1; with
-    none left the mean is None. The interval is a 95% t interval over tasks, clipped to [0, 1].
+    Tasks with fewer than k scored attempts are left out and counted, never treated as 0 or 1; if
+    none are left, the mean is None. The interval is a 95% t interval over tasks, clipped to [0, 1].
     Raises ValueError for impossible counts or k < 1.
     """
     estimate = pass_at_k if kind == "at" else pass_hat_k

@@ -1,4 +1,4 @@
-"""A mean from a few labels by people and many ratings by a judge, without the judge's bias."""
+"""Estimate a mean from few human labels and many ratings by a judge, without the judge's bias."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from agenteval.stats.bootstrap import cluster_codes
 from agenteval.stats.interval import Interval, mean_interval
 from agenteval.stats.vectors import Floats, finite_vector, t_quantile
 
-FEWEST_LABELS = 20  # labelled clusters below which the interval covers too little
+FEWEST_LABELS = 20  # minimum labelled clusters for adequate coverage
 
 
 @dataclass(frozen=True)
 class PPIMean:
-    """The same mean three times, in the unit of the values.
+    """Three estimates of one mean, in the unit of the values.
 
-    `judge` is that of all ratings, `people` that of the labels alone, `corrected` that of both.
-    `power` in [0, 1] says how far the ratings are used: 0 not at all. `worth` is how many labels
-    alone would give an interval as narrow as the corrected one, None where there is none.
+    `judge` uses all ratings, `people` only the labels, `corrected` both. `power` in [0, 1] is the
+    weight of the ratings. `worth` is the number of labels that would give an equally narrow
+    interval without ratings, None if undefined.
     """
 
     judge: Interval
@@ -37,25 +37,24 @@ def ppi_mean(
     *,
     weights: Sequence[float] | Floats | None = None,
 ) -> PPIMean:
-    """Prediction-powered mean of the runs that `ratings` (N,) are of, in [0, 1]; `labels` (N,) are
-    NaN without a label.
+    """Return the prediction-powered mean of runs with `ratings` (N,) in [0, 1]; `labels` (N,) are
+    NaN if missing.
 
     With f the ratings and y the labels the estimate is power * mean(f) + mean over the labelled of
-    (y - power * f): unbiased for any judge where labels were drawn at random (PPI++: Angelopoulos,
+    (y - power * f): unbiased for any judge if labels were drawn at random (PPI++: Angelopoulos,
     Duchi & Zrnic, arXiv 2311.01453; a difference estimator, Cochran, Sampling Techniques, 1977,
-    section 7.2). `weights` (N,) are inverse chances of being drawn for a label; means over the
-    labelled are weighted by them and divided by their sum (Hajek).
+    section 7.2). `weights` (N,) are inverse probabilities of being drawn for a label; means over
+    the labelled are weighted by them and divided by their sum (Hajek).
 
     The variance is that of the estimate's linear part, a[c] + power * b[c], summed over the runs of
     each cluster c, with the factor C / (C - 1) for C labelled clusters, and t intervals of C - 1
-    degrees of freedom. `power` is what makes it smallest, -(a b) / (b b), within [0, 1]; where it
-    is above 0 it costs one more degree of freedom, as the mean does. Runs of a
-    stratified sample count as drawn with these chances one by one, so that the interval is, if
-    anything, too wide.
+    degrees of freedom. `power` minimizes the variance, -(a b) / (b b), within [0, 1]; if it is
+    above 0, it costs one more degree of freedom, like the mean. Runs of a stratified sample are
+    treated as drawn independently, so the interval may be too wide but not too narrow.
 
     Fewer than 20 labelled clusters give no interval for people and the corrected mean, with the
     reason; labels of every run need no correction (`power` is 0). Raises ValueError for values
-    that are not finite, outside [0, 1] or of other lengths, and weights that are not positive.
+    that are not finite, outside [0, 1] or of different lengths, and for nonpositive weights.
     """
     rated = finite_vector(ratings, "ratings")
     observed = np.asarray(labels, dtype=np.float64)
@@ -75,7 +74,7 @@ def ppi_mean(
     label = np.where(has_label, observed, 0.0)
     of_people, of_judge = float(share @ label), float(share @ rated)  # both on the labelled runs
     mean_rating = float(rated.mean())
-    # linear parts by cluster: of the labels' mean, and of what the ratings add to it
+    # linear parts by cluster: of the labels' mean, and of the ratings' contribution
     a = np.bincount(codes, share * (label - of_people)).astype(np.float64)
     b = np.bincount(codes, (rated - mean_rating) / n - share * (rated - of_judge)).astype(
         np.float64
@@ -85,7 +84,7 @@ def ppi_mean(
     labelled, units = int(has_label.sum()), len(np.unique(codes[has_label]))
 
     def interval(mean: float, influence: Floats, fitted: int) -> Interval:
-        """t interval, with `fitted` numbers taken from the same clusters."""
+        """Return a t interval; `fitted` parameters were estimated from the same clusters."""
         if units < FEWEST_LABELS:
             reason = f"{units} labelled cases; {FEWEST_LABELS} are needed"
             return Interval.missing(reason, labelled, units, mean=mean)

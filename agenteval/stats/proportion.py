@@ -1,4 +1,4 @@
-"""The share of yes among independent yes/no answers, with its interval."""
+"""Share of successes among independent yes/no values, with its interval."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ProportionMethod = Literal["wilson", "clopper-pearson"]
 def proportion_interval(
     successes: int, n: int, *, method: ProportionMethod = "wilson", level: float = 0.95
 ) -> Interval:
-    """Share `successes / n` of independent answers, with a two-sided `level` interval.
+    """Return the share `successes / n` of independent values with a two-sided interval.
 
     wilson: the p whose score test does not reject (Wilson, JASA 22, 1927). Its coverage is close
     to `level` on average over p and may fall below it at single values of p; the default.
@@ -22,10 +22,10 @@ def proportion_interval(
     Biometrika 26, 1934; quantiles of the beta distribution). It covers at least `level` at every
     p and n, and is wider for it.
 
-    Both stay in [0, 1] and say something from one answer on: 1 of 1 is [.21, 1] and [.025, 1].
-    `se` is sqrt(p (1 - p) / n); at 0 and n successes that would be 0, which is not what is known,
-    so there it is None with the reason. No answers: no share. Answers that repeat one another (the
-    repeats of a case) are not independent: use `mean_interval` or `bootstrap_mean` over cases.
+    Both stay in [0, 1] and are informative even for one value: 1 of 1 is [.21, 1] and [.025, 1].
+    `se` is sqrt(p (1 - p) / n); at 0 and n successes, where this is misleadingly 0, it is None with
+    a reason. Without values there is no share. Repeats of a case are not independent: use
+    `mean_interval` or `bootstrap_mean` over cases.
 
     Raises ValueError unless 0 <= successes <= n and 0 < level < 1.
     """

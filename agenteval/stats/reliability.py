@@ -1,4 +1,4 @@
-"""Intraclass correlation: which share of the variance of ratings is between the units?"""
+"""Intraclass correlation: the share of the variance of ratings that is between units."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _METHOD = "ICC(1,1), F interval"
 def icc(ratings: ArrayLike) -> Interval:
     """Return ICC(1,1) of a complete (units, raters) array with its 95% F interval.
 
-    The one-way form: raters are exchangeable, as independent repeats are. Formulas: McGraw and
+    The one-way form: raters are exchangeable, like independent repeats. Formulas: McGraw and
     Wong, Psychological Methods 1, 1996, tables 4 and 7; Shrout and Fleiss (1979) use the same name.
     Koo and Li (Journal of Chiropractic Medicine 15, 2016) call values below .5 poor, to .75
     moderate, to .9 good, and above excellent.
@@ -22,10 +22,10 @@ def icc(ratings: ArrayLike) -> Interval:
     `mean` is the coefficient, at most 1 and possibly negative; `n` counts ratings, `n_clusters`
     units; there is no standard error. The interval assumes normal unit and error effects.
 
-    The coefficient is None, with the reason, for missing ratings (use Krippendorff's alpha), one
-    rater, fewer than two units, or no variation. Ratings that never differ within a unit give 1
-    with the collapsed interval and that reason; units that do not differ give a coefficient of 0 or
-    less and no interval. Raises ValueError for ratings that are not (units, raters) or infinite.
+    The coefficient is None with a reason for missing ratings (use Krippendorff's alpha), one rater,
+    fewer than two units, or no variation. Ratings that never differ within a unit give 1 with a
+    collapsed interval and a reason; units that do not differ give a coefficient of at most 0 and no
+    interval. Raises ValueError for ratings that are not (units, raters) or infinite.
     """
     from scipy.special import fdtri
 
@@ -47,7 +47,7 @@ def icc(ratings: ArrayLike) -> Interval:
         return undefined("one unit")
     centred = data - data.mean()
     means = centred.mean(axis=1)
-    rounding = 1e-24 * float(np.abs(data).max()) ** 2 * data.size  # of a sum that is truly zero
+    rounding = 1e-24 * float(np.abs(data).max()) ** 2 * data.size  # of a sum that is exactly zero
     between = raters * float(means @ means)
     within = float(((centred - means[:, None]) ** 2).sum())
     freedom = units * (raters - 1)

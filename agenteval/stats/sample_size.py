@@ -1,4 +1,4 @@
-"""How many cases: planning from variances.
+"""Number of cases for a planned precision, from variances.
 
 `between` is the variance between cases, `within` that of repeats of one case, both in squared
 units of the values; K repeats of a case leave between + within / K per case. For a comparison of
@@ -15,7 +15,7 @@ from agenteval.stats.interval import Interval
 from agenteval.stats.mean_limit import n_for_zero_events
 from agenteval.stats.vectors import check_level, normal_quantile
 
-FEWEST = 6  # differing values below which no two-sided sign test reaches .05 (2 x .5^5 = .0625)
+FEWEST = 6  # with fewer differing values, no two-sided sign test reaches .05 (2 x .5^5 = .0625)
 
 
 def cases_for_difference(
@@ -26,11 +26,11 @@ def cases_for_difference(
     *,
     level: float = 0.95,
 ) -> int:
-    """Cases shared by two systems to detect a mean difference.
+    """Return the number of cases shared by two systems to detect a mean difference.
 
     n = (z_(1 - alpha/2) + z_power)^2 (between + 2 within / repeats) / difference^2, rounded up
-    (Miller, arXiv 2411.00640, section 5). Normal, so somewhat too small below about 20 cases.
-    Raises ValueError for negative variances, a difference of 0, or a level outside (0, 1).
+    (Miller, arXiv 2411.00640, section 5). A normal approximation, slightly too small below about 20
+    cases. Raises ValueError for negative variances, a difference of 0, or a level outside (0, 1).
     """
     if not 0 < abs(difference) < math.inf:
         raise ValueError(f"difference {difference} must not be 0")
@@ -46,10 +46,10 @@ def smallest_difference(
     *,
     level: float = 0.95,
 ) -> float | None:
-    """Smallest mean difference that `cases` shared cases detect.
+    """Return the smallest mean difference that `cases` shared cases detect.
 
     The formula of `cases_for_difference` solved for the difference, in units of the values. None
-    with fewer than two cases. Raises ValueError as `cases_for_difference`.
+    with fewer than two cases. Raises ValueError like `cases_for_difference`.
     """
     variance = _variance(between, within, repeats)
     return None if cases < 2 else _z_sum(level) * math.sqrt(variance / cases)
@@ -63,14 +63,14 @@ def cases_to_exclude(
     differing: int = FEWEST,
     level: float = 0.95,
 ) -> int | None:
-    """About how many cases it takes until the interval of their mean lies on one side of `limit`.
+    """Return the approximate number of cases until the interval of the mean excludes `limit`.
 
-    Further cases are taken to be like those of `figure`, the `bounded_interval` of values within
-    `bounds`. The distance of mean and limit is detected as by `cases_for_difference`, with the
-    variance of these values. Fewer than 6 values that differ from the others (`differing`) widen
-    that interval: then there must also be enough cases for 6 of them. Of equal values, the Clopper-
-    Pearson limit of the share of unequal ones must come close enough (`n_for_zero_events`).
-    None where the mean is the limit, or without two cases.
+    Further cases are assumed to be like those of `figure`, a `bounded_interval` of values within
+    `bounds`. The distance of mean and limit is detected as in `cases_for_difference`, with the
+    variance of these values. Fewer than 6 `differing` values widen the interval, so enough cases
+    for 6 of them are also needed. If all values are equal, the Clopper-Pearson limit of the share
+    of unequal ones must be small enough (`n_for_zero_events`). None if the mean equals the limit,
+    or with fewer than two cases.
     """
     if figure.mean is None or figure.se is None or figure.n < 2:
         return None

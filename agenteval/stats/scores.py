@@ -1,4 +1,4 @@
-"""ScoreTable: ratings in columns, so that a million of them are some arrays and not objects."""
+"""ScoreTable: ratings stored in columns, so that millions of them fit into a few arrays."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 ORIGINAL = "original"
-ONLY_EMPTY = "only empty replies, which get the worst level by rule"  # why there is no mean
+ONLY_EMPTY = "only empty replies, which get the worst level by rule"  # reason without a mean
 NAMED = ("run", "case", "system", "criterion", "variant", "status", "label", "probabilities")
 
 
 def split_variant(variant: str) -> tuple[str, str]:
-    """Operator and share, as written, of a variant's name `operator:share:seed`.
+    """Return the operator and share (text) in a variant's name `operator:share:seed`.
 
-    The share is "" where the name has none, as `whitespace:-:7` or `mine`.
+    The share is "" if the name has none, as in `whitespace:-:7` or `mine`.
     """
     operator, _, parameters = variant.partition(":")
     written = parameters.partition(":")[0]
@@ -36,20 +36,20 @@ class CodedColumn:
     names: tuple[str, ...]
 
     def code(self, name: str) -> int:
-        """Code of a name; -2, which no row holds, for a name that does not occur."""
+        """Return the code of a name; -2, which no row has, for an unknown name."""
         try:
             return self.names.index(name)
         except ValueError:
             return -2
 
     def take(self, mask: Mask) -> CodedColumn:
-        """The same names over fewer rows."""
+        """Return the rows of a mask with the same names."""
         return CodedColumn(self.codes[mask], self.names)
 
 
 @dataclass(frozen=True, slots=True)
 class RunEntry:
-    """A run of a table: its case, and its system where that is known."""
+    """A run of a table with its case and, if known, its system."""
 
     run: str
     case: str
@@ -82,7 +82,7 @@ class ScoreTable:
         return len(self.value)
 
     def where(self, mask: Mask) -> ScoreTable:
-        """The rows of a mask (n,), in their order."""
+        """Return the rows of a mask (n,), in order."""
         columns = {name: getattr(self, name).take(mask) for name in NAMED}
         return ScoreTable(
             **columns,
@@ -92,7 +92,7 @@ class ScoreTable:
         )
 
     def of(self, **names: str) -> ScoreTable:
-        """The rows with these names, for instance `of(criterion="clarity", variant="original")`."""
+        """Return rows with these names, e.g. `of(criterion="clarity", variant="original")`."""
         mask = np.ones(len(self), dtype=np.bool_)
         for column, name in names.items():
             part: CodedColumn = getattr(self, column)
@@ -100,14 +100,14 @@ class ScoreTable:
         return self.where(mask)
 
     def present(self, column: str) -> list[str]:
-        """Names that occur in a column, in the order in which they were first named."""
+        """Return the names that occur in a column, in code order."""
         part: CodedColumn = getattr(self, column)
         seen = np.unique(part.codes)
         return [part.names[i] for i in seen if i >= 0]
 
     @property
     def failed(self) -> Mask:
-        """Rows (n,) that are failures: a judgement that could not be made."""
+        """Mask (n,) of rows that are failures."""
         bad = np.array([":" in name for name in self.status.names] + [False], dtype=np.bool_)
         return bad[self.status.codes]
 
@@ -117,7 +117,7 @@ class ScoreTable:
         return {n: int(c) for n, c in sorted(zip(self.status.names, counts, strict=True)) if c}
 
     def runs_by_status(self, start: str) -> dict[str, list[str]]:
-        """Names of the runs that have a status which starts so, by the rest of the status."""
+        """Return the names of runs with a status that starts with `start`, by the remainder."""
         codes_by_status = {
             status.removeprefix(start): np.unique(self.run.codes[self.status.codes == code])
             for code, status in enumerate(self.status.names)
@@ -142,13 +142,13 @@ class ScoreTable:
         }
 
     def matrix(self) -> Matrix:
-        """Values of one criterion and one variant as runs × repeats.
+        """Return the values of one criterion and variant as runs × repeats.
 
-        Rows are the runs in code order, among them those without a value. Raises ValueError when
-        a run has two ratings of the same repeat, as a table of several criteria has.
+        Rows are the runs in code order, including those without a value. Raises ValueError if a run
+        has two ratings of the same repeat, as in a table with several criteria.
         """
         runs, row = np.unique(self.run.codes, return_inverse=True)
-        repeats, repeat = np.unique(self.repeat, return_inverse=True)  # numbers may be anything
+        repeats, repeat = np.unique(self.repeat, return_inverse=True)  # any numbers may occur
         width = len(repeats)
         place = row.astype(np.int64) * max(width, 1) + repeat
         if len(np.unique(place)) < len(place):
@@ -182,7 +182,7 @@ class Matrix:
 
     @property
     def mean(self) -> Floats:
-        """Mean over the repeats of each run (runs,), NaN for a run without any value."""
+        """Mean over the repeats of each run (runs,), NaN for runs without values."""
         rated = ~np.isnan(self.values)
         total = np.where(rated, self.values, 0).sum(axis=1)
         count = rated.sum(axis=1)
@@ -220,7 +220,7 @@ class TableBuilder:
         self._value.append(float("nan") if value is None else value)
 
     def table(self) -> ScoreTable:
-        """The columns of what was added."""
+        """Return the added ratings as a table."""
         columns: dict[str, Any] = {
             name: CodedColumn(np.array(self._codes[name], dtype=np.int32), tuple(self._names[name]))
             for name in NAMED
@@ -234,10 +234,10 @@ class TableBuilder:
 
 
 def score_table(rows: Iterable[Mapping[str, Any]]) -> ScoreTable:
-    """A table from mappings with run, criterion and value; what is left out has a plain default.
+    """Return a table from mappings with run, criterion and value; other keys are optional.
 
-    The case is the run, system and label nothing, variant "original", status "scored", repeat 0,
-    success unknown. What has neither a value nor a label nor a status is "unscored:missing".
+    Defaults: the case is the run, no system or label, variant "original", status "scored", repeat
+    0, unknown success. Rows without value, label and status are "unscored:missing".
     """
     builder = TableBuilder()
     for row in rows:

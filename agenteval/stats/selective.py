@@ -1,7 +1,7 @@
-"""Selective judging: the lowest confidence from which labels prove that a judge agrees with people.
+"""Selective judging: the lowest confidence at which labels prove agreement with people.
 
-Trust or Escalate (Jung et al., arXiv 2407.18370, section 2): a judge decides where its confidence
-reaches a threshold, and fixed-sequence testing of thresholds proves its agreement there.
+Trust or Escalate (Jung et al., arXiv 2407.18370, section 2): a judge decides if its confidence
+reaches a threshold, and fixed-sequence testing of thresholds proves its agreement.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def prove_threshold(
 
     A threshold is proven if the upper limit of the error rate is at most 1 - `agreement`. The case
     is the unit: the error rate of a case is the share of its answers that are wrong, and the limit
-    is that of the mean over cases. It is Clopper and Pearson's where each case is right or wrong as
-    a whole, otherwise Gaffke's generalization (`mean_limit`).
+    is that of the mean over cases. It is Clopper and Pearson's if each case is entirely right or
+    wrong, otherwise Gaffke's generalization (`mean_limit`).
 
     Raises ValueError unless 0 < `agreement` < 1 and .5 <= `confidence` <= .99.
     """

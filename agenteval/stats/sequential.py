@@ -15,10 +15,10 @@ import numpy as np
 from agenteval.stats.interval import Interval
 from agenteval.stats.vectors import Floats, check_level, finite_vector, normal_quantile
 
-BOUNDARY = 2.5  # of the whole path, in standard deviations of the last sum
-HOPELESS = 0.01  # chance to be decided by all cases, below which no more are worth asking for
-_GRID = 1000  # means that are tried
-_ROWS = 1000  # values that are taken at once
+BOUNDARY = 2.5  # constant boundary, in standard deviations of the final sum
+HOPELESS = 0.01  # stop if all cases decide with a lower probability
+_GRID = 1000  # number of tested means
+_ROWS = 1000  # values per block
 
 
 def confidence_sequence(values: Sequence[float] | Floats, *, level: float = 0.95) -> Interval:
@@ -28,9 +28,9 @@ def confidence_sequence(values: Sequence[float] | Floats, *, level: float = 0.95
 
     The method is betting (Waudby-Smith & Ramdas, JRSS B 86, 2024, theorem 3): a mean m is excluded
     once fair bets against it, which pay prod (1 + lambda_i (x_i - m)), have won 1 / alpha (Ville's
-    inequality). Bets on both sides have half of the money each; lambda_i is their predictable
+    inequality). Bets on the two sides have half of the money each; lambda_i is their predictable
     plug-in (eq. 26), capped at 1/2 of the ruinous bet. No model of the values is needed. The ends
-    are those over all n so far, on a grid of a thousandth of the scale, rounded outwards. Raises
+    are the tightest so far, on a grid of a thousandth of the scale, rounded outwards. Raises
     ValueError for values outside [0, 1] or not finite.
     """
     check_level(level)
@@ -63,30 +63,31 @@ def confidence_sequence(values: Sequence[float] | Floats, *, level: float = 0.95
 
 
 def look_level(n: int, planned: int, *, level: float = 0.95) -> float:
-    """The level of a z test and its interval after `n` of `planned` cases, such that over all looks
-    together the error stays 1 - `level`.
+    """Return the level of a z test and its interval after `n` of `planned` cases, so that the error
+    over all looks is 1 - `level`.
 
-    A look before the last decides where |sum| reaches 2.5 standard deviations of the sum of all
-    planned cases: z = 2.5 sqrt(planned / n) (a constant boundary, as O'Brien & Fleming, Biometrics
-    35, 1979). The last look has what the boundary leaves: with a Brownian path the error is
-    2 P(Z > z) + 2 P(Z > 5 - z), by reflection. For `level` .95 that z is 1.99, hardly more than
-    1.96: looking all the time costs almost nothing. Raises ValueError for n outside
-    [1, planned] and for a `level` that the boundary does not keep (above .98).
+    A look before the last decides if |sum| reaches 2.5 standard deviations of the sum of all
+    planned cases: z = 2.5 sqrt(planned / n) (a constant boundary, as in O'Brien & Fleming,
+    Biometrics 35, 1979). The last look has the remaining error: for a Brownian path, the total is 2
+    P(Z > z) + 2 P(Z > 5 - z) by reflection. For `level` .95, z is 1.99 instead of 1.96, so
+    continuous looks cost almost nothing. Raises ValueError for n outside [1, planned], and for a
+    `level` that the boundary cannot guarantee (above .98).
     """
     check_level(level)
     if not 1 <= n <= planned:
         raise ValueError(f"{n} of {planned} cases")
     z = _last(level) if n == planned else BOUNDARY * math.sqrt(planned / n)
-    return 1 - max(2 * _beyond(z), 1e-15)  # what a float can tell from 1
+    return 1 - max(2 * _beyond(z), 1e-15)  # distinguishable from 1 as a float
 
 
 def is_futile(differences: Sequence[float] | Floats, planned: int) -> bool:
-    """Whether all `planned` cases would decide with a chance below 1%, given these of them.
+    """Return whether all `planned` cases would decide with a probability below 1%.
 
-    The chance is the predictive one: after n differences with mean d and standard deviation s the
-    sum of all is taken as normal around planned * d with variance s^2 planned (planned - n) / n
-    (flat prior; Spiegelhalter, Freedman & Blackburn, Controlled Clinical Trials 7, 1986). Stopping
-    for it can only lower the error rate. False with fewer than two differences.
+    This is the predictive probability: after n differences with mean d and standard deviation s,
+    the sum of all is modelled as normal around planned * d with variance s^2 planned (planned - n)
+    / n (flat prior; Spiegelhalter, Freedman & Blackburn, Controlled Clinical Trials 7, 1986).
+    Stopping early for futility can only lower the error rate. False with fewer than two
+    differences.
     """
     data = finite_vector(differences, "differences")
     n = len(data)
@@ -101,10 +102,10 @@ def is_futile(differences: Sequence[float] | Floats, planned: int) -> bool:
 
 
 def normalized_sum(differences: Sequence[float] | Floats) -> float:
-    """Sum of the differences over the root of the sum of their squares; 0 where all are 0.
+    """Return the sum of differences over the root of the sum of squares; 0 if all are 0.
 
-    It is a z score whose size cannot exceed the root of n, so that a few equal differences decide
-    nothing. Under symmetry its tails are below those of a normal one (Efron 1969).
+    This z score cannot exceed the root of n, so that a few equal differences are not significant.
+    Under symmetry, its tails are below those of a normal distribution (Efron 1969).
     """
     data = finite_vector(differences, "differences")
     size = math.sqrt(math.fsum(data**2))

@@ -1,10 +1,10 @@
-"""How many distinct criteria M critic runs propose, for M = 1..N.
+"""Number of distinct criteria proposed by M critic runs, for M = 1..N.
 
-Which criteria count as the same is decided once, over all N sets, by the merge clustering; a
-draw of M sets counts the clusters that it touches. Clustering again within every draw would let
-the same two criteria be one in one draw and two in the next, so a draw could seem to have more
-criteria than a larger draw that contains it. With fixed clusters every curve rises, its expectation
-is known exactly, and the curve of a lower threshold never crosses that of a higher one.
+The criteria of all N sets are clustered once; a draw of M sets counts the clusters that it touches.
+If each draw were clustered separately, two criteria could be the same in one draw and different in
+another, so a draw could have more criteria than a larger draw that contains it. With fixed
+clusters, each curve increases, its expectation is exact, and curves of different thresholds never
+cross.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class UniqueCurve:
 
     `m` is 1..N; `mean`, `low`, `high` have one entry each per m: the exact mean over all draws, and
     the central 95% of the resampled ones. The band is the spread of single draws, not the
-    uncertainty of the mean; it closes at m = N, where every draw is the whole.
+    uncertainty of the mean; it has no width at m = N, where all draws are equal.
     """
 
     m: tuple[int, ...]
@@ -35,10 +35,10 @@ class UniqueCurve:
 def expected_unique(counts: Sequence[int], n_sets: int) -> NDArray[np.float64]:
     """Exact expected number of distinct criteria in M of `n_sets` sets, for M = 1..n_sets.
 
-    `counts` holds, per criterion (or cluster), in how many sets it occurs. A draw of M sets
-    without replacement misses one that occurs in n sets with probability C(N-n, M) / C(N, M), so
-    the expectation is sum_i 1 - C(N-n_i, M) / C(N, M) (the rarefaction of Hurlbert, Ecology 52,
-    1971). The ratio is a running product of factors in [0, 1]: no overflow for any N.
+    `counts` has the number of sets in which each criterion (or cluster) occurs. A draw of M sets
+    without replacement misses a criterion that occurs in n sets with probability C(N-n, M) / C(N,
+    M), so the expectation is sum_i 1 - C(N-n_i, M) / C(N, M) (the rarefaction of Hurlbert, Ecology
+    52, 1971). The ratio is a running product of factors in [0, 1]: no overflow for any N.
 
     Returns float64 of length `n_sets`. Raises ValueError for a count outside 0..n_sets.
     """
@@ -57,9 +57,9 @@ def unique_curve(
 ) -> UniqueCurve:
     """Curve of distinct criteria: exact mean (`expected_unique`) and a resampled band.
 
-    `set_members[i]` are the cluster ids that set i touches (any integers; repeats within a set
-    do not count). Every resample is one random order of the sets, and its first M sets are the
-    draw for M: each draw is uniform among the subsets of size M, without replacement.
+    `set_members[i]` are the cluster ids in set i (any integers; duplicates are ignored). Each
+    resample is a random order of the sets, whose first M sets are the draw for M: each draw is
+    uniform among the subsets of size M, without replacement.
 
     Raises ValueError without sets or with fewer than one resample.
     """

@@ -19,9 +19,9 @@ class VarianceComponents:
     """Variances in squared units of the values, never negative; None where not separable.
 
     `case`: difficulty shared by all systems (without systems: between cases). `system`: between
-    systems. `case_system`: what is special to a system on a case. `repeat`: the same case and
-    system rated again. With one rating per cell, `repeat` is None and `case_system` holds both.
-    `reason` says what is missing.
+    systems. `case_system`: interaction of system and case. `repeat`: between repeats of the same
+    case and system. With one rating per cell, `repeat` is None and `case_system` includes it.
+    `reason` says why components are missing.
     """
 
     case: float | None
@@ -36,19 +36,19 @@ def variance_components(
     cases: Sequence[Hashable],
     systems: Sequence[Hashable] | None = None,
 ) -> VarianceComponents:
-    """Variance components of one value per rating, with the case (and system) it belongs to.
+    """Estimate variance components of ratings from their cases and, optionally, systems.
 
     Estimator: Henderson's method 1 (Biometrics 9, 1953; Searle, Casella & McCulloch, Variance
     Components, 1992, section 5.3). Each factor gives the sum over its groups of total^2 / size;
     the expectations of these sums are linear in the components, and the equations are solved.
-    It is unbiased for unbalanced data with missing cells, and equals the usual ANOVA estimator
-    where the data are balanced, and always with cases alone (n0 of section 3.6). All factors are
-    random. An estimate below zero is returned as 0.
+    It is unbiased for unbalanced data with missing cells, and equals the usual ANOVA estimator for
+    balanced data and for cases alone (n0 of section 3.6). All factors are random. Negative
+    estimates are returned as 0.
 
     A factor with one level, cells with one rating each, or cases that are not shared between
-    systems cannot be separated: those components are None, or joined, with the reason. Fewer
-    than two cases give nothing. Raises ValueError for values that are not finite and for labels
-    of another length.
+    systems cannot be separated: the components are None or joined, with the reason. With fewer than
+    two cases, all are None. Raises ValueError for values that are not finite, and for labels of a
+    different length.
     """
     data = finite_vector(values, "values")
     case = cluster_codes(cases, len(data))

@@ -14,7 +14,7 @@ Alternative = Literal["two-sided", "greater", "less"]
 
 
 def finite_vector(values: Sequence[float] | Floats, name: str) -> Floats:
-    """The values as a float64 vector; ValueError unless one-dimensional and finite."""
+    """Return the values as a float64 vector. Raises ValueError unless 1-D and finite."""
     data = np.asarray(values, dtype=np.float64)
     if data.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional")
@@ -24,10 +24,9 @@ def finite_vector(values: Sequence[float] | Floats, name: str) -> Floats:
 
 
 def round_near_ties(data: Floats) -> Floats:
-    """The values to within 1e-12 of the largest size, so that rounding makes no difference.
+    """Round values to 1e-12 of the largest, so that rounding errors do not break ties.
 
-    A mean over thirds can come out as .3333333333333333 or .3333333333333335; for ranks and signs
-    that is a tie.
+    For example, a mean over thirds may be .3333333333333333 or .3333333333333335.
     """
     least = float(np.abs(data).max(initial=0.0)) * _ROUNDING
     if least < np.finfo(np.float64).tiny:
@@ -37,26 +36,26 @@ def round_near_ties(data: Floats) -> Floats:
 
 
 def p_value(less: float, greater: float, alternative: Alternative) -> float:
-    """p from P(T <= t) and P(T >= t); two-sided is twice the smaller tail, at most 1."""
+    """Return p from P(T <= t) and P(T >= t); two-sided is twice the smaller tail, at most 1."""
     tails = {"less": less, "greater": greater, "two-sided": 2 * min(less, greater)}
     return min(tails[alternative], 1.0)
 
 
 def check_level(level: float) -> None:
-    """ValueError unless `level` is between 0 and 1."""
+    """Raise ValueError unless `level` is between 0 and 1."""
     if not 0 < level < 1:
         raise ValueError(f"level {level} is not between 0 and 1")
 
 
 def normal_quantile(p: float) -> float:
-    """z with P(Z <= z) = p."""
+    """Return z with P(Z <= z) = p."""
     from scipy.special import ndtri
 
     return float(ndtri(p))
 
 
 def t_quantile(p: float, df: float) -> float:
-    """t with P(T <= t) = p, T of Student's distribution with `df` degrees of freedom."""
+    """Return t with P(T <= t) = p for Student's t with `df` degrees of freedom."""
     from scipy.special import stdtrit
 
     return float(stdtrit(df, p))

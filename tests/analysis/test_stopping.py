@@ -112,7 +112,7 @@ def test_a_rule_that_is_none(text: str) -> None:
 
 def test_decided_is_about_two_systems() -> None:
     one = [run for run in RUNS if run.system == "a"]
-    with pytest.raises(InputError, match="runs are of 1"):
+    with pytest.raises(InputError, match="runs have 1"):
         agenteval.quantify(one, [GRADE], judge=judge_of(0, []), version="1", until="decided")
     assert not Path("agenteval.db").exists()
 
