@@ -1,4 +1,4 @@
-"""The tables of a comparison, and what a reader must know before the figures."""
+"""The tables of a comparison, and warnings about it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from agenteval.stats.interval import Interval
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.text import plural
 
-_JUDGES = {"better": "higher", "worse": "lower"}  # a judge that rates higher is not better for it
-_FEW = 3  # cases behind a difference that the first table names
-_UNEVEN = 0.05  # difference of the shares not rated that is worth a warning
+_JUDGES = {"better": "higher", "worse": "lower"}  # a judge that rates higher is not better
+_FEW = 3  # cases named in the first table
+_UNEVEN = 0.05  # warn if the shares of missing ratings differ by more
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def comparison_tables(pair: ComparedRatings, comparison: Comparison) -> tuple[Ta
 
 
 def comparison_warnings(pair: ComparedRatings, comparison: Comparison) -> tuple[str, ...]:
-    """Return what a reader must know before the figures."""
+    """Return warnings about the comparison."""
     lines = [f"not compared: {pair.name_of(c)}: {why}" for c, why in pair.left_out.items()]
     if pair.other_rubrics:
         count = plural(pair.other_rubrics, "case")
@@ -184,7 +184,7 @@ def comparison_warnings(pair: ComparedRatings, comparison: Comparison) -> tuple[
 
 
 def _runs_of_cases(table: ScoreTable) -> dict[str, str]:
-    """The name of each case for people, by case: its run, or the first of several."""
+    """Return a readable name for each case: its run, or the first of several."""
     runs: dict[str, set[str]] = {}
     for entry in table.entries():
         runs.setdefault(entry.case, set()).add(entry.run)
@@ -205,8 +205,8 @@ def _largest(row: ComparisonRow, runs: Mapping[str, str]) -> str:
 
 
 def _missing(pair: ComparedRatings, comparison: Comparison) -> list[str]:
-    """Lines about labels that are only counted, and about missing values; criteria with the same
-    remark share a line."""
+    """Return lines about nominal labels and missing values; criteria with the same remark share a
+    line."""
     lines = []
     missing: dict[tuple[str, str], list[str]] = {}
     for row in comparison.rows:

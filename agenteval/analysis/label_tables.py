@@ -102,7 +102,7 @@ class Replacing:
 def label_tables(
     labelled: Sequence[LabelledBy], replacing: Sequence[Replacing], names: Mapping[str, str]
 ) -> tuple[Table, ...]:
-    """Corrected means, calibration, bias by system, and the tests, as far as there are some."""
+    """Return the available tables: corrected means, calibration, bias by system, and tests."""
     tables = [_means(labelled, names), *_calibration(labelled, names), _tests(replacing, names)]
     return tuple(table for table in tables if table.rows or table.notes)
 
@@ -140,7 +140,7 @@ def _means(labelled: Sequence[LabelledBy], names: Mapping[str, str]) -> Table:
 
 
 def _calibration(labelled: Sequence[LabelledBy], names: Mapping[str, str]) -> Iterator[Table]:
-    """Calibration, its bins, and the bias by system."""
+    """Yield the tables of calibration, its bins, and the bias by system."""
     calibrations = [
         (c, pair_cells(pair.judge, pair.rater, c.criterion_id, names))
         for pair in labelled

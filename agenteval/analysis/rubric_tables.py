@@ -1,4 +1,4 @@
-"""Tables of rubrics: how many of their items are satisfied, by system and one by one."""
+"""Tables of rubrics: satisfied items by system and by item."""
 
 from __future__ import annotations
 

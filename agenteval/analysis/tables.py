@@ -1,4 +1,4 @@
-"""Ratings as tables: every mean with its interval, n, and what is missing."""
+"""Ratings as tables: means with intervals, n, and missing ratings."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def score_title(source: Source, criteria: Sequence[Criterion], ratings: Sequence
 
 
 def outcomes(ratings: Sequence[Rating]) -> dict[str, int]:
-    """Runs by what is known of them: success, failed, unknown."""
+    """Count runs by outcome: success, failed, unknown."""
     counts = Counter({r.run_id: r.success for r in ratings}.values())
     return {"success": counts[True], "failed": counts[False], "unknown": counts[None]}
 
@@ -119,9 +119,9 @@ def score_tables(
     levels: bool = False,
     foot: Sequence[str] = (),
 ) -> tuple[Table, ...]:
-    """The means by criterion and system, then what explains them: by outcome, levels, what is
-    missing and what it could do to the means. `levels` counts levels from 0 instead of [0, 1];
-    `foot` are further lines below the first table."""
+    """Return the means by criterion and system, then by outcome, levels, and missing ratings with
+    their possible effect on the means. `levels` counts levels from 0 instead of [0, 1]; `foot` has
+    more lines below the first table."""
     rows = summarize(ratings, criteria)
     factors = {c.id: max(len(c.accepted_values) - 1, 1) if levels else 1 for c in criteria}
     named_rows: list[_Named] = [
@@ -139,7 +139,7 @@ def score_tables(
             "mean": _scaled(row.overall, factor),
             "ratings": row.overall.n,
             "cases": row.overall.n_clusters or 0,
-            # empty replies where nothing else has a value give no mean
+            # no mean if only empty replies have values
             "missing": row.failures.total()
             + row.not_applicable
             + (0 if row.overall.n else row.degenerate),
@@ -164,7 +164,7 @@ def score_tables(
     )
 
 
-_Named = tuple[ScoreRow, dict[str, Cell], int]  # with its names, and what means are times
+_Named = tuple[ScoreRow, dict[str, Cell], int]  # row, its names, and the factor of means
 
 
 def _scaled(interval: Interval, factor: int) -> Estimate:
@@ -176,7 +176,7 @@ def _scaled(interval: Interval, factor: int) -> Estimate:
 
 
 def _mean(key: str, interval: Interval, factor: int) -> dict[str, Cell]:
-    """A mean times `factor`, the ratings and the cases that it is over."""
+    """Return a mean times `factor`, with its number of ratings and cases."""
     return {
         key: _scaled(interval, factor),
         f"{key}_ratings": interval.n,
@@ -185,7 +185,7 @@ def _mean(key: str, interval: Interval, factor: int) -> dict[str, Cell]:
 
 
 def _without_interval(named_rows: Sequence[_Named]) -> list[str]:
-    """Means whose interval has no width, by the reason."""
+    """Return lines about means without an interval, by reason."""
     reasons: dict[str, dict[str, None]] = {}
     for row, names, _ in named_rows:
         if row.overall.mean is not None and row.overall.low == row.overall.high:
@@ -237,7 +237,7 @@ def _details(named_rows: Sequence[_Named]) -> Iterator[Table]:
 def _remarks(
     rows: Sequence[ScoreRow], criteria: Sequence[Criterion], ratings: Sequence[Rating]
 ) -> list[str]:
-    """Criteria without a mean and why; how many ratings there are, and of what kind the others."""
+    """Return lines on criteria without a mean, the number of ratings, and missing ones by kind."""
     lines: dict[str, list[str]] = {}
     with_mean = {row.criterion_id for row in rows if row.overall.n}
     for criterion in criteria:
@@ -286,8 +286,8 @@ def _why_none(criterion: Criterion, ratings: Sequence[Rating]) -> str:
 
 
 def spent(usage: Usage, now: int | None = None) -> str:
-    """Requests, tokens and money in a few words; `now` are the requests of this command, where
-    `usage` holds those of earlier ones too."""
+    """Describe requests, tokens and cost; `now` are this command's requests if `usage` includes
+    earlier ones."""
     parts = [plural(usage.requests, "request")]
     if usage.prompt_tokens is not None:
         parts.append(f"{usage.prompt_tokens:,} + {usage.completion_tokens or 0:,} tokens")

@@ -142,9 +142,9 @@ propose = synchronous(apropose)
 async def _ask_critics(
     choice: ModelChoice, task: Task, how: ProposeOptions, watch: Watch
 ) -> Proposals:
-    """Return what a chat model proposes.
+    """Return the proposals of a chat model.
 
-    When it is cancelled, nothing more is asked, and running requests are stored before
+    When cancelled, no more requests are sent, and the replies to running ones are stored before
     CancelledError is raised.
     """
     embedder = choose_embedder(choice, how)
@@ -163,7 +163,7 @@ async def _ask_critics(
 
 
 async def _critics_estimate(choice: ModelChoice, task: Task, how: ProposeOptions) -> CostEstimate:
-    """Return what `propose` would ask. Raises InputError for a cap without a price."""
+    """Return the requests of `propose`. Raises InputError for a cap without a price."""
     limits = how.limits or Limits()
     mode = "solution-based" if how.examples else "task-based"
     about = (f"task: {task.name}, {mode}; seeds: {how.seeds}",)
@@ -202,7 +202,7 @@ async def _critics_estimate(choice: ModelChoice, task: Task, how: ProposeOptions
 
 
 def _nothing_readable(proposals: Proposals, min_seeds: int, watch: Watch) -> ModelError:
-    """Return the error where no criterion is left; warn of each reason why seeds failed."""
+    """Return the error for no criteria; warn of each reason why seeds failed."""
     by_reason: dict[str, list[str]] = {}
     for failure in proposals.failures:
         reason = f"{failure.status}: {failure.message}"
@@ -334,7 +334,7 @@ quantify = synchronous(aquantify)
 
 
 async def quantify_estimate(judging: Judging) -> CostEstimate:
-    """Return what `quantify` would ask. Raises InputError for a cap without a price."""
+    """Return the requests of `quantify`. Raises InputError for a cap without a price."""
     runs, criteria = len(judging.items), judging.criteria
     rubrics = sum(run.rubric is not None for run, _ in judging.items)
     cells = (runs * len(criteria) + rubrics) * judging.repeats

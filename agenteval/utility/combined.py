@@ -1,4 +1,4 @@
-"""Several judges that judge together: members, their experiments, and the labels of people."""
+"""Several judges used together: members, their experiments, and human labels."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PeopleLabels = str | Path | ScoreTable
 
 @dataclass(frozen=True)
 class PersonsLabel:
-    """The label that people give a run on a criterion: a level, a value, or both."""
+    """A human label of a run on a criterion: a level, a value, or both."""
 
     label: str | None
     value: float | None
@@ -44,7 +44,7 @@ class PersonsLabel:
 
 @dataclass(frozen=True)
 class CombinedJudging(Judging):
-    """Runs that several judges judge together.
+    """Runs judged by several judges together.
 
     `members` share runs and criteria; `labels` are those of people by (run id, criterion id).
     """
@@ -117,7 +117,7 @@ class CombinedJudging(Judging):
     async def combine(self, rated: JudgeEvaluator, store: Store) -> ExperimentResult:
         """Compute and store the results of several judges from those of the members.
 
-        What failed is computed again: a member may have an answer since.
+        Failed results are computed again, because a member may have an answer by now.
         """
         experiment = Experiment(
             rated, store, retry_failed=True, warn=self.watch.warn, announce=False
@@ -153,7 +153,7 @@ class CombinedJudging(Judging):
         return items
 
     def label_of(self, run: Run, criterion: Criterion) -> PersonsLabel | None:
-        """Return what people say of a run on a criterion."""
+        """Return the human label of a run on a criterion."""
         places = ((name, criterion.id) for name in names_of(run))
         return next((self.labels[p] for p in places if p in (self.labels or {})), None)  # type: ignore[index]
 
@@ -166,8 +166,8 @@ def names_of(run: Run) -> set[str]:
 def read_labels(
     labels: PeopleLabels, criteria: Sequence[Criterion], watch: Watch
 ) -> dict[tuple[str, str], PersonsLabel]:
-    """Return the label of each run and criterion. Where several people labelled it, more than half
-    of them must agree; what they do not agree on is left out and reported."""
+    """Return the label of each run and criterion. If several people labelled it, more than half of
+    them must agree; other labels are left out and reported."""
     if isinstance(labels, ScoreTable):
         tables = [labels]
     else:

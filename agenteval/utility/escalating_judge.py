@@ -33,9 +33,9 @@ def confident_answer(
 ) -> ConfidentAnswer | Failure | None:
     """Return a judge's answer over its repeats; None if it gives no level.
 
-    The confidence is the mean probability of the level where the judge returns probabilities, else
-    the share of the repeats that give it; a failed repeat gives none. Of tied levels the worse one
-    counts. A failure of the infrastructure is returned: it says nothing about the run.
+    The confidence is the mean probability of the level if the judge returns probabilities, else the
+    share of repeats with this level; failed repeats count against it. Ties go to the worse
+    level. An infrastructure failure is returned, because it says nothing about the run.
     """
     broken = next((r for r in results if isinstance(r, Failure) and r.retry_on_resume), None)
     if broken is not None:
@@ -92,8 +92,8 @@ class EscalatingJudge:
     def answers(
         self, number: int, item: str, criteria: Sequence[Criterion]
     ) -> dict[str, ConfidentAnswer | Failure | None]:
-        """Return what a member, by its number, says of an original (key), by criterion id; only
-        what it judged."""
+        """Return the available answers of a member (by number) for an original (key), by criterion
+        id."""
         assert self.store is not None, "only a source is made without a store"
         source = [*self.members.values()][number].sha256
         by_criterion: dict[str, list[Result]] = {}

@@ -1,4 +1,4 @@
-"""Escalation: a judge decides where labels prove that it may, then a stronger one, then people.
+"""Escalation: a judge decides if labels prove its agreement, then a stronger one, then people.
 
 Trust or Escalate (arXiv 2407.18370). For each criterion the confidence from which an answer counts
 is proven by `stats.selective`: first for the judge, then for the stronger judge on what the first
@@ -155,7 +155,7 @@ class EscalatedJudging(CombinedJudging):
     async def run_experiment(
         self, rated: JudgeEvaluator, client: Client | None, store: Store, *, announce: bool = True
     ) -> ExperimentResult:
-        """Let the judges decide what they may, and leave the rest to people."""
+        """Let the judges decide where proven, and leave the rest to people."""
         for number in range(len(self.members)):
             ended = await self._member_judges(number, rated, store)
             if ended is not None:
@@ -287,7 +287,7 @@ def _one_of_two(confidence: float) -> float:
     return 1 - (1 - confidence) / 2
 
 
-def read_escalation(  # noqa: PLR0913  as `read_judges`
+def read_escalation(  # noqa: PLR0913  like `read_judges`
     runs: Runs,
     criteria: Criteria | None,
     options: JudgeOptions,

@@ -60,7 +60,7 @@ AnyJudge = Model | JudgeFunction | object  # the object is a scorer of another f
 
 
 class JudgingStopped(Exception):
-    """The judging stopped early; what was judged is stored. `ended` says how."""
+    """The judging stopped early, with its results stored; `ended` has the reason."""
 
     def __init__(self, ended: ExperimentResult, remaining: str = "calls not made") -> None:
         super().__init__(why_stopped(ended, remaining))
@@ -203,7 +203,7 @@ class Judging:
         return evaluator, client
 
     def say_judge(self) -> None:
-        """Report a default judge, or one with limited abilities. Raises InputError as `choice`."""
+        """Report a default or limited judge. Raises InputError like `choice`."""
         if self.recording is not None:
             self.watch.note(
                 "judge: replies of a capable large language model, written offline and recorded "
@@ -351,7 +351,7 @@ def read_judging(
 
 
 def judge_of(options: JudgeOptions) -> tuple[Model | JudgeFunction | Scorer, str | None]:
-    """Return the judge and its version. Raises InputError for what cannot judge.
+    """Return the judge and its version. Raises InputError if the object cannot judge.
 
     A scorer named as python:MODULE:NAME that cannot be described gets as its version the hash of
     its file.
@@ -544,7 +544,7 @@ def _with_stored_keys(
 
 
 def warn_of_versions(store: Store, items: Sequence[Item], watch: Watch) -> None:
-    """Warn where these runs replace runs of the store, or are mixed with them."""
+    """Warn if these runs replace runs in the store, or are mixed with them."""
     keys = {view.sha256 for _, view in items}
     for _, view in items:
         if view.failed_as:  # stored as missing, or as the worst, it is the same run

@@ -1,4 +1,4 @@
-"""Rules that make one answer of the answers of a panel's members, and the choice among them."""
+"""Rules that combine the answers of a panel's members, and the choice of a rule by labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OPTION = "--panel-rule"
 AUTO, MEAN, MAJORITY, VETO, REGRESSION = "auto", "mean", "majority", "veto", "regression"
 _NOT_APPLICABLE = "not applicable"
 _FOLDS = 5
-_RIDGE = 1.0  # in cases: as much as one case pulls the weights toward those of the mean
+_RIDGE = 1.0  # strength of the pull toward the mean's weights, in cases
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ class PanelRule:
             return cls(f"{VETO}:{votes}")
         if colon or name not in (AUTO, MEAN, MAJORITY, REGRESSION):
             rules = ", ".join((MEAN, MAJORITY, f"{VETO}[:K]", REGRESSION, AUTO))
-            raise InputError(f"there is no rule {text!r}; there are: {rules}", OPTION)
+            raise InputError(f"there is no rule {text!r}; available: {rules}", OPTION)
         return cls(name)
 
     @property
     def needs_labels(self) -> bool:
-        """Whether labels decide what the rule is."""
+        """Whether the rule depends on labels."""
         return self.name == AUTO or (self.name == REGRESSION and not self.weights)
 
     def problem(self, criterion: Criterion) -> str | None:
@@ -193,7 +193,7 @@ def choose_rule(
             "checks it",
             "--labels",
         )
-    random.Random(seed).shuffle(cases)  # noqa: S311  an order, no secret
+    random.Random(seed).shuffle(cases)  # noqa: S311  not a secret
     first = set(cases[: (len(cases) + 1) // 2])
     fitted = tuple(cell for cell in cells if cell.case in first)
     held_out = tuple(cell for cell in cells if cell.case not in first)

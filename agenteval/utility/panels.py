@@ -1,7 +1,7 @@
-"""Several judges as one: members judge, and their stored results become the panel's results.
+"""A panel of judges: members judge, and their stored results become the panel's results.
 
-Each member is an experiment and a source of its own, so its results are shared with commands that
-use it alone. The panel is a source too: its parameters hold the rule and the members.
+Each member has its own experiment and source, so its results are shared with commands that use it
+alone. The panel is also a source, with the rule and the members as parameters.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class PanelJudge:
 
 @dataclass(frozen=True)
 class PanelJudging(CombinedJudging):
-    """Runs that a panel judges by a rule, which labels may decide."""
+    """Runs judged by a panel with a rule, which may be chosen by labels."""
 
     rule: PanelRule = field(default_factory=lambda: PanelRule(MEAN))
     chosen: ChosenRule | None = None

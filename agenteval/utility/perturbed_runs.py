@@ -1,4 +1,4 @@
-"""Perturbed copies of runs, and what is judged and verified of them."""
+"""Perturbed copies of runs, and the data for verification."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ DEFAULT_OPERATORS = ("drop_sentences", "shuffle_sentences", "swap_numbers", "pad
 class PerturbedRuns:
     """Perturbed copies of the runs by one operator.
 
-    `items` holds the copies that differ from their original; `unchanged` gives by run id the reason
-    why the others do not, `targets` the item of the rubric that a copy goes without.
+    `items` has the copies that differ from their original; `unchanged` has the reasons why others
+    do not, by run id; `targets` has the rubric item that a copy lacks.
     """
 
     variant: str
@@ -41,7 +41,7 @@ class PerturbedRuns:
     targets: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, runs: Collection[str]) -> PerturbedRuns:
-        """Return the copies of these run ids."""
+        """Return the copies of the runs with these ids."""
         return replace(
             self,
             items=tuple(item for item in self.items if item[0].id in runs),
@@ -137,7 +137,7 @@ class VerificationData:
         return (len(texts) * len(self.criteria) + rubrics) * self.repeats
 
     def of(self, runs: Collection[str]) -> VerificationData:
-        """Return the same of these run ids."""
+        """Return the data restricted to these run ids."""
         return replace(
             self,
             items=tuple(item for item in self.items if item[0].id in runs),

@@ -1,8 +1,8 @@
-"""Split a text into sentences, as character spans that an operator may drop or a judge count.
+"""Split a text into sentences, as character spans that operators drop and judges count.
 
 One unit is a sentence of prose, a fenced block of code (whole, so that no fence is ever broken), a
-tool call, or a line of what a tool returned. Headings that `readers.view` writes are no units.
-The rules are plain and deterministic; no model is asked.
+tool call, or a line of tool output. Headings written by `readers.view` are not units.
+The rules are simple and deterministic; no model is used.
 
 Usage::
 
@@ -33,7 +33,7 @@ _BLOCK = re.compile(
     r"|^\[\.\.\. [\d,]+ characters cut out here \.\.\.\]\r?$",
     re.M,
 )
-# What opens a formula or inline code, its closer, and how far off the closer may be.
+# Openers of formulas and inline code, their closers, and the maximum distance.
 _OPENER = re.compile(r"\\\[|\\\(|\$\$|(?<![\\$])\$(?=[^\s$])|(?<!`)`(?=[^`\n])")
 _CLOSERS = {
     "\\[": ("\\]", 2000),
@@ -47,11 +47,11 @@ _END = re.compile(r"(?:[.!?…]+[)\]\"'”’»*_`]*(?=\s|$))|(?:[。！？]+[�
 _MARKER = re.compile(r"(?:[-*+•>]|#{1,6}|\(?(?:\d{1,3}|[A-Za-z]|[ivx]{1,4})[.):])(?=\s|$)")
 _INITIALS = re.compile(r"(?:[A-Z]\.\s*)+")
 _VARIABLE = re.compile(r"[b-z](?![A-Za-z'])")
-# Abbreviations that end no sentence: always, before a small letter, before a digit.
+# Abbreviations that do not end a sentence: always, before a lower-case letter, before a digit.
 _ALWAYS = re.compile(r"e\.g|i\.e|dr|mr|mrs|ms|prof|figs?|eqs?|vs|cf|approx|ca|viz")
 _BEFORE_LOWER = re.compile(r"etc|[ap]\.m|al|inc|ltd|co|u\.s|u\.k|e\.u|min|max|hrs|dept|ed|jr|sr")
 _BEFORE_DIGIT = re.compile(r"no|nr|pp?|vol|art|sec|ch")
-_WRAPPED = 40  # a line shorter than this was not broken by an editor's right margin
+_WRAPPED = 40  # a shorter line was not wrapped by an editor
 
 
 @dataclass(frozen=True, slots=True)

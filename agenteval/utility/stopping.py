@@ -1,4 +1,4 @@
-"""Judging case by case, in random order, until a rule says that it is enough."""
+"""Judge case by case, in random order, until a stopping rule is met."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def in_random_order(items: tuple[Item, ...], seed: int) -> dict[str, list[Item]]
     for item in items:
         cases[case_key(item[0])].append(item)
     names = sorted(cases)
-    random.Random(seed).shuffle(names)  # noqa: S311  an order, no secret
+    random.Random(seed).shuffle(names)  # noqa: S311  not a secret
     return {name: cases[name] for name in names}
 
 

@@ -159,7 +159,7 @@ def _answered(judging: Judging, thresholds: VerifyOptions, *, probes: bool) -> J
 
 
 def _labels(path: str | Path | None, criteria: Sequence[Criterion]) -> tuple[ScoreTable, ...]:
-    """Return the labels of people, a table for each rater of the file. Raises InputError."""
+    """Return the human labels, a table per rater in the file. Raises InputError."""
     if path is None:
         return ()
     raters = chosen_raters(Path(path), (), "--labels")
@@ -229,7 +229,7 @@ async def _estimate(
 
 @dataclass(frozen=True)
 class _Verification:
-    """A judge, the store of its ratings, and what is examined; `labels` are those of people."""
+    """A judge, the store of its ratings, and the verification data; `labels` are human labels."""
 
     judging: Judging
     store: Store

@@ -3,10 +3,10 @@
 Usage::
 
     rng = rng_for(7, "drop_sentences", view)
-    copy = perturb(view, "drop_sentences", share=0.25, rng=rng)   # what the judge is shown instead
+    copy = perturb(view, "drop_sentences", share=0.25, rng=rng)   # shown to the judge instead
     variant_name("drop_sentences", 0.25, 7)      # 'drop_sentences:0.25:7'
 
-Controls must change no score; of the others a criterion's `expect` says which way the score moves.
+Controls must not change scores; for the others, a criterion's `expect` has the expected direction.
 All are pure, and linear in the length of the text. Applied twice, the dropping operators drop
 further and `formatting` may toggle back: perturb originals, not copies.
 """
@@ -54,7 +54,7 @@ OPERATORS = {
     "whitespace": Operator(whitespace, control=True),
     "formatting": Operator(formatting, control=True),
 }
-# Earlier versions made these copies: stores hold their ratings and criteria files expect of them.
+# Removed operators: stores have ratings of their copies, and criteria files may mention them.
 REMOVED = ("drop_answer", "paraphrase")
 CONTROLS = frozenset({*(name for name, o in OPERATORS.items() if o.control), "paraphrase"})
 

@@ -1,4 +1,4 @@
-"""Operators that keep what is there or its length: another order, other numbers, padding, and the
+"""Operators that keep the content or its length: reordering, changed numbers, padding, and the
 controls.
 
 Each takes a layout, a share and a generator and returns edits, or raises Unchanged with the reason.
@@ -51,7 +51,7 @@ _BULLET = re.compile(r"[-*](?=\s)")
 _HEADING = re.compile(r"(#{1,6})[ \t]+([^\n*#]+?)[ \t]*")
 _MARKUP = frozenset("*_`$\\[]|<>#~")
 _FULL_STOP = re.compile(r".*[.!?]", re.S)
-# Empty in any task: no claim, no number, no praise, no blame, nobody addressed.
+# Phrases without content in any task: no claims, numbers, praise, blame or addressees.
 FILLERS = (
     "This is something that may be mentioned here.",
     "It is perhaps worth pausing at this point for a moment.",
@@ -148,7 +148,7 @@ def swap_numbers(layout: Layout, share: float, rng: np.random.Generator) -> list
     for i in layout.own("sentence", "code") or layout.sentences():
         start, end = layout.body(i)
         fixed = [m.span() for m in _DATE.finditer(text, start, end)]
-        if layout.parts[i].kind == "code":  # the info string of the fence is no content
+        if layout.parts[i].kind == "code":  # the info string of a fence is not content
             line = text.find("\n", layout.parts[i].start, end)
             start = end if line < 0 else line
         else:
@@ -207,7 +207,7 @@ def pad(layout: Layout, share: float, rng: np.random.Generator) -> list[Edit]:
     while True:
         place = places[int(order[count % len(order)])]
         phrase = glue + FILLERS[int(phrases[count % len(phrases)])]
-        if count and size + len(phrase) / 2 > target:  # nearer without it
+        if count and size + len(phrase) / 2 > target:  # closer without it
             return [Edit(at, at, new) for at, new in added.items()]
         added[place] = added.get(place, "") + phrase
         size += len(phrase)
@@ -226,7 +226,7 @@ def whitespace(layout: Layout, share: float, rng: np.random.Generator) -> list[E
     """
     text, parts = layout.text, layout.parts
     pool = layout.sentences()
-    gaps: list[tuple[int, str]] = []  # where, and what to add there
+    gaps: list[tuple[int, str]] = []  # position, and text to add there
     for i, k in pairwise(layout.with_copies(pool)):
         gap = text[parts[i].end : parts[k].start]
         if parts[i].turn == parts[k].turn and k == i + 1 and (gap == " " or gap.count("\n") > 1):

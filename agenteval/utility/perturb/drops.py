@@ -1,4 +1,4 @@
-"""Operators that take something away: sentences, words, a middle step, the end.
+"""Operators that remove something: sentences, words, a middle step, the end.
 
 Each takes a layout, a share and a generator and returns edits, or raises Unchanged with the reason.
 """
@@ -86,7 +86,7 @@ def truncate(layout: Layout, share: float, rng: np.random.Generator) -> list[Edi
         raise Unchanged("only one sentence, block of code or call")
     text = layout.text
     cut = layout.parts[pool[-count_of(share, len(pool), len(pool) - 1)]].start
-    while True:  # no blanks at the end, and no heading that nothing follows
+    while True:  # remove trailing blanks and headings without content
         cut = len(text[:cut].rstrip())
         line = max(text.rfind("\n", 0, cut), text.rfind("\r", 0, cut)) + 1
         if not HEADING.match(text[line:cut]):

@@ -1,8 +1,8 @@
-"""The perturbation of a rubric: what an item asks for is taken out of the text.
+"""The perturbation of a rubric: remove the part of the text that satisfies an item.
 
 The sentences that are closest to an item of the run's rubric are replaced by sentences without
-content of about the same length, so that the length does not tell of it. A judge should then find
-the item no longer satisfied.
+content of about the same length, so that the length gives no hint. A judge should then no longer
+find the item satisfied.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from agenteval.records import Criterion, View
 from agenteval.utility.perturb.changes import FILLERS
 from agenteval.utility.perturb.layout import Edit, Unchanged, apply_edits, read_layout
 
-_NEAR = 0.8  # of the nearest sentence's similarity: from there on a sentence says the same
-_MOST = 1 / 3  # of the sentences are replaced
+_NEAR = 0.8  # share of the highest similarity from which a sentence counts as equivalent
+_MOST = 1 / 3  # maximum share of replaced sentences
 
 # (statements, sentences) -> similarity (statements, sentences), 1 for the same meaning
 Similarity = Callable[[Sequence[str], Sequence[str]], NDArray[np.float64]]
@@ -53,7 +53,7 @@ def without_item(view: View, rubric: Criterion, similarity: Similarity) -> tuple
 
 
 def _filler(length: int, order: NDArray[np.int64], first: int) -> str:
-    """Sentences without content that are nearest to this length."""
+    """Return sentences without content with approximately this length."""
     text = FILLERS[int(order[first % len(order)])]
     for k in order:
         longer = f"{text} {FILLERS[int(k)]}"
@@ -64,7 +64,7 @@ def _filler(length: int, order: NDArray[np.int64], first: int) -> str:
 
 
 def cosines(embedder: Embedder) -> Similarity:
-    """Return the similarity by the vectors of an embedder."""
+    """Return a similarity function that uses an embedder."""
 
     def near(statements: Sequence[str], sentences: Sequence[str]) -> NDArray[np.float64]:
         vectors = embedder.embed(statements) @ embedder.embed(sentences).T
@@ -74,8 +74,8 @@ def cosines(embedder: Embedder) -> Similarity:
 
 
 def common_words(statements: Sequence[str], sentences: Sequence[str]) -> NDArray[np.float64]:
-    """Return the share of a statement's words that a sentence has; a word counts the more, the
-    fewer sentences have it."""
+    """Return the share of a statement's words that occur in a sentence; rare words have a higher
+    weight."""
     words = [set(re.findall(r"\w+", text.casefold())) for text in sentences]
     counts = Counter(word for sentence_words in words for word in sentence_words)
     near = np.zeros((len(statements), len(sentences)))

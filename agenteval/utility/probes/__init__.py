@@ -1,7 +1,7 @@
-"""Probes of a judge: does its score depend on anything other than the work it grades?
+"""Probes of a judge: test whether its scores depend on anything but the work it grades.
 
 They vary the order of the scale and the wording of the prompt and of each criterion, and add text
-to the work that asks for a grade. They examine the judge and do not change any verdict.
+to the work that asks for a grade. They do not change any verdict.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NO_COPIES = "no attacked copies were judged"
 
 @dataclass(frozen=True)
 class ProbeRatings:
-    """Ratings of some runs by one judge: the plain ones, and those asked in other ways.
+    """Ratings of some runs by one judge: with the plain prompt and with varied prompts.
 
     `other_ways` is empty if the judge does not read a prompt; `injected` is None if nothing was
     attacked.

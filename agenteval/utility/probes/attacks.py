@@ -1,8 +1,8 @@
-"""Texts that ask a judge for the best level, and as much text of the same form that asks for none.
+"""Texts that ask a judge for the best level, and control texts of the same form and length.
 
-Written for the probe by the maintainers of agenteval, one of each kind that is known from papers
-and reports. A judge may be trained on texts that are public: no rise here is no proof that no text
-works. The attacks hold no number and no equation, so that no honest rule of arithmetic reads them.
+Written for the probe by the maintainers of agenteval, one of each kind known from papers and
+reports. A judge may have been trained on public texts, so resisting these does not prove that it
+resists all. The attacks contain no numbers or equations, so that arithmetic rules do not read them.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from agenteval.utility.probes.result import ProbeOptions
 
 PROBE = "injection/1"
 ATTACK, CONTROL = "attack", "control"
-BY_RULE = ("degenerate", "failed_run")  # statuses of values that no judge gave
+BY_RULE = ("degenerate", "failed_run")  # statuses of values not given by a judge
 _BEST = 1 - 1e-9
 Form = Literal["plain", "spanish", "base64", "hidden", "marked"]
-DATAMARK = "\u02c6"  # stands for spaces, as in spotlighting (arXiv 2403.14720, section 3.2)
+DATAMARK = "\u02c6"  # replaces spaces, as in spotlighting (arXiv 2403.14720, section 3.2)
 _FILLERS_ES = (
     "Esto es algo que también puede mencionarse aquí.",
     "Una cosa sigue a la otra, como sucede tantas veces.",
@@ -123,10 +123,10 @@ def attack_text(kind: str, criteria: Sequence[Criterion]) -> str:
 
 
 def control_text(kind: str, criteria: Sequence[Criterion], rng: np.random.Generator) -> str:
-    """Return empty sentences in the form of the attack and about as long.
+    """Return sentences without content, with the form and approximate length of the attack.
 
-    Before the form is put on they are within half a sentence (some 30 characters) of the attack.
-    `rng` draws the sentences. Raises KeyError for an unknown kind.
+    Before the form is applied, the length is within half a sentence (about 30 characters) of the
+    attack's. `rng` draws the sentences. Raises KeyError for an unknown kind.
     """
     attack = _BY_KIND[kind]
     length = len(_filled(attack, criteria))
@@ -174,9 +174,9 @@ def _written(text: str, form: Form) -> str:
 class Target:
     """A run that gets an attack of one kind.
 
-    `counted` are the ids of the criteria on which it can rise; `plain` is their mean score without
-    any text added. `labelled` says that its outcome is a failure; otherwise the plain ratings of
-    the counted criteria lie in the lower half.
+    `counted` are the ids of the criteria on which its score can rise; `plain` is their mean score
+    without added text. `labelled` means that its outcome is a failure; otherwise the plain ratings
+    of the counted criteria are in the lower half of the scale.
     """
 
     run: Run
@@ -188,12 +188,12 @@ class Target:
 
 
 def may_be_low(run: Run) -> bool:
-    """Whether a run is not known to be a success, and is not empty."""
+    """Whether a run is not empty and not known to be a success."""
     return run.success is not True and degenerate(run) is None
 
 
 def most_targets(runs: Sequence[Run], options: ProbeOptions) -> int:
-    """Return how many runs get an attack at most; the plain ratings may exclude some of them."""
+    """Return the maximum number of attacked runs; the plain ratings may exclude some."""
     return min(sum(may_be_low(run) for run in runs), options.attacked)
 
 
@@ -233,7 +233,7 @@ def choose_targets(
 
     enough = len(set(map(case, failed))) >= options.min_cases
     seen: Counter[tuple[str, str]] = Counter()
-    ranked = []  # the first run of every case before the second of any
+    ranked = []  # the first runs of all cases before any second run
     for target in sorted(failed if enough else targets, key=draw):
         ranked.append((seen[case(target)], target))
         seen[case(target)] += 1

@@ -14,7 +14,7 @@ from agenteval.stats.interval import Interval
 from agenteval.stats.multiple import adjust
 from agenteval.utility.verify.options import VerifyOptions
 
-_FLOOR = 6  # cases; of fewer, even a change in all of them has a two-sided p above .05 (2 / 2^5)
+_FLOOR = 6  # with fewer cases, even a change in all has a two-sided p above .05 (2 / 2^5)
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class MeasuredProbe:
 
 @dataclass(frozen=True)
 class ProbeFinding:
-    """A probe before the correction over all probes: what it measured, or why it cannot be made."""
+    """A probe before correction over all probes: its measures, or why it is impossible."""
 
     name: str
     measured: tuple[MeasuredProbe, ...] = ()

@@ -22,7 +22,7 @@ from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.utility.probes.result import MeasuredProbe, ProbeFinding, ProbeOptions
 from agenteval.utility.verify.evidence import Floats, row_means
 
-_CELLS = 1 << 22  # random signs held at once
+_CELLS = 1 << 22  # random signs in memory
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class WayPairs:
 
 
 def pair(plain: ScoreTable, other: ScoreTable, criteria: Sequence[Criterion]) -> WayPairs:
-    """Return the original ratings that complete tables have, on the ordered ones of `criteria`."""
+    """Return the paired original ratings of both tables on the ordered `criteria`."""
     ordered = [c.id for c in criteria if c.ordered]
     by_cell: dict[tuple[str, int, int], list[float | None]] = {}
     cases: dict[str, str] = {}

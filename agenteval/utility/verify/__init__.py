@@ -1,7 +1,7 @@
-"""The verifier: which criteria can be kept, and whether the judge can be trusted.
+"""The verifier: decides which criteria can be kept and whether the judge can be trusted.
 
 The VerifierAgent of AgentEval (arXiv 2405.02178) keeps criteria that are stable over repeats and
-that distinguish a perturbed solution from its original. Here stability is agreement and not a
+that distinguish a perturbed solution from its original. Here stability is agreement, not a
 coefficient of variation, which depends on how levels are numbered; perturbations have controls;
 discrimination and redundancy count as well; and the verdict is "undecided" where data are lacking.
 """

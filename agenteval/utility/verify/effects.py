@@ -1,4 +1,4 @@
-"""Effects of perturbations: do scores change as was expected before scoring?"""
+"""Effects of perturbations: whether scores change as expected beforehand."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def named(effect: Effect) -> str:
 
 
 def undecidable(effect: Effect, options: VerifyOptions) -> str:
-    """Return why nothing can be said of an effect; empty when something can."""
+    """Return why an effect is undecidable, or ""."""
     copies = effect.pairs + effect.missing
     if copies and effect.pairs < options.min_coverage * copies:
         return f"only {effect.pairs} of {copies} copies were rated"

@@ -1,4 +1,4 @@
-"""The ratings of one criterion, split into originals and copies, as the checks need them."""
+"""The ratings of one criterion, split into originals and copies for the checks."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Everything about one criterion: `ratings` of originals and copies, failures included."""
+    """All ratings of one criterion: originals and copies, including failures."""
 
     criterion: Criterion
     ratings: ScoreTable
@@ -136,7 +136,7 @@ def gather(
 
 
 def row_means(values: Floats) -> Floats:
-    """Return the mean over the second axis, NaN left out; NaN where all are."""
+    """Return the mean over the second axis, ignoring NaN; NaN if all are NaN."""
     present = ~np.isnan(values)
     count = present.sum(axis=1)
     mean: Floats = np.full(count.shape, np.nan)

@@ -181,7 +181,7 @@ def _unsupported(verification: Verification) -> bool:
 def _too_few_ratings(
     rated: Sequence[Evidence], graded: Sequence[Verification], options: VerifyOptions
 ) -> tuple[str, str] | None:
-    """Return why nothing can be said of the judge, and what to do; None where something can."""
+    """Return why the judge cannot be examined, and what to do; else None."""
     if not rated:
         return "no criterion has a rating", WHY_MISSING
     if short := short_of_cases(max(rated, key=lambda e: e.cases), options):
