@@ -1,4 +1,4 @@
-"""Agents that serve users by a procedure: sessions, single turns, and what is stored of them."""
+"""Evaluate agents that follow a procedure: sessions, single turns, and stored results."""
 
 from __future__ import annotations
 
@@ -61,19 +61,19 @@ _NO_JUDGE = "(use --judge to decide what rules cannot)"
 
 
 async def aflow_sessions(roles: Roles = None, **options: Unpack[SessionKeywords]) -> WorkflowReport:
-    """Let an agent serve every user of the roles in complete sessions.
+    """Run complete sessions of an agent with every user of the roles.
 
     `roles` are names, folders or opened roles (None: all that are found); their backend.py is
     executed. `agent` is a specification as on the command line, or a function of (messages, tools);
     `recorded:NAME` replays the sessions with that name in the roles' folders. The user is simulated
-    by the model `simulator`, or scripted. `judge` is the model that decides what rules cannot.
+    by the model `simulator`, or scripted. `judge` is a model that decides what rules cannot.
 
     A session has at most `turns` replies of the agent (15, or 20 across scenarios) and `calls`
     (60), with at most `calls_per_turn` (20) between two replies. `success` is "state" (the final
     state), "state+reads" (also all results that gold obtained), or None to use the setting of each
     role. Stored sessions are not run again. `gate` is the minimum share of successes, and
-    `judgements` a file for every decision on a pair of values. `agenteval.workflows.options` lists
-    all keywords.
+    `judgements` a file that lists every decision on a pair of values. `agenteval.workflows.options`
+    lists all keywords.
 
     Returns the rates of each format, with all trials. Raises InputError for invalid options or
     files before any request is sent, Unauthorized when a key is refused, and StoreError.
@@ -180,7 +180,7 @@ def flow_results(
         try:
             with Store(store or default_path(), create=False) as opened_store:
                 return flow_results(opened_store, roles=roles)
-        except NoStoreYet as error:  # its message names another command
+        except NoStoreYet as error:  # the store's own message names a different command
             where = str(Path(store or default_path()).resolve())
             raise InputError(f"there is no store here yet; {_NO_TRIAL}", where) from error
     with store.snapshot():
@@ -217,7 +217,7 @@ def flow_results(
 
 
 def read_roles(roles: Roles, *, backend: bool) -> list[OpenRole]:
-    """Return the roles, or all that are found; with `backend` their backend.py is run.
+    """Return these roles, or all roles; `backend` also runs their backend.py.
 
     Raises InputError.
     """
@@ -230,7 +230,7 @@ def read_roles(roles: Roles, *, backend: bool) -> list[OpenRole]:
     for role in folders:
         if isinstance(role, OpenRole):
             opened_roles[str(role.folder)] = role
-        else:  # a role is named after its folder, and "." is no name
+        else:  # a role is named after its folder, and "." is not a name
             folder = Path(os.path.abspath(find_role(str(role), "ROLE")))
             opened_roles[str(folder)] = open_role(folder, backend=backend)
     return list(opened_roles.values())
@@ -271,7 +271,7 @@ async def _run(experiment: WorkflowExperiment, watch: Watch) -> WorkflowReport:
 
 
 def _stored_report(experiment: WorkflowExperiment, store: Store, watch: Watch) -> WorkflowReport:
-    """Return the trials of the experiment as far as they are stored."""
+    """Return the stored trials of the experiment."""
     keys: dict[str, Any] = {
         "cases": [case.key for case in experiment.cases],
         "systems": [variant.sha256 for variant in experiment.variants()],
@@ -304,8 +304,8 @@ def gated_report(
     max_unscored: float,
     hint: str = _NO_JUDGE,
 ) -> WorkflowReport:
-    """Return the report with its gates: the share of trials without a rate, and the mean of the
-    others; `hint` says what may help against the first."""
+    """Return the report with two gates: the share of trials without a rate, and the mean of the
+    others. `hint` suggests how to reduce the share without a rate."""
     decided = [rate for rate in rates if rate is not None]
     lost = len(rates) - len(decided)
     words = f"{what} have no verdict {hint}".strip()
@@ -320,7 +320,7 @@ def gated_report(
 
 
 def note_idle_users(watch: Watch, idle: int, users: int) -> None:
-    """Say that success by the state says little about some users, if there are any."""
+    """Warn if an agent that does nothing would succeed with some users."""
     if idle:
         watch.note(
             f"{idle} of {plural(users, 'user')} need neither a change nor an answer, so an agent "
@@ -331,10 +331,10 @@ def note_idle_users(watch: Watch, idle: int, users: int) -> None:
 def common_formats(
     formats: Sequence[Format], cases: Iterable[SessionCase | TurnCase]
 ) -> Sequence[Format]:
-    """Return these formats, or if there are none the first of flowchart, text and code in which
-    all procedures of the cases are written.
+    """Return these formats. Without any, return the first of flowchart, text and code that all
+    procedures of the cases have.
 
-    Raises InputError for a format in which some are not.
+    Raises InputError for a format that a procedure lacks.
     """
     procedures = {
         (case.of.role.id, id): case.of.role.scenario(id) for case in cases for id in case.given
@@ -354,13 +354,13 @@ def common_formats(
 
 
 def read_demand(name: str | None) -> Demand | None:
-    """Return what success asks for. Raises InputError for an unknown name."""
+    """Return what success requires. Raises InputError for an unknown name."""
     demand: Demand | None = None if name is None else one_of(name, get_args(Demand), "--success")
     return demand
 
 
 def _agent(how: TurnOptions, limits: Limits) -> AgentUnderTest:
-    """Return the agent under test and the formats that it gets. Raises InputError."""
+    """Return the agent under test in each format. Raises InputError."""
     settings = AgentSettings(
         model=how.model,
         base_url=how.base_url,

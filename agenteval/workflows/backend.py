@@ -1,4 +1,4 @@
-"""The backend of a role (backend.py): the state behind its tools, and what each of them does."""
+"""The backend of a role (backend.py): its tools and their state."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class StatefulBackend(Protocol):
     """The class `Backend` of backend.py: one method for each tool, and the state. Without such a
     class the module itself is the backend: its functions and its `state`.
 
-    A method returns a JSON value; ValueError with a sentence refuses the arguments. Identifiers
-    that it generates follow from the arguments alone, so that the order of calls does not change
-    the state.
+    A method returns a JSON value; ValueError with a message refuses the arguments. Generated
+    identifiers must depend only on the arguments, so that the order of calls does not change the
+    state.
     """
 
     state: dict[str, Any]
@@ -36,8 +36,8 @@ class StatefulBackend(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModuleBackend:
-    """Makes a backend that is a module: its functions are the tools, its `state` is the state. Each
-    is a module of its own, run anew."""
+    """Makes backends from a module: its functions are the tools, its `state` is the state. Each
+    call executes the module again."""
 
     path: Path
 
@@ -47,10 +47,10 @@ class ModuleBackend:
 
 
 def load_backend(folder: Path) -> Callable[[], StatefulBackend]:
-    """Run a role's backend.py and return its class `Backend`, or the module if it has a `state` and
-    no such class.
+    """Run a role's backend.py and return its class `Backend`, or else the module if it has a
+    `state`.
 
-    Raises InputError when there is none or it cannot be imported.
+    Raises InputError if both are missing or the file cannot be imported.
     """
     path = folder / BACKEND_FILE
     if not path.is_file():
@@ -70,7 +70,7 @@ def _executed(path: Path) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up there
+    sys.modules[name] = module  # dataclasses look up their module there
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
@@ -81,9 +81,9 @@ def _executed(path: Path) -> ModuleType:
 
 
 def tools_of_backend(folder: Path) -> list[dict[str, Any]]:
-    """Return the public methods of a role's backend, or functions of its module, as tools: the
-    schema of the parameters follows from their annotations (pydantic), the description is the
-    docstring, and what is returned is left open. Raises InputError for an annotation that has no
+    """Return the public methods of a role's backend, or functions of its module, as tools. The
+    schema of the parameters is made from their annotations (pydantic), and the description is the
+    docstring. The returned value may be anything. Raises InputError for an annotation that has no
     JSON schema."""
     path = folder / BACKEND_FILE
     if not path.is_file():
@@ -103,7 +103,7 @@ def tools_of_backend(folder: Path) -> list[dict[str, Any]]:
         function = getattr(backend, name)
         try:
             plain = getattr(function, "__func__", function)
-            # Of a bound method pydantic does not resolve names in annotations.
+            # Pydantic does not resolve names in the annotations of a bound method.
             plain.__annotations__ = get_type_hints(plain, include_extras=True)
             parameters: TypeAdapter[Any] = TypeAdapter(cast("Any", function))
             schema = parameters.json_schema(schema_generator=_Untitled)
@@ -113,20 +113,20 @@ def tools_of_backend(folder: Path) -> list[dict[str, Any]]:
         description = inspect.getdoc(function) or ""
         tools.append({"name": name, "description": description, "parameters": schema})
     if not tools:
-        raise InputError("there is no public method that could be a tool", str(path))
+        raise InputError("no public method can be used as a tool", str(path))
     return tools
 
 
 class _Untitled(GenerateJsonSchema):
-    """A schema generator without titles, which would repeat the names."""
+    """Generates schemas without titles, which would repeat the names."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 
 
 def fresh_backend(make_backend: Callable[[], StatefulBackend]) -> StatefulBackend:
-    """Make a backend in its first state. Raises InputError naming the file when it cannot be made
-    or has no state."""
+    """Make a backend in its initial state. Raises InputError with the file if that fails or there
+    is no state."""
     where = BACKEND_FILE
     if isinstance(make_backend, ModuleBackend):
         where = str(make_backend.path)
@@ -147,7 +147,8 @@ def fresh_backend(make_backend: Callable[[], StatefulBackend]) -> StatefulBacken
 
 
 class BackendDefect(AgentevalError):
-    """A tool of the backend cannot be called, or raised anything but ValueError; see `reason`."""
+    """A tool of the backend cannot be called, or raised something other than ValueError; see
+    `reason`."""
 
     def __init__(self, tool: str, problem: str, reason: str = "") -> None:
         super().__init__(f"defect of the backend: {tool} {problem}{reason}")
@@ -155,7 +156,7 @@ class BackendDefect(AgentevalError):
 
 
 def call_tool(backend: StatefulBackend, tool: str, arguments: Mapping[str, Any]) -> JsonValue:
-    """Return what a tool of the backend returns for a copy of the arguments.
+    """Call a tool of the backend with a copy of the arguments and return its result.
 
     Raises ValueError when the backend refuses them, and BackendDefect for anything else.
     """
@@ -166,7 +167,7 @@ def call_tool(backend: StatefulBackend, tool: str, arguments: Mapping[str, Any])
         value: JsonValue = method(**json.loads(json.dumps(arguments)))
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # also sys.exit, which must not look like an agent's end
+    except BaseException as error:  # also sys.exit, which must not look as if the agent had stopped
         if type(error) is ValueError:
             raise
         raise BackendDefect(tool, "raised ", f"{type(error).__name__}: {error}") from error

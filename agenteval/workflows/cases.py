@@ -1,8 +1,8 @@
-"""The cases of a workflow evaluation: users to be served, and turns of recorded sessions; and the
-instructions of the agent under test: rules, procedures, tools (arXiv 2406.14884).
+"""Cases of a workflow evaluation (users to serve, turns of recorded sessions), and the instructions
+of the agent under test: rules, procedures, tools (arXiv 2406.14884).
 
-The rules follow listing 1 of the paper, in our own words. The listing says "flowchart" whatever the
-format; here the rules use the word of the format.
+The rules paraphrase listing 1 of the paper. The listing says "flowchart" for every format; here the
+rules name the actual format.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from agenteval.workflows.scenario import (
 )
 from agenteval.workflows.scores import GoldTurn, gold_turns
 
-CHART_HEADING = "as a flowchart (Mermaid):"  # in the instructions where there is a chart
+CHART_HEADING = "as a flowchart (Mermaid):"  # in the instructions if there is a chart
 _HEADINGS = {"text": "in words:", "code": "as pseudo-code:", "flowchart": CHART_HEADING}
 _WORDS = {  # what the rules call the procedure; formats without one have none
     "text": "description",
@@ -46,17 +46,17 @@ _WORDS = {  # what the rules call the procedure; formats without one have none
 
 
 def instructions_prompt() -> Prompt:
-    """Return the template of the instructions; its sha256 is part of what identifies a result."""
+    """Return the template of the instructions; its sha256 is part of a result's key."""
     return load_prompt("agenteval.workflows", "agent_system")
 
 
 def instructions(role: Role, scenario_ids: Sequence[str], format: Format) -> str:
     """Return the system prompt of an agent that serves these scenarios of a role.
 
-    It holds the background, the rules, the procedures in the format one scenario after the other,
-    what the tools return (not with no_tools) and the time. The tools themselves are offered
-    separately (`tools_given`); function calling does not say what a tool returns. Texts of the role
-    enter as they are.
+    It holds the background, the rules, the procedures of the scenarios in this format, what the
+    tools return (not with no_tools) and the time. The tools themselves are offered separately
+    (`tools_given`); function calling does not say what a tool returns. Texts of the role are
+    inserted unchanged.
     """
     shown = [
         {"title": s.title, "background": s.background, "procedure": _procedure(s, format)}
@@ -80,7 +80,7 @@ def instructions(role: Role, scenario_ids: Sequence[str], format: Format) -> str
 
 
 def tools_given(role: Role, scenario_ids: Sequence[str], format: Format) -> tuple[Tool, ...]:
-    """Return the tools as function calling offers them, each name once.
+    """Return the tools in the form of function calling, each name once.
 
     With no_tools they have only their names and those of their parameters: no description, no type,
     and none is required.
@@ -114,7 +114,7 @@ Kind = Literal["all", "single", "cross"]
 
 @dataclass(frozen=True, slots=True)
 class OpenRole:
-    """A role with the folder it was read from; `backend` makes a fresh one, None without a file."""
+    """A role and its folder. `backend` makes a new backend; it is None without a backend.py."""
 
     role: Role
     folder: Path
@@ -122,17 +122,17 @@ class OpenRole:
     backend_sha256: str | None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle without the backend, which is loaded from the same folder where it is read."""
+        """Pickle without the backend, which is loaded again from the folder."""
         return _reopened, (self.role, self.folder.absolute(), self.backend_sha256)
 
     def knowledge(self, scenarios: Sequence[str]) -> list[object]:
-        """Return what of the role can change how a session of these scenarios goes, as JSON."""
+        """Return everything in the role that can affect a session of these scenarios, as JSON."""
         skip = {"profiles", "sessions"}
         parts = [self.role.scenario(s).model_dump(mode="json", exclude=skip) for s in scenarios]
         return [self.role.background, self.role.now, parts]
 
     def answers(self) -> JsonValue:
-        """Return what else can change what tools return: the hash of the backend, or the recorded
+        """Return what else affects the results of tools: the hash of the backend, or the recorded
         results."""
         if self.backend_sha256 is not None:
             return self.backend_sha256
@@ -145,8 +145,8 @@ class OpenRole:
         ]
 
     def procedures(self, scenarios: Sequence[str]) -> str:
-        """Return the procedures, as text if possible: judges read them in one format, whatever the
-        agent is given."""
+        """Return the procedures, as text if possible: judges read one format, whichever the agent
+        gets."""
         return "\n\n".join(self.role.scenario(s).words for s in scenarios)
 
 
@@ -162,7 +162,7 @@ def _backend(folder: Path, sha256: str) -> Callable[[], StatefulBackend]:
 
 
 def open_role(folder: Path, *, backend: bool = True) -> OpenRole:
-    """Read the role of a folder; with `backend` its backend.py is run, if there is one.
+    """Read the role of a folder; `backend` also runs its backend.py, if there is one.
 
     Raises InputError as `read_role` and `load_backend`.
     """
@@ -174,7 +174,7 @@ def open_role(folder: Path, *, backend: bool = True) -> OpenRole:
 
 @dataclass(frozen=True, slots=True)
 class SessionCase:
-    """A user with goals to be served in one session, or, if `recorded`, who was served in one."""
+    """A user with goals for one session; `recorded` if the session has already taken place."""
 
     info: CaseInfo
     of: OpenRole
@@ -193,7 +193,7 @@ class SessionCase:
 
     @property
     def key(self) -> str:
-        """Content hash (hex) of the user, the knowledge and what answers calls."""
+        """Content hash (hex) of the user, the procedures and the source of tool results."""
         profile = self.profile.model_dump(mode="json")
         knowledge, answers = self.of.knowledge(self.given), self.of.answers()
         return content_hash(["session", self.info.role, profile, knowledge, answers])
@@ -203,10 +203,10 @@ class SessionCase:
 class TurnCase:
     """An agent's turn of a recorded conversation.
 
-    `before` is the conversation up to it. `given` are the scenarios by which it is judged, `shown`
-    those that the agent is given in the format asked for. In place of these, a row of FlowBench has
-    its `own_prompt` and tools, and its calls may be in the agent's words. `key` is the content hash
-    (hex) of everything that the agent is given, and gold.
+    `before` is the conversation up to it. `given` are the scenarios by which it is judged; the
+    agent gets those in `shown`, in its format. A row of FlowBench has its `own_prompt` and tools
+    instead, and its calls may be written as text. `key` is the content hash (hex) of everything
+    that the agent is given, and gold.
     """
 
     info: CaseInfo
@@ -224,7 +224,7 @@ class TurnCase:
         return self.of.procedures(self.given)
 
     def asked(self, format: Format) -> tuple[Dialogue, tuple[Tool, ...]]:
-        """Return what the agent is given: instructions with the conversation so far, and tools."""
+        """Return the input of the agent: instructions, the conversation so far, and tools."""
         if self.own_prompt is not None:
             return self.own_prompt
         text = instructions(self.of.role, self.shown, format)
@@ -287,11 +287,11 @@ def turn_cases(roles: Sequence[OpenRole], choice: Choice | None = None) -> list[
 
 
 def each_once(cases: list[_C]) -> list[_C]:
-    """Return the cases. Raises InputError for two of one name, whose trials would be mixed up."""
+    """Return the cases. Raises InputError for two with one name, whose trials would be mixed up."""
     seen: set[str] = set()
     for case in cases:
         if case.info.id in seen:
-            raise InputError(f"{case.info.id} is there twice", str(case.of.folder))
+            raise InputError(f"{case.info.id} is defined twice", str(case.of.folder))
         seen.add(case.info.id)
     return cases
 

@@ -1,4 +1,4 @@
-"""The chart of a procedure: nodes, edges with conditions, and which node calls which tool.
+"""The chart of a procedure: nodes, edges with conditions, and the tools that nodes call.
 
 `mermaid` reads charts from text. A condition is at the end of an edge label, as in `Seats are left
 (free >= 1 and open = true)`:
@@ -25,7 +25,7 @@ from agenteval.records import Record
 
 
 class FieldComparison(Record):
-    """Compares a returned value with a constant: `field`, or `tool.field` where `tool` is set."""
+    """Compares a returned value with a constant: `field`, or `tool.field` if `tool` is set."""
 
     field: str
     tool: str | None = None
@@ -34,7 +34,7 @@ class FieldComparison(Record):
 
     @property
     def name(self) -> str:
-        """The field, with its tool where that is set."""
+        """The field, with its tool if that is set."""
         return f"{self.tool}.{self.field}" if self.tool else self.field
 
 
@@ -50,7 +50,7 @@ class Condition(Record):
 
 
 class ConditionError(InputError):
-    """A label ends with what looks like a condition but cannot be read; `problem` says why."""
+    """A label ends in an apparent condition that cannot be read; `problem` says why."""
 
     def __init__(self, problem: str) -> None:
         self.problem = (
@@ -66,15 +66,15 @@ _ORDER = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.
 
 
 def is_date(text: str) -> bool:
-    """Return whether the text is an ISO date or time, and so can be ordered."""
+    """Return whether the text is an ISO date or time. Only these texts can be ordered."""
     return _DATE.fullmatch(text) is not None
 
 
 def compare(returned: Any, op: str, value: str | float | bool) -> bool | None:
-    """Return whether `returned op value` holds, None when the two have no order.
+    """Return whether `returned op value` holds, None if the two cannot be ordered.
 
-    Case and runs of blanks make no difference. Numbers are ordered, and so are ISO dates and
-    times, as text; nothing else is.
+    Case and repeated blanks are ignored. Only numbers and ISO dates and times (as text) are
+    ordered.
     """
     result, operand = plain(returned), plain(value)
     if op in ("=", "!="):
@@ -82,7 +82,7 @@ def compare(returned: Any, op: str, value: str | float | bool) -> bool | None:
     if isinstance(result, float) and isinstance(operand, float):
         return bool(_ORDER[op](result, operand))
     words = isinstance(result, str) and isinstance(operand, str)
-    # A time has no order among dates.
+    # A time cannot be ordered relative to a date.
     if (
         words
         and is_date(result)
@@ -94,9 +94,8 @@ def compare(returned: Any, op: str, value: str | float | bool) -> bool | None:
 
 
 def plain(value: Any) -> Any:
-    """Return one spelling for all values that are equal: numbers as float, words in lower case,
-    truth values as "true" and "false". Lists, objects and null stay as they are, and equal no
-    constant."""
+    """Return one form for equal values: numbers as float, words in lower case, booleans as "true"
+    and "false". Lists, objects and null are unchanged and never equal a constant."""
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, int | float | str):
@@ -129,14 +128,14 @@ _SIGNS = {"==": "=", "≤": "<=", "≥": ">=", "≠": "!="}
 def split_label(label: str) -> tuple[str, Condition | None]:
     """Return the intent and the condition of a label.
 
-    Parentheses at its end that hold no comparison belong to the intent. Raises ConditionError
-    for what looks like a comparison and cannot be read.
+    Final parentheses without a comparison belong to the intent. Raises ConditionError for an
+    apparent comparison that cannot be read.
     """
     label = label.strip()
     if not label.endswith(")"):
         return label, None
     unquoted, depth, start = _without_quoted(label), 0, len(label)
-    while depth or start == len(label):  # back to the parenthesis that the end closes
+    while depth or start == len(label):  # find the parenthesis that the last one closes
         start -= 1
         if start < 0:
             return label, None
@@ -170,7 +169,7 @@ def read_condition(text: str) -> Condition:
 def _read_comparison(text: str) -> FieldComparison:
     match = _COMPARISON.fullmatch(text)
     if match is None:
-        raise ConditionError(f"`{text.strip()}` is no comparison")
+        raise ConditionError(f"`{text.strip()}` is not a comparison")
     sign = match["sign"] or ("!=" if match["word"].lower() != "is" else "=")
     value: str | float | bool = match["quoted"] or ""
     if match["words"]:
@@ -186,7 +185,7 @@ def _read_comparison(text: str) -> FieldComparison:
 
 
 def holds(condition: Condition, returned: Sequence[tuple[str, Mapping[str, Any]]]) -> bool | None:
-    """Return whether the condition holds of what tools returned, None when that is unknown.
+    """Return whether the condition holds for the returned values, None if that is unknown.
 
     `returned` are (tool, result) in the order of the calls; the latest value of a field counts. A
     field that was never returned makes its comparison unknown, and unknowns combine as in Kleene's
@@ -208,10 +207,10 @@ def holds(condition: Condition, returned: Sequence[tuple[str, Mapping[str, Any]]
 def attributed(
     condition: Condition, called: Sequence[str], fields: Mapping[str, Sequence[str]]
 ) -> Condition:
-    """Return the condition with the tool set wherever it is clear which tool returns the field:
-    the last of `called` that does, else the only tool in `fields` that does.
+    """Return the condition with the tool of each field, if it is clear: the last tool in `called`
+    that returns the field, else the only one in `fields`.
 
-    Without this the `status` of one tool would be read as that of another.
+    Otherwise the `status` of one tool could be read as that of another.
     """
 
     def named(c: FieldComparison) -> FieldComparison:
@@ -233,7 +232,7 @@ def written(condition: Condition) -> str:
 
 
 def constant(value: str | float | bool) -> str:
-    """Return a value as a condition writes it."""
+    """Return a value as written in a condition."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
@@ -260,7 +259,7 @@ class Edge(Record):
     """A transition. `intent` is the label without its condition.
 
     A condition is in parentheses at the end of the label: `Seats are left (free >= 1)`. Without
-    one, what the user says decides whether the transition is right.
+    one, what the user says decides whether the transition is correct.
     """
 
     source: str
@@ -282,7 +281,7 @@ class Remark(Record):
 class Chart(Record):
     """A procedure. `parameters` is the auxiliary text after the chart: name → description.
 
-    `begins` is the node where it begins if no node has the shape of a start.
+    `begins` is the start if no node has the shape of one.
     """
 
     nodes: tuple[Node, ...]
@@ -301,22 +300,22 @@ class Chart(Record):
 
     @property
     def starts(self) -> tuple[Node, ...]:
-        """The nodes where the procedure can begin."""
+        """The start nodes."""
         return tuple(n for n in self.nodes if n.shape == "start" or n.id == self.begins)
 
     @property
     def unchecked(self) -> int:
-        """The number of edges that no returned value can check: they have no condition, and their
-        node has other edges too."""
+        """The number of edges that cannot be checked: those without a condition at a node with
+        several edges."""
         several = {n.id for n in self.nodes if len(self.leaving(n.id)) > 1}
         return sum(e.source in several and e.condition is None for e in self.edges)
 
 
 def calls_by_node(charts: Iterable[Chart], tools: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return the tools that each node calls, by its id, in the order in which its text names them.
+    """Return the tools that each node calls, by node id, in the order of its text.
 
-    Each tool counts once per node: a cycle of the chart repeats a call. A reply does not call a
-    tool that some `>call]` node of the charts names.
+    A node calls a tool once; a cycle of the chart repeats a call. If a `>call]` node names a tool,
+    replies that mention it do not call it.
     """
     tool_names = set(tools)
     names = [
@@ -341,7 +340,7 @@ def names_in(text: str, names: Iterable[str]) -> tuple[str, ...]:
 
 
 def reached(begin: Iterable[str], to: Mapping[str, Iterable[str]]) -> set[str]:
-    """Return all nodes that can be reached, the first ones included."""
+    """Return all nodes that can be reached, including the first ones."""
     todo = list(begin)
     seen = set(todo)
     while todo:

@@ -1,7 +1,7 @@
 """Check roles and charts for defects that would make sessions meaningless.
 
-Checked are charts, users, recorded calls and the backend, which is made but not called. It is not
-checked whether the conditions of a branch overlap, leave a value out, or test a field before a call
+Charts, users, recorded calls and the backend are checked; the backend is created but not called.
+Branches are not checked for conditions that overlap, miss a value, or test a field before a call
 returns it.
 """
 
@@ -46,14 +46,14 @@ CHART_FILES = (".mmd", ".mermaid", ".md", ".markdown")
 Severity = Literal["error", "warning"]
 _ChartKind = Literal["no_start", "several_starts", "unreachable", "no_exit", "unknown_field"]
 _Other = Literal["bad_value", "unreadable", "no_tool", "unknown_tool", "profile", "annotation"]
-Charts = Mapping[str, Chart | None]  # by scenario; None for one without a chart
+Charts = Mapping[str, Chart | None]  # by scenario; None without a chart
 _Tools = Sequence[WorkflowTool]
 _OUT_OF_SCOPE = "out of scope"
 _CAMEL = re.compile(r"[a-z]+(?:[A-Z][a-z0-9]+)+")
 
 
 class Defect(Record):
-    """One defect. `place` is its node or edge, "" without one, and `line` 0 without a line.
+    """One defect. `place` is its node or edge, or ""; `line` is 0 if unknown.
 
     An error makes sessions meaningless; a warning may be intended.
     """
@@ -75,7 +75,7 @@ class Checked:
     chart: Chart | None = None
 
     def count(self, severity: Severity) -> int:
-        """Return how many defects there are of a severity."""
+        """Return the number of defects with this severity."""
         return sum(d.severity == severity for d in self.defects)
 
 
@@ -113,8 +113,8 @@ def flow_check(
     notify: Notify | None = None,
 ) -> Report:
     """Find defects of roles by name or folder (None: all that are found), or of files with Mermaid
-    flowcharts (.mmd, .md), whose `tools` are in a tools.json. The exit code is 1 for errors, 2
-    for what cannot be read, which is noted and does not keep the others from being checked."""
+    flowcharts (.mmd, .md); `tools` is their tools.json. The exit code is 1 for errors. Files that
+    cannot be read are noted, the others are checked, and the exit code is 2."""
     watch = Watch(notify)
     names = [str(role) for role in ([roles] if isinstance(roles, str | Path) else roles or ())]
     names = names or [str(folder) for folder in role_folders().values()]
@@ -175,8 +175,8 @@ def flow_check(
 def _check_file(path: Path, tools: Path | None) -> list[Checked]:
     """Check the chart of a file, or each chart of a Markdown file.
 
-    Raises InputError for a file that cannot be read; one of several charts that cannot be read is a
-    defect.
+    Raises InputError for a file that cannot be read. In a file of several charts, an unreadable
+    chart is a defect.
     """
     defined = () if tools is None else read_tools(tools)
     texts = charts_in(read_text(path))
@@ -242,9 +242,9 @@ def _check_chart(role: str, scenario: str, text: str, where: str, tools: _Tools)
 
 
 def chart_defects(chart: Chart, tools: _Tools) -> tuple[Defect, ...]:
-    """Return the defects of a chart by line, those without a line last.
+    """Return the defects of a chart by line; those without a line come last.
 
-    Without `tools` only the shape of the chart is checked.
+    Without `tools`, only the shape of the chart is checked.
     """
     defects = [*_shape(chart), *(Defect(severity="warning", **dict(r)) for r in chart.remarks)]
     if tools:
@@ -287,8 +287,8 @@ def _shape(chart: Chart) -> Iterator[Defect]:
 def _call_nodes(chart: Chart, tools: _Tools) -> Iterator[Defect]:
     """Yield the `>call]` nodes that name no tool, or name a tool that does not exist.
 
-    Words with an underscore are read as names of tools, and words like checkStatus where tools
-    have such names, unless they occur in the definition of a tool.
+    Words with an underscore are read as tool names, and so are words like checkStatus if tools have
+    names like that, unless they occur in the definition of a tool.
     """
     names = [t.name for t in tools]
     camel = any(_CAMEL.fullmatch(name) for name in names)
@@ -309,7 +309,7 @@ def _call_nodes(chart: Chart, tools: _Tools) -> Iterator[Defect]:
 
 
 def _comparison(edge: Edge, c: FieldComparison, tools: _Tools) -> Iterator[Defect]:
-    """Yield the defect of a comparison whose field is never returned, or never has such a value."""
+    """Yield the defect of a comparison with a field or value that no tool returns."""
     owners = [t for t in tools if c.tool in (None, t.name)]
     schemas = [t.returned(c.field) for t in owners if c.field in t.fields]
     problems = [_value_problem(c, schema) for schema in schemas]
@@ -325,7 +325,7 @@ def _comparison(edge: Edge, c: FieldComparison, tools: _Tools) -> Iterator[Defec
 
 
 def _value_problem(c: FieldComparison, schema: Mapping[str, Any]) -> str | None:
-    """Return why no value of the schema can be compared like this, None when one can."""
+    """Return why no value of the schema can satisfy this comparison, or None."""
     value, ordered = plain(c.value), c.op not in ("=", "!=")
     listed = [schema["const"]] if "const" in schema else schema.get("enum")
     if isinstance(listed, list) and not ordered:
@@ -358,8 +358,8 @@ def _hint(word: str, names: Iterable[str], cutoff: float = 0.6) -> str:
 def profile_defects(
     profiles: Sequence[Profile], tools: _Tools, charts: Charts
 ) -> tuple[Defect, ...]:
-    """Return the defects of users: gold calls of no tool or with arguments that break its schema,
-    and choices that no edge of the profile's scenarios has as label or intent."""
+    """Return the defects of users: gold calls of unknown tools or with invalid arguments, and
+    choices that match no label or intent in the profile's scenarios."""
     defects: list[Defect] = []
     for profile in profiles:
         for action in profile.actions:
@@ -379,10 +379,10 @@ def profile_defects(
 def session_defects(
     sessions: Sequence[RecordedSession], tools: _Tools, charts: Charts
 ) -> tuple[Defect, ...]:
-    """Return the defects of recorded sessions: calls of no tool, arguments or results that break
-    its schema, and nodes and intents that the chart does not have.
+    """Return the defects of recorded sessions: calls of unknown tools, invalid arguments or
+    results, and nodes and intents that the chart does not have.
 
-    A result that is not an object, such as the words of a refusal, is never replayed: a warning.
+    A result that is not an object, such as a refusal in words, is a warning: it is never replayed.
     """
     returns = {tool.name: tool.returns for tool in tools}
     defects: list[Defect] = []
@@ -404,7 +404,7 @@ def session_defects(
 
 
 def _call_problem(name: str, arguments: Mapping[str, JsonValue], tools: _Tools) -> str | None:
-    """Return why the call cannot be made, None when it can."""
+    """Return why the call cannot be made, or None."""
     schemas = {tool.name: tool.parameters for tool in tools}
     if name not in schemas:
         return f"there is no such tool{_hint(name, schemas)}"
@@ -413,7 +413,7 @@ def _call_problem(name: str, arguments: Mapping[str, JsonValue], tools: _Tools) 
 
 
 def _annotation(turn: Turn, charts: Charts) -> str | None:
-    """Return why a turn is not in its chart, or None if it is or there is no chart."""
+    """Return why a turn does not fit its chart, or None."""
     if turn.scenario not in charts:
         return f"there is no scenario {turn.scenario!r}{_hint(turn.scenario, charts)}"
     chart = charts[turn.scenario]
@@ -438,8 +438,8 @@ def _edge_words(chart: Chart, target: str | None = None) -> set[str]:
 
 
 def backend_defects(folder: Path, tools: _Tools) -> Iterator[Defect]:
-    """Run backend.py and yield its defects: it cannot be made, its state is not JSON, a tool has
-    no method, or one with other parameters."""
+    """Run backend.py and yield its defects: it cannot be created, its state is not JSON, or a
+    method is missing or has different parameters."""
     try:
         make_backend = load_backend(folder)
         backend = fresh_backend(make_backend)
@@ -459,7 +459,7 @@ def backend_defects(folder: Path, tools: _Tools) -> Iterator[Defect]:
             yield _of_backend(f"the backend has no method {tool.name}")
             continue
         if is_async(method):
-            yield _of_backend(f"{tool.name} is an `async def`; it answers at once")
+            yield _of_backend(f"{tool.name} must not be an `async def`")
             continue
         for names in (tool.properties, tool.required):  # all parameters, then the required ones
             try:

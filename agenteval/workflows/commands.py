@@ -41,7 +41,7 @@ _Roles = Annotated[
 
 @dataclass(frozen=True)
 class FlowLimits(LimitOptions):
-    """The bounds of agent, simulators and judges in all."""
+    """The shared budget of agent, simulators and judges."""
 
     concurrency: int = with_default(LimitOptions, "concurrency", 4)
     timeout: float = option(
@@ -138,7 +138,9 @@ def session(
 ) -> None:
     """Let an agent serve every user of the roles. If interrupted, run the same command to continue.
 
-    The roles' backend.py is run: it is code. What a judge could not be asked is asked next time."""
+    The roles' backend.py is run: it is code. Questions that could not be sent to a judge are sent
+    next time.
+    """
     from agenteval.workflows.api import flow_sessions
 
     judgements = settings.judgements
@@ -173,7 +175,7 @@ def import_(
     """Store recorded sessions of an agent, and check their success.
 
     Success is decided by the state that the calls leave when they are replayed. The role's
-    backend.py is run: it is code. Recorded rewards are kept beside the verdicts.
+    backend.py is run: it is code. Recorded rewards are kept next to the verdicts.
     """
     from agenteval.workflows.import_api import flow_import
 
@@ -251,7 +253,7 @@ def score(
 ) -> None:
     """Score predictions or whole sessions against gold.
 
-    Of predictions: tools, parameters, nodes and replies.
+    For predictions: tools, parameters, nodes and replies.
     """
     from agenteval.files import read_text
     from agenteval.workflows.flowbench_score import flow_score
@@ -271,7 +273,7 @@ def _keywords(settings: TurnOptions, limits: FlowLimits, progress: Progress) -> 
 
 
 def _print_failed(sessions: Sequence[SessionResult], most: int) -> None:
-    """Print the conversation of the first sessions that failed or broke off."""
+    """Print the conversation of the first sessions that failed or were interrupted."""
     from agenteval.readers.fields import json_text
     from agenteval.workflows.session import SessionLog
 

@@ -1,24 +1,24 @@
-"""Conformance of calls with a procedure, and the names of the deviations of the best reading.
+"""Conformance of calls with a procedure: the deviations of the best reading and their causes.
 
 The reading is the optimal alignment of `align`. Its moves that cost something are named after the
 failure causes of arXiv 2406.14884, table 7:
 
-- a call that was refused, that no node calls, or without a required parameter: tool_use. When the
-  step it stood for is left out afterwards, that is the same deviation;
+- a call that was refused, that no node calls, or without a required parameter: tool_use. If the
+  step it replaced is left out afterwards, that is the same deviation;
 - a step left out: missing_step; with an extra call of the same tool: one wrong_order, at the call;
 - over several scenarios, a step left out in one run of a scenario that comes in its next run, where
   the call that took its place does not come again: one wrong_order, at that call;
 - an edge whose condition is false: wrong_transition, at the call that comes next; when no step
   follows and, by what was returned, the only way on leads back: missing_step of that way;
 - any other extra call: wrong_order when its tool was a step before (repeated, and no edge leads
-  back at no cost) or can still come (too early); otherwise it belongs to a branch that the walk
-  did not take: wrong_transition.
+  back at no cost) or can still come (too early); otherwise it belongs to a branch that the walk did
+  not take: wrong_transition.
 
-The causes of a failed session: deviations from the procedure, and from what its user wanted.
+The causes of a failed session: deviations from the procedure and from the user's goals.
 
-Conformance alone sees whether calls follow the chart. Gold calls add what the user wanted: a call
-that should have come and did not, a value that is not the user's, a branch that is right by the
-chart but not what the user chose. Everything is computed; no model is asked.
+Conformance alone checks whether calls follow the chart. Gold calls add the user's goals: a missing
+call, a value that is not the user's, a branch that the chart allows but the user did not choose.
+Everything is computed without a model.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from agenteval.workflows.procedure import (
 from agenteval.workflows.scenario import Action
 from agenteval.workflows.session import SessionLog
 
-# Four causes of failure of the paper's table, computed here instead of asked of a model.
+# Four causes of failure from the paper's table, computed here without a model.
 Cause = Literal["missing_step", "wrong_order", "wrong_transition", "tool_use"]
 CAUSES: tuple[Cause, ...] = ("missing_step", "wrong_order", "wrong_transition", "tool_use")
 
@@ -71,10 +71,10 @@ class Conformance(Record):
     """The best reading of the calls as a walk through the chart.
 
     `fitness` is 1 − cost / cost of the worst reading (every call extra, every step of the shortest
-    walk missing), 1 when nothing deviates, None when there was nothing to do and nothing was done.
-    `nodes` and `edges` are those walked, in order, also where a step was left out. `unchecked`
-    counts the transitions walked that no returned value decides: they have a label or alternatives,
-    and no condition, or one on values that were not returned.
+    walk missing), 1 without deviations, and None if no call was due and none was made. `nodes` and
+    `edges` are those of the walk, in order, including steps left out. `unchecked` counts
+    transitions with a label or alternatives that could not be checked: they have no condition, or
+    its values were not returned.
     """
 
     deviations: tuple[Deviation, ...] = ()
@@ -85,12 +85,12 @@ class Conformance(Record):
 
     @property
     def conforms(self) -> bool:
-        """True without a single deviation."""
+        """Whether there are no deviations."""
         return not self.deviations
 
     @property
     def cause(self) -> Cause | None:
-        """The cause of the first deviation, None when it conforms."""
+        """The cause of the first deviation, or None."""
         return self.deviations[0].cause if self.deviations else None
 
 
@@ -103,7 +103,7 @@ def conform(procedure: Procedure, calls: Sequence[Call], *, complete: bool = Tru
 
 
 def conformance(procedure: Procedure, calls: Sequence[Call], reading: Alignment) -> Conformance:
-    """Return what a reading of these calls says."""
+    """Return the conformance of these calls by an alignment."""
     positions = procedure.positions
     walked = [(m, m.edge, positions[m.position or 0]) for m in reading.moves if m.edge is not None]
     entered = [m.target for m in reading.moves if m.kind in ("enter", "edge")]
@@ -121,7 +121,7 @@ def conformance(procedure: Procedure, calls: Sequence[Call], reading: Alignment)
 
 
 class _Naming:
-    """Names the moves of a reading; `skips` are the steps left out that nothing explains so far."""
+    """Names the moves of a reading; `skips` are the omitted steps without an explanation so far."""
 
     def __init__(self, procedure: Procedure, calls: Sequence[Call], moves: Sequence[Move]) -> None:
         self.procedure, self.calls, self.moves = procedure, calls, moves
@@ -167,10 +167,10 @@ class _Naming:
         )
 
     def _swapped(self) -> list[Deviation]:
-        """Find two swapped calls that were read as two runs of a scenario, each without one.
+        """Find two swapped calls that were read as two incomplete runs of a scenario.
 
-        A step is left out in a run and comes in the next run of the scenario, but the call that
-        came in its place does not come there again. What this explains is taken from `skips`.
+        A step is left out in one run and comes in the next run of the scenario, but the call that
+        took its place does not come again there. Explained steps are removed from `skips`.
         """
         swaps = []
         for first, second in self._runs():
@@ -188,8 +188,7 @@ class _Naming:
         return swaps
 
     def _runs(self) -> list[tuple[list[Move], list[Move]]]:
-        """Return the steps done or left out in each run of a scenario, with those of its next
-        run."""
+        """Return the steps, done or left out, of each run of a scenario and of its next run."""
         runs: dict[str, list[list[Move]]] = {}
         for move in self.moves:
             place = move.target if move.position is None else move.position
@@ -209,7 +208,7 @@ class _Naming:
         if skip is not None:
             self.skips.remove(skip)
             node: str | None = self._node(skip)
-        else:  # the node that calls the tool, when there is only one
+        else:  # the node that calls the tool, if there is only one
             nodes = {p.node for p in procedure.positions if p.tool == call.tool}
             node = nodes.pop() if len(nodes) == 1 else None
         if not call.carried_out:
@@ -247,9 +246,9 @@ _MAX_SHOWN = 80  # characters of a value in a detail
 
 
 def calls_of(log: SessionLog) -> tuple[Call, ...]:
-    """Return the calls of a session as conformance sees them.
+    """Return the calls of a session in the form used for alignment.
 
-    `returned` is the result of a call that was carried out, None where it is not JSON.
+    `returned` is the result of an executed call, None if it is not JSON.
     """
     calls = []
     for call in log.calls:
@@ -270,17 +269,16 @@ def calls_of(log: SessionLog) -> tuple[Call, ...]:
 
 
 def primary(deviations: Sequence[Deviation]) -> Cause | Literal["other"]:
-    """Return the cause of a failed session: that of its first deviation, the first given of
-    several at one position; "other" without any."""
+    """Return the cause of a failed session: that of its first deviation, or "other" without any. If
+    several have the same position, the first one listed counts."""
     return min(deviations, key=lambda d: d.at).cause if deviations else "other"
 
 
 class SessionReading:
     """A session read against the procedure and the gold calls of its user.
 
-    `calls` are those of the session. `followed` is how they follow the chart alone, where the walk
-    may stop anywhere; it says nothing without a chart. `match` maps gold calls to the calls that
-    stand for them, by index.
+    `calls` are those of the session. `followed` is their conformance with the chart if the walk may
+    stop anywhere; it is meaningless without a chart. `match` maps gold calls to calls, by index.
     """
 
     def __init__(
@@ -303,27 +301,27 @@ class SessionReading:
         self.match = dict(assigned([[rank(a, call) for call in self.calls] for a in gold]))
 
     def deviations(self) -> tuple[Deviation, ...]:
-        """Return the deviations of a session, in order of position. At one position those of
-        conformance come first, then the others in the order below; but a step left out comes before
-        a call that was refused, maybe because the step was missing.
+        """Return the deviations of a session, in order of position. At one position, those of
+        conformance come first, then the others in the order below. But an omitted step comes before
+        a refused call, because its absence may be the reason for the refusal.
 
-        1. Those of conformance, where the walk may stop anywhere: a user may end a session at any
+        1. Those of conformance with a walk that may stop anywhere: a user may end a session at any
            node, so gold decides whether it stopped too early.
-        2. wrong_order: a call that repeats the one before word for word, in the same turn of the
-           agent, where an edge leads back. Nothing can have changed in between: a loop.
-        3. wrong_transition: a call that gold does not have, where a missing gold call was possible
-           by the chart and the values returned so far: the user's choice was not followed.
+        2. wrong_order: a call that repeats the previous one exactly in the same turn of the agent,
+           although an edge leads back. Nothing can have changed in between, so it is a loop.
+        3. wrong_transition: a call that gold does not have, if the chart and the values returned so
+           far allowed a missing gold call: the user's choice was not followed.
         4. missing_step: any other gold call without a call of its tool.
         5. tool_use: a gold call and a call of its tool were matched and their arguments differ.
-        6. wrong_order instead of tool_use: a call with gold's arguments was refused, and one that
-           gold has before it came only afterwards.
+        6. wrong_order instead of tool_use: a call with gold's arguments was refused, and an earlier
+           gold call came only afterwards.
 
-        Gold and calls are matched one to one (`values.assigned`): as many with equal arguments as
+        Gold and calls are matched one to one (`equality.assigned`): as many with equal arguments as
         possible, then others of the same tool. Arguments are compared by rule
-        (`values.equal_by_rule`); those that gold lacks, or has empty, are free. What one deviation
-        of a tool explains is not reported twice. Without a chart only 4, 5 and 6 are looked for.
+        (`equality.equal_by_rule`); arguments that are missing or empty in gold may have any value.
+        Nothing is reported twice for a tool. Without a chart, only 4, 5 and 6 are checked.
 
-        A session in which the agent met a simulator's mistake has no deviations.
+        A session in which the agent saw a simulator's mistake has no deviations.
         """
         if self.log.invalidated_by:
             return ()
@@ -340,8 +338,8 @@ class SessionReading:
         )
 
     def _renamed(self, deviation: Deviation) -> Deviation:
-        """Return wrong_order for a refusal of a call with gold's arguments if a call that gold has
-        before it came only afterwards: nothing else can have been wrong with it."""
+        """Return wrong_order for a refused call with gold's arguments if an earlier gold call came
+        only afterwards: nothing else can have been wrong with it."""
         if not self._is_refusal(deviation):
             return deviation
         call = self.calls[deviation.at]
@@ -375,7 +373,7 @@ class SessionReading:
             if action.tool in explained:
                 explained.remove(action.tool)
                 continue
-            # Due before the next gold call that is there, not before the last one that is.
+            # Due before the next gold call that was made, not after the previous one.
             after = max((at + 1 for i, at in stood_for.items() if i < index), default=0)
             following = [at for i, at in stood_for.items() if i > index and at >= after]
             missing.append((min(following, default=len(self.calls)), action.tool))
@@ -389,9 +387,9 @@ class SessionReading:
         return new
 
     def _stood_for(self) -> dict[int, int]:
-        """Return the match, and for gold calls that were not made the refused calls of their tools,
-        in their order. A tool often refuses because a step before it was left out, so its call says
-        where that step was due."""
+        """Return the match, extended by refused calls of the same tools for gold calls that were
+        not made. A tool often refuses because an earlier step was left out, so its call shows where
+        that step was due."""
         stood_for = dict(self.match)
         refused = [at for at, call in enumerate(self.calls) if not call.carried_out]
         for index, action in enumerate(self.gold):
@@ -402,8 +400,8 @@ class SessionReading:
         return stood_for
 
     def _astray(self, missing: list[tuple[int, str]], reported: set[int]) -> list[Deviation]:
-        """Return the steps that gold does not have, each in place of a missing one, which is taken
-        from the list."""
+        """Return the steps that gold does not have, each in place of a missing one. Those are
+        removed from the list."""
         astray: list[Deviation] = []
         if self.procedure is None:
             return astray

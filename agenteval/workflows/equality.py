@@ -1,9 +1,9 @@
-"""Are two parameter values the same? By rule, then by a judge; and the assignment of calls.
+"""Compare parameter values, by rule and then by a judge, and assign calls to gold calls.
 
-By rule, values are compared exactly, then normalized, never by substring. All comparisons of values
-of calls, results or states use these functions. `Equality` decides every distinct question (tool,
-parameter, gold, given) once and logs it as a Judgement; questions in flight are shared. What only a
-judge could decide and none has decided is `unjudged`: neither equal nor different.
+By rule, values are compared exactly, then normalized, never by substring. All comparisons of calls,
+results and states use these functions. `Equality` decides every distinct question (tool, parameter,
+gold, given) once and logs it as a Judgement; concurrent questions are shared. Values that need a
+judge and have no decision are `unjudged`: neither equal nor different.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ def filled(arguments: JsonValue) -> dict[str, JsonValue]:
 
 
 def kind(value: Any) -> str:
-    """Return the JSON type; all numbers are one type, and true is none of them."""
+    """Return the JSON type; all numbers have one type, and booleans another."""
     if isinstance(value, bool):
         return "boolean"
     return "number" if isinstance(value, int | float) else type(value).__name__
 
 
 def normalised(value: JsonValue) -> JsonValue:
-    """Return one form for all values that are equal by rule: the tokens of texts, whole numbers,
+    """Return one form for values that are equal by rule: texts as tokens, integral floats as int,
     objects without empty members."""
     if isinstance(value, str):
         return " ".join(tokens(value)) or value
@@ -51,12 +51,12 @@ def normalised(value: JsonValue) -> JsonValue:
 
 
 def equal_by_rule(gold: JsonValue, given: JsonValue) -> bool:
-    """Return whether two values are equal by the rules alone, without schema and judge."""
+    """Return whether two values are equal by rule, without schema and judge."""
     return canonical_json(normalised(gold)) == canonical_json(normalised(given))
 
 
 def contains_tokens(words: str, text: str) -> bool:
-    """Return whether the tokens of `words` are in the text in a row. No tokens are in no text."""
+    """Return whether the text contains the tokens of `words` in sequence. False without tokens."""
     needle, haystack = tokens(words), tokens(text)
     return bool(needle) and any(
         haystack[at : at + len(needle)] == needle for at in range(len(haystack) - len(needle) + 1)
@@ -64,11 +64,11 @@ def contains_tokens(words: str, text: str) -> bool:
 
 
 def assigned(worth: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
-    """Return the best pairs (row, column), each row and column at most once, by row.
+    """Return the best assignment as pairs (row, column), sorted by row.
 
-    `worth` has a rank for every pair: 0 for none, and more pairs of a higher rank are worth more
-    than any number of lower ones. Of equal choices the earliest rows and columns are taken, in
-    their order. Optimal by `scipy.optimize.linear_sum_assignment`.
+    `worth` has a rank for every pair; 0 means no match. A pair of a higher rank is worth more than
+    any number of pairs of lower ranks. Ties are resolved in favor of the earliest rows and columns,
+    in order. Optimal by `scipy.optimize.linear_sum_assignment`.
     """
     rows, columns = len(worth), max(map(len, worth), default=0)
     most = min(rows, columns)
@@ -77,8 +77,8 @@ def assigned(worth: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
     import numpy as np
     from scipy.optimize import linear_sum_assignment
 
-    early = rows * columns * most + 1  # more than all that keeping the order can bring
-    pair = early * (rows + columns) * most + 1  # more than all that being early can bring
+    early = rows * columns * most + 1  # more than the total bonus for keeping the order
+    pair = early * (rows + columns) * most + 1  # more than the total bonus for early pairs
     ranks = np.array(worth, dtype=float)
     order = np.multiply.outer(np.arange(rows), np.arange(columns))
     lateness = np.add.outer(np.arange(rows), np.arange(columns))
@@ -89,9 +89,9 @@ def assigned(worth: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
 
 
 _APOSTROPHE = re.compile(r"(?<=[^\W\d_])['’](?=[^\W\d_])")
-# Raised and lowered digits and fractions, which NFKC would join to the digits before them.
+# Superscripts, subscripts and fractions, which NFKC would join to the digits before them.
 _RUN_ON = re.compile(r"(?<=\d)(?=[¹²³⁰⁴-⁹₀-₉¼-¾⅐-⅞])")
-# In an address, a link or a made name (a_b) every mark counts: a.b@c.org is not a_b@c.org.
+# In an address, a link or an identifier (a_b) every mark counts: a.b@c.org is not a_b@c.org.
 _NAME = re.compile(r"\S@\S|\w://\S|[^\W_]_[^\W_]")
 _AROUND = ".,;:!?()[]{}<>\"'“”‘’"
 _SLASHED_DATE = re.compile(r"(?<![\w/])(\d{1,4})/(\d{1,2})/(\d{1,4})(?![\w/])")
@@ -105,7 +105,7 @@ _MEANINGFUL = frozenset("%#&@*‰′″")  # signs that change a value: 5% is no
 
 
 def fold(text: str) -> str:
-    """Return the text in NFKC, case folded, with single blanks. Punctuation stays, and 10² becomes
+    """Return the text in NFKC, case-folded, with single blanks. Keeps punctuation; 10² becomes
     10^2, not 102."""
     text = _RUN_ON.sub("^", text)
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
@@ -113,13 +113,13 @@ def fold(text: str) -> str:
 
 
 def tokens(text: str) -> tuple[str, ...]:
-    """Return the words, numbers and signs of a text, by which values are compared.
+    """Return the words, numbers and signs of a text, for comparisons.
 
-    Case, blanks, punctuation and compatible characters (NFKC) make no difference; letters and
-    digits are apart ("7pm" is "7 pm"); symbols and % # & @ * count, so do ":" and "/" between
-    digits (but for dates such as 2031/03/12), a minus, and every mark in an address, a link or a
-    name such as a_b. Numbers go by value ("2.50" is "2.5", "1,000" is "1000", ".5" is "0.5"), but
-    not those with leading zeros or right behind a letter, which may be codes ("v1.10").
+    Case, blanks, punctuation and compatible characters (NFKC) are ignored. Letters and digits are
+    separated ("7pm" is "7 pm"). Symbols and % # & @ * count, and so do ":" and "/" between digits
+    (except in dates like 2031/03/12), a minus, and every mark in an address, a link or a name like
+    a_b. Numbers are compared by value ("2.50" is "2.5", "1,000" is "1000", ".5" is "0.5"), except
+    those with leading zeros or directly after a letter, which may be codes ("v1.10").
     """
     words: list[str] = []
     run: list[str] = []
@@ -177,13 +177,13 @@ _ENUMERATION = re.compile(r"\benumerat\w{0,12}[^\[\]]{0,80}\[([^\[\]]{1,4000})\]
 _SHOWN = 500
 _WORST: tuple[Same, ...] = ("different", "unjudged", "equal")
 
-# What the judge of values took since the list was set in this context. Each question is charged to
+# Usage of the judge of values since the list was set in this context. Each question is charged to
 # the context that asked it first.
 SPENT: ContextVar[list[Usage] | None] = ContextVar("SPENT", default=None)
 
 
 class Judgement(Record):
-    """One decision on one value of a call, or the reason for a missing one.
+    """The decision on one value of a call, or the reason why there is none.
 
     `by` is what decided: equality (`exact`), equality after normalizing (`normalised`), a judge,
     the rule for enumerations, different JSON types, or `none` without a judge. `status` is set if a
@@ -201,17 +201,18 @@ class Judgement(Record):
 
 
 def decided(verdicts: Sequence[Same]) -> Decision:
-    """Return right when all are equal, wrong when one is different, else undecided."""
+    """Return right if all are equal, wrong if one differs, else undecided."""
     if "different" in verdicts:
         return "wrong"
     return "undecided" if "unjudged" in verdicts else "right"
 
 
 class Equality:
-    """Decides with the schemas of the tools and, where it must, a judge.
+    """Decides with the schemas of the tools and, if needed, a judge.
 
     `schemas` are the JSON schemas of the parameters by tool. One object serves one event loop.
-    Raises Unauthorized for a refused key; every other failure of the judge is in its Judgement.
+    Raises Unauthorized for a refused key. Other failures of the judge are recorded in the
+    Judgement.
     """
 
     def __init__(
@@ -228,7 +229,7 @@ class Equality:
         return tuple(judgement for judgement in self._log.values() if judgement is not None)
 
     def by_rule(self, tool: str, parameter: str, gold: JsonValue, given: JsonValue) -> Ruling:
-        """Return the ruling without a judge: `unjudged` by `none` where one would decide."""
+        """Return the ruling without a judge: `unjudged` by `none` if it would need one."""
         schema = _property(self._schemas.get(tool), parameter)
         return _compared(ValuePair(parameter, schema, gold, given))
 
@@ -251,12 +252,12 @@ class Equality:
         return judgement
 
     async def _ask(self, tool: str, pair: ValuePair) -> Judgement:
-        """Ask the judge about one pair of texts; all who ask at once wait for one answer."""
+        """Ask the judge about one pair of texts; concurrent callers share the answer."""
         key = canonical_json([tool, pair.path, pair.gold, pair.given])
         self._log.setdefault(key, None)
         if key not in self._asked:
             self._asked[key] = asyncio.create_task(self._judged(tool, pair))
-        # A waiter that is cancelled does not take the answer away from the others.
+        # If one waiter is cancelled, the others still get the answer.
         self._log[key] = judgement = await asyncio.shield(self._asked[key])
         return judgement
 
@@ -268,7 +269,7 @@ class Equality:
         status: FailureStatus | None = None
         try:
             answer = await self.judge.same(question)
-        except Exception as error:  # noqa: BLE001  becomes a judgement that says why there is none
+        except Exception as error:  # noqa: BLE001  recorded as a judgement with the reason
             failure = failure_of(error)
             status, message, usage = failure.status, failure.message, failure.usage
         else:
@@ -347,7 +348,7 @@ def _texts(pair: ValuePair, gold: str, given: str) -> Ruling:
     words = tokens(gold)
     if words and words == tokens(given):
         return Ruling("equal", "normalised")
-    if not gold.strip() or not given.strip():  # a blank text is not a value in other words
+    if not gold.strip() or not given.strip():  # a blank text is not a paraphrase of a value
         return Ruling("different", "normalised")
     return Ruling("unjudged", "none", (pair,))
 

@@ -1,7 +1,7 @@
 """Trials of an agent at workflows: whole sessions, and single turns of recorded sessions.
 
-An attempt that the store lacks is made and stored with its verdict. A verdict by other rules or
-judges is made again from the stored log, without running the agent again.
+Missing attempts are run and stored with their verdicts. If rules or judges have changed, a verdict
+is made again from the stored log, without running the agent.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ TURN: tuple[Criterion, ...] = (CALL, TOOL, PARAMETERS)
 
 
 def of_failure(trial: Trial, failure: SessionFailure | AgentFailure) -> tuple[Result, ...]:
-    """Return the results of a trial that brought no session or prediction."""
+    """Return the results of a trial without a session or prediction."""
     measures = SESSION if isinstance(failure, SessionFailure) else TURN
     return failed(trial, measures, failure.status, failure.message)
 
@@ -62,7 +62,7 @@ def of_session(trial: Trial, verdict: SessionVerdict) -> tuple[Result, ...]:
     """Return the results of a session that was judged."""
     status = next(iter(verdict.failures), UNDECIDED)
     spoiled = verdict.decided_by == "simulator"
-    unknown = "a simulator made a mistake" if spoiled else "nobody could decide it"
+    unknown = "a simulator made a mistake" if spoiled else "no rule or judge could decide it"
     success, progress = failed(trial, (SUCCESS, PROGRESS), status, unknown)
     no_walk = "no call" if verdict.charted else "no chart"
     return (
@@ -83,7 +83,7 @@ def _result(
 
 
 def of_turn(trial: Trial, judged: TurnJudged) -> tuple[Result, ...]:
-    """Return the results of a predicted turn; `response` only where a judge was asked for one."""
+    """Return the results of a predicted turn; `response` only if a judge graded it."""
     turn = judged.turn
     grades: tuple[Result, ...] = ()
     if (grade := judged.grade) is not None:
@@ -92,9 +92,9 @@ def of_turn(trial: Trial, judged: TurnJudged) -> tuple[Result, ...]:
     if not turn.gold_call:
         return (*(not_applicable(trial, measure, "a reply was due") for measure in TURN), *grades)
     status = next(iter(judged.failures), UNDECIDED)
-    # What is stated to a wrong tool is not credited.
+    # Parameters of a wrong tool are not credited.
     stated = [parameter.verdict for parameter in turn.parameters if turn.name_right]
-    undecided = failed(trial, (CALL, PARAMETERS), status, "nobody has compared the texts")
+    undecided = failed(trial, (CALL, PARAMETERS), status, "the texts have not been compared")
     parameters: Result = not_applicable(trial, PARAMETERS, "the gold call has none")
     if "unjudged" in stated:
         parameters = undecided[1]
@@ -110,17 +110,17 @@ def of_turn(trial: Trial, judged: TurnJudged) -> tuple[Result, ...]:
 
 _MESSAGE = 500
 Log = SessionLog | SessionFailure | Prediction | AgentFailure
-# Makes the attempt of this number at a case.
+# Runs the attempt with this number at a case.
 Attempt = Callable[[Any, AgentVariant, int], Awaitable[Log]]
 
 
 @dataclass(frozen=True)
 class WorkflowEvaluator(AttemptEvaluator[Case]):
-    """An agent at sessions, or at single turns of recorded ones: `attempt` makes an attempt and
-    `verdicts` judges it.
+    """Evaluates an agent in sessions, or at single turns of recorded ones: `attempt` runs an
+    attempt and `verdicts` judges it.
 
-    `bounds` returns how many requests a case takes, or the verdict on a stored attempt. `only` are
-    the attempts that exist, as (case key, number), where they are recorded; None: all.
+    `bounds` returns how many requests a case, or the verdict on a stored attempt, can take. `only`
+    lists the existing attempts of recorded sessions as (case key, number); None means all.
     """
 
     tables: Trials = field(kw_only=True)
@@ -156,8 +156,8 @@ class WorkflowEvaluator(AttemptEvaluator[Case]):
         return not uncounted(self.variant.system.parameters)
 
     def stored_case(self, key: str, case: Case) -> TrialCase:
-        """Return the case as the store keeps it. What its key does not cover, such as the name of
-        a domain, is overwritten by the last run."""
+        """Return the case for the store. Fields that its key does not cover, such as the name of a
+        domain, are overwritten by the last run."""
         return TrialCase(
             key=key,
             id=case.info.id,
@@ -186,16 +186,16 @@ class WorkflowEvaluator(AttemptEvaluator[Case]):
         return kind(status="error:infrastructure", message=message)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is for the dry run, too."""
+        """Also leave out what only the dry run needs."""
         return {**super().__getstate__(), "bounds": None, "only": None}
 
     async def evaluate(self, unit: Unit[Case]) -> Outcome:
-        """Make the attempt, or take the stored one, and judge it. Raises Unauthorized, InputError
-        and StoreError."""
+        """Run the attempt, or use the stored one, and judge it. Raises Unauthorized, InputError and
+        StoreError."""
         place = self.evaluator, self.system.key, unit.key, unit.repeat
         stored = await self.tables.finished(*place) if unit.stored else None
         if stored is not None:
-            # What it took was counted when it was made.
+            # Its usage was counted when it was made.
             return await self._judged(unit, stored.model_copy(update={"usage": Usage()}))
         started = time.time()
         log: Log
@@ -248,7 +248,8 @@ class WorkflowEvaluator(AttemptEvaluator[Case]):
 
 
 def _broken(verdict: SessionVerdict | TurnJudged) -> tuple[FailureStatus, str] | None:
-    """Return the status of a judge that the infrastructure failed, the end of the budget first."""
+    """Return the status of a judge that failed because of the infrastructure; an exhausted budget
+    comes first."""
     broken = sorted((f for f in verdict.failures if f in INFRASTRUCTURE), key="error:budget".__ne__)
     if not broken:
         return None
@@ -265,12 +266,12 @@ def _broken(verdict: SessionVerdict | TurnJudged) -> tuple[FailureStatus, str] |
 
 
 def _judges_usage(trial: Trial) -> Usage:
-    """Return what judges took for the verdicts on a trial."""
+    """Return the usage of judges for the verdicts on a trial."""
     return Usage.model_validate((trial.verdict or {}).get("usage") or {})
 
 
 def spent(store: Store, level: Level, systems: Sequence[str]) -> Usage:
-    """Return what the trials of these systems took so far: agent, simulators and judges."""
+    """Return the usage of these trials so far: agent, simulators and judges."""
     tables, name = Trials(store), EVALUATORS[level]
     total = sum((tables.usage(name, key) for key in systems), Usage())
     return sum((_judges_usage(t) for t in tables.trials(name, None, systems)), total)

@@ -1,5 +1,5 @@
-"""Evaluate an agent, in several formats of the procedure, on many cases into a store, with the
-simulators of the user and the tools."""
+"""Evaluate an agent on many cases, in several formats of the procedure, with simulated users and
+tools, and store the results."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from agenteval.workflows.verdicts import Judges, Verdicts
 def check_simulators(user: str, tools: str, choice: ModelChoice | None) -> ToolMode:
     """Return how tools are answered.
 
-    Raises InputError for an unknown name, and where a model is needed but none is given.
+    Raises InputError for an unknown name, or if a model is needed and missing.
     """
     one_of(user, ("model", "scripted"), "--user")
     mode: ToolMode = one_of(tools, get_args(ToolMode), "--tools")
@@ -61,7 +61,7 @@ def check_simulators(user: str, tools: str, choice: ModelChoice | None) -> ToolM
 
 @dataclass(frozen=True)
 class Simulators:
-    """The simulators of sessions of these roles, and everything about them that can change one.
+    """The simulators for sessions of these roles, with all settings that can affect a session.
 
     `user` is model or scripted, `tools` is how calls are answered, and `on_model` is whether there
     is a model. Raises InputError for a role without the backend required by `tools`.
@@ -87,17 +87,17 @@ class Simulators:
 
     @property
     def asks(self) -> bool:
-        """Whether the model is asked at all."""
+        """Whether a simulator uses the model."""
         return self.user == "model" or self.asks_tools
 
     @property
     def most_calls(self) -> int:
-        """Calls of a session at most. As published, the limit is checked only between turns."""
+        """The most calls of a session. Published limits are checked only between turns."""
         settings = self.settings
         return settings.calls + (settings.calls_per_turn - 1 if settings.published else 0)
 
     def conditions(self, client: Client | None) -> dict[str, JsonValue]:
-        """Return what of them can change a session; `client` is one to the model."""
+        """Return their settings that can affect a session; `client` connects to the model."""
         conditions: dict[str, JsonValue] = {
             "loop": VERSION,
             "limits": {k: v for k, v in self.settings.parameters.items() if k != "format"},
@@ -115,7 +115,7 @@ class Simulators:
     async def session(
         self, case: SessionCase, variant: AgentVariant, number: int, *, client: Client | None
     ) -> SessionLog | SessionFailure:
-        """Run one session; repeats differ by the number of their trial."""
+        """Run one session; repeats differ in the trial number."""
         tools = ToolSimulator(
             self.tools, backend=case.of.backend, client=client if self.asks_tools else None
         )
@@ -131,7 +131,7 @@ class Simulators:
 
 
 class _Opened(NamedTuple):
-    """The experiment of each format, over one budget and one set of verdicts."""
+    """One experiment for each format, with a shared budget and shared verdicts."""
 
     experiments: list[Experiment[Case]]
     verdicts: Verdicts
@@ -142,8 +142,8 @@ class _Opened(NamedTuple):
 class WorkflowExperiment:
     """Sessions with `simulators`, or without any single turns.
 
-    `judge` and `simulator` are the models of judges and simulators, None for none. `demand` is what
-    success asks of the final state, None for what each role says.
+    `judge` and `simulator` are the models of judges and simulators, or None. `demand` is what
+    success requires of the final state, None for the setting of each role.
     """
 
     cases: Sequence[Case]
@@ -163,27 +163,26 @@ class WorkflowExperiment:
 
     @cached_property
     def conditions(self) -> dict[str, JsonValue]:
-        """Everything besides agent and format that can change a trial."""
+        """Everything besides agent and format that can affect a trial."""
         if self.simulators is None:
             return {"seconds": self.how.seconds}
         choice = self.simulator if self.simulators.asks else None
-        # This client only tells names; it opens no connection before it is asked.
+        # This client only provides names; it opens no connection before the first request.
         client = None if choice is None else Client(make_transport(choice))
         return self.simulators.conditions(client)
 
     def variants(self) -> list[AgentVariant]:
-        """Return the agent in each format; nothing is opened."""
+        """Return the agent in each format, without opening connections."""
         return self.agent.variants(self.conditions)
 
     async def run(self, store: Store, watch: Watch) -> ExperimentResult:
-        """Evaluate what the store lacks, one format after the other, until one is stopped.
+        """Evaluate what the store lacks, one format after another, until one is stopped.
 
-        Raises what `Experiment.run` raises, among it StoreLocked while another process runs the
-        same.
+        Raises as `Experiment.run`, including StoreLocked while another process runs the same.
         """
         async with self._opened(store, watch) as (experiments, verdicts, _):
             try:
-                if len(experiments) > 1:  # readers of the store see that all are planned
+                if len(experiments) > 1:  # shows readers of the store that all are planned
                     for experiment in experiments:
                         experiment.begin()
                 for number, experiment in enumerate(experiments, 1):
@@ -199,7 +198,7 @@ class WorkflowExperiment:
                     watch.note(f"{len(verdicts.log)} decisions on values written to {path}")
 
     async def dry_run(self, store: Store, watch: Watch) -> CostEstimate:
-        """Return what `run` would ask."""
+        """Return the requests that `run` would send."""
         seen: set[str] = set()
         async with self._opened(store, watch, dry=True) as (experiments, _, budget):
             about, total = list[str](), CostEstimate(command=f"flow {self.level}", budget=budget)
@@ -302,8 +301,8 @@ async def _turn(
 
 
 def _most_pairs(case: Case) -> int:
-    """Return how many pairs of texts the judge of values can be asked about for one call of the
-    agent: those of the due calls of one tool."""
+    """Return the most pairs of texts that one call of the agent can make the judge of values
+    compare: those of the due calls of one tool."""
     if isinstance(case, TurnCase):
         return len(_texts(case.gold.action.arguments)) if case.gold.action else 0
     by_tool: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)

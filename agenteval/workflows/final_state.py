@@ -1,12 +1,12 @@
-"""Success by the final state: what the session left behind against what the gold calls leave.
+"""Success by the final state: compare the state after the session with the state after the gold
+calls.
 
-The comparison of the end state of a database with that after the gold actions is tau-bench's
-(Yao et al., arXiv 2406.12045, section 3); that gold is only trusted once it was executed is the
-lesson of the corrected tau2-bench tasks. A goal is achieved when what its calls changed is in
-the session's state as in gold's, what they only read was read, and the user was told what they had
-to be told. States are compared as JSON: objects by key, lists in order, so an entry inserted in
-front changes all that follow; the values inside by the rules for parameters
-(`values.equal_by_rule`).
+Comparing the final state of a database with that after the gold actions follows tau-bench (Yao et
+al., arXiv 2406.12045, section 3). The corrected tau2-bench tasks show why gold calls must be
+executed first. A goal is achieved if the session's state has the changes of its calls, everything
+that they only read was read, and the user was told what was required. States are compared as JSON:
+objects by key, lists in order, so an entry inserted at the front changes all later ones. Values are
+compared by the rules for parameters (`equality.equal_by_rule`).
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ Path = tuple[str | int, ...]
 
 
 class Done(Record):
-    """An executed gold call. `told` means that the end state does not show it, because it changed
-    nothing or was undone, so that its result must be obtained."""
+    """An executed gold call. `told` means that the final state does not show it, because it changed
+    nothing or was undone; its result must be obtained."""
 
     action: Action
     result: JsonValue
@@ -59,8 +59,8 @@ class GoldGoal(Record):
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """The state after all gold calls, and what each goal does to it. `begin` is the state before,
-    `changed` whether the two differ, and `refused` names the calls that were not carried out."""
+    """The state after all gold calls, and the effect of each goal. `begin` is the state before,
+    `changed` is whether the two differ, and `refused` names the refused calls."""
 
     profile: str
     state: JsonValue
@@ -70,7 +70,7 @@ class Gold:
     refused: tuple[str, ...] = ()
 
     def satisfied_by_inaction(self, demand: Demand) -> bool:
-        """Return whether an agent that calls no tool, whatever it says, has success."""
+        """Return whether an agent that calls no tool succeeds, whatever it says."""
         return not self.changed and not any(
             goal.words or (goal.told and demand == "state+reads") for goal in self.goals
         )
@@ -79,12 +79,12 @@ class Gold:
 class StateVerdict(Record):
     """Verdict on the final state of a session.
 
-    `goals` is whether each goal is achieved; a goal without requirements is. `progress` is the
-    share of achieved goals. `success` requires gold's state and everything that the user had to be
-    told; with "state+reads" also all results that gold obtained. `differences` are the places where
-    the state is not gold's, as lines of a JSON pointer (RFC 6901) and both values: at most 50, in
-    order of their paths. `omitted` counts the others. `unobtained` are the gold calls without a
-    result, `untold` the missing words.
+    `goals` is whether each goal is achieved (always, for a goal without requirements). `progress`
+    is the share of achieved goals. `success` requires gold's state and that the user was told all
+    required words; with "state+reads", also all results that gold obtained. `differences` lists
+    where the state differs from gold, as lines of a JSON pointer (RFC 6901) and both values: at
+    most 50, in order of their paths. `omitted` counts the others. `unobtained` are the gold calls
+    without a result, `untold` the missing words.
     """
 
     success: bool
@@ -115,14 +115,14 @@ def gold_state(
     recorded: bool = False,
     base: JsonValue = None,
 ) -> Gold:
-    """Execute the profile's gold calls on a fresh backend and return the state that they lead to.
-    In a `recorded` task, whose gold others wrote, a call that the backend refuses (ValueError)
-    changes nothing, and is named in `refused`. Parts of the state that equal those of `base` are
-    taken from it.
+    """Execute the profile's gold calls on a fresh backend and return the resulting state. In a
+    `recorded` task, whose gold calls come from elsewhere, a call that the backend refuses
+    (ValueError) changes nothing and is named in `refused`. Parts of the state that equal parts of
+    `base` are shared with it.
 
-    Raises InputError naming the profile and the call that does not fit the tool's schema, is
-    refused, raises, or returns no JSON object where its tool has to; and for a backend that cannot
-    be made or has no state of JSON.
+    Raises InputError with the profile and the call if a call does not fit the tool's schema, is
+    refused, raises, or does not return a required JSON object; also if the backend cannot be
+    created or its state is not JSON.
     """
     tools = {tool.name: tool for tool in role.tools_of(profile.scenarios)}
     where = f"{role.id}, profile {profile.id}"
@@ -154,21 +154,21 @@ def gold_state(
         GoldGoal(changes=changes, done=tuple(done(*call) for call in calls), words=goal.told)
         for goal, (calls, changes) in zip(profile.goals, executed, strict=True)
     )
-    # What did not change is the same object in both, which is quick to compare and kept once.
+    # Unchanged parts are the same object in both states: quick to compare, and stored once.
     end = restored(begin, changes_of(begin, state))
     return Gold(profile.id, end, goals, begin, not same(begin, end), tuple(refused))
 
 
 def judged(gold: Gold, log: SessionLog, demand: Demand = "state") -> StateVerdict | None:
-    """Return whether a session achieved what the gold calls do; None if it has no state to compare.
+    """Return whether a session achieved the effects of the gold calls; None without a state.
 
-    A result counts as obtained when a call of the same tool that was carried out returned an equal
-    one; calls of gold whose arguments differ (two days that are both full) need a call each. The
-    calls of gold that must obtain theirs are those that read, and those that leave no trace in the
-    end state: they changed nothing (a booking that is declined, say), or their change was undone.
-    Without them a goal is not achieved; success needs them by "state+reads" alone. Words are told
-    where they are in a reply to the user. Where gold changes nothing, a session that changed
-    anything has achieved no goal.
+    A result counts as obtained if an executed call of the same tool returned an equal one; gold
+    calls with different arguments (for example, two days that are both full) need one call each.
+    Results are required of gold calls that read, and of those that leave no trace in the final
+    state because they changed nothing (for example, a declined booking) or their change was undone.
+    Without these results a goal is not achieved; success requires them only with "state+reads".
+    Words count as told if a reply to the user contains them. If gold changes nothing, a session
+    that changed anything achieves no goal.
     """
     if log.state is None and log.changes is None:
         return None
@@ -226,12 +226,12 @@ def _carried_out(
 
 
 def _key(done: Done) -> str:
-    """Return one key for calls with the same arguments and result, which need one answer."""
+    """Return one key for calls with the same arguments and result, which need only one answer."""
     return canonical_json([done.action.tool, done.action.arguments, held(done.result)])
 
 
 def _obtained(due: Sequence[Done], log: SessionLog) -> frozenset[str]:
-    """Return the keys of gold's calls that have their result in the session.
+    """Return the keys of the gold calls whose result the session obtained.
 
     The session's answers are assigned one to one, first to the calls with the same arguments.
     """
@@ -252,7 +252,7 @@ def _obtained(due: Sequence[Done], log: SessionLog) -> frozenset[str]:
 
 
 def held(value: JsonValue) -> JsonValue:
-    """Return the value of a JSON text, as tools return it; any other value, or words, unchanged."""
+    """Return the value of a JSON text; other values and texts are unchanged."""
     while isinstance(value, str):
         try:
             value = json.loads(value)
@@ -262,7 +262,7 @@ def held(value: JsonValue) -> JsonValue:
 
 
 def changes_of(begin: JsonValue, end: JsonValue) -> tuple[Change, ...]:
-    """Return the changes that lead from one state to another."""
+    """Return the changes from one state to another."""
     return tuple(
         Change(path=path) if right is _ABSENT else Change(path=path, value=right, there=True)
         for path, _, right in _differing(begin, end)
@@ -270,13 +270,12 @@ def changes_of(begin: JsonValue, end: JsonValue) -> tuple[Change, ...]:
 
 
 def restored(begin: JsonValue, changes: Sequence[Change]) -> JsonValue:
-    """Return the state with these changes; `begin` stays, and parts that do not change are
-    shared."""
+    """Return the state with these changes; `begin` is not modified; shares unchanged parts."""
     root: Any = [begin]
-    copies: dict[int, Any] = {}  # by id: what was copied already may be changed
+    copies: dict[int, Any] = {}  # ids of copied parts, which may be modified
     for change in (
         *(c for c in changes if c.there),
-        # What is removed from a list is at its end: the last goes first.
+        # Entries are removed from the end of a list, the last one first.
         *reversed([c for c in changes if not c.there]),
     ):
         at, keys = root, (0, *change.path)
@@ -314,7 +313,7 @@ def same(left: Any, right: Any) -> bool:
 
 
 def _differing(left: Any, right: Any, path: Path = ()) -> Iterator[tuple[Path, Any, Any]]:
-    """Yield where two JSON values differ, in order of paths: (path, left value, right value)."""
+    """Yield differences of two JSON values by path: (path, left value, right value)."""
     if left is right or identical(left, right):
         return
     if isinstance(left, dict) and isinstance(right, dict):
@@ -338,8 +337,8 @@ def _shown(value: Any) -> str:
 
 
 def as_json(value: object, where: str, base: JsonValue = None) -> JsonValue:
-    """Return a copy as JSON. Parts that equal those of `base`, which is JSON, are not copied but
-    taken from it. Raises InputError."""
+    """Return a copy as JSON. Parts that equal parts of `base`, which is JSON, are shared with it.
+    Raises InputError."""
     if isinstance(value, dict) and isinstance(base, dict) and all(type(k) is str for k in value):
         return _as_object(value, where, base)
     if isinstance(value, list) and isinstance(base, list):
@@ -348,7 +347,7 @@ def as_json(value: object, where: str, base: JsonValue = None) -> JsonValue:
     try:
         copy: JsonValue = json.loads(json.dumps(value, ensure_ascii=False, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"is no JSON ({error})", where) from error
+        raise InputError(f"is not JSON ({error})", where) from error
     return copy
 
 
@@ -358,7 +357,7 @@ def _as_object(
     if identical(value, base):
         return base
     shared = {key: base[key] for key, part in value.items() if key in base and part == base[key]}
-    if not identical([value[key] for key in shared], list(shared.values())):  # 1 == True, say
+    if not identical([value[key] for key in shared], list(shared.values())):  # e.g. 1 == True
         shared = {}
     return {
         key: shared[key] if key in shared else as_json(part, where, base.get(key))
@@ -367,9 +366,9 @@ def _as_object(
 
 
 def identical(value: Any, base: Any) -> bool:
-    """Return whether two values are the same JSON: of the same types (1 == True, but not here),
-    with the keys in the same order."""
+    """Return whether two values are identical JSON, including types (1 is not True) and the order
+    of keys."""
     try:
         return value == base and marshal.dumps(value, 2) == marshal.dumps(base, 2)
-    except (ValueError, RecursionError):  # values that are not plain, or nested too deeply
+    except (ValueError, RecursionError):  # values of other types, or nested too deeply
         return False

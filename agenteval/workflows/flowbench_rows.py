@@ -1,9 +1,9 @@
 """Read the row format of FlowBench (arXiv 2406.14884): predictions of turns, and of sessions.
 
 A file is a JSON list or JSON Lines. A turn has `messages` (system prompt first), `gt_thought` (an
-object, with `Action` and `Action Input` where a call is due), `gt_response` and `predict`; in the
+object, with `Action` and `Action Input` if a call is due), `gt_response` and `predict`; in the
 layout of FlowSwitch, `turn_id` and `ground_truth`. A session has `gt_actions_string`,
-`gen_dialog_str` or `gen_dialog_list`, and perhaps the verdicts of an earlier judge. The system
+`gen_dialog_str` or `gen_dialog_list`, and optionally the verdicts of an earlier judge. The system
 prompt describes the tools as text. null counts as absent.
 
 As a case for an agent, a turn gives it the row's own prompt, the messages so far and the tools that
@@ -83,7 +83,7 @@ class _FlowBenchRow:
 
 
 class TurnRow(_FlowBenchRow):
-    """A turn with its prediction. `action` and `action_input` are gold's own texts, "" at a reply;
+    """A turn with its prediction. `action` and `action_input` are the gold texts, "" for a reply;
     `messages` are those of the row."""
 
     def __init__(self, row: _Object, where: str, prefix: str, index: int) -> None:
@@ -92,7 +92,7 @@ class TurnRow(_FlowBenchRow):
             row = {"gt_thought": truth.get("thought"), "gt_response": truth.get("response"), **row}
         super().__init__(row, where)
         self.predict = self.text("predict")
-        self.failed = "api call error" in self.predict  # in place of a prediction
+        self.failed = "api call error" in self.predict  # instead of a prediction
         contents, self.messages = self.contents("messages"), row.get("messages") or []
         self.prompt = "\n\n".join(content for role, content in contents if role == "system")
         self.schemas = self.described(self.prompt)
@@ -126,7 +126,7 @@ class TurnRow(_FlowBenchRow):
 
 class SessionRow(_FlowBenchRow):
     """A session: gold and generated calls, as text and as read. `wanted` is the user's goal;
-    `success` and `progress` are those of an earlier judge, None where the row has none."""
+    `success` and `progress` are the verdicts of an earlier judge, or None."""
 
     def __init__(self, row: _Object, where: str, prefix: str) -> None:
         super().__init__(row, where)
@@ -144,7 +144,7 @@ class SessionRow(_FlowBenchRow):
         roles = isinstance(listed, list) and all(type(m) is dict and "role" in m for m in listed)
         contents = self.contents("gen_dialog_list") if roles else []
         for role, _ in contents:
-            if role not in _ROLES:  # whose calls they are could only be guessed
+            if role not in _ROLES:  # otherwise one could only guess whose calls they are
                 raise InputError(f"role must be one of {', '.join(_ROLES)}, not {role:.40}", where)
         from_list = "\n\n".join(f"{role}:\n{content}" for role, content in contents)
         self.dialogue = self.text("gen_dialog_str", needed=not contents) or from_list
@@ -165,7 +165,7 @@ class SessionRow(_FlowBenchRow):
 
 
 class Rows(NamedTuple):
-    """The rows of files, all of one level."""
+    """The rows of files, all of the same level."""
 
     level: Level
     turns: tuple[TurnRow, ...] = ()
@@ -183,11 +183,11 @@ def _text(row: _Object, key: str, where: str, *, needed: bool = False) -> str:
 
 
 def read_rows(paths: Sequence[Path], level: Level | None = None, *, predicted: bool = True) -> Rows:
-    """Return the rows of files; the first row of each file decides the level unless it is given.
+    """Return the rows of files. The level defaults to that of the first row of each file.
 
-    Turns need a prediction unless `predicted` is false. With several files, names of sessions begin
-    with their file's. Raises InputError with the file, the row (from 1) and what is wrong, and when
-    some files hold turns and others sessions.
+    Turns need a prediction unless `predicted` is false. With several files, session names start
+    with the file name. Raises InputError with file, row (from 1) and problem, or if some files
+    contain turns and others sessions.
     """
     turns: list[TurnRow] = []
     sessions: list[SessionRow] = []
@@ -250,8 +250,8 @@ def _toolbox(prompt: str) -> Schemas:
 
 
 def row_cases(files: Sequence[Path]) -> list[TurnCase]:
-    """Return a case for each turn row of the files. Raises InputError with file, row and what is
-    wrong, also for a turn that is there twice."""
+    """Return a case for each turn row of the files. Raises InputError with file, row and problem,
+    also for a duplicate turn."""
     rows = [
         (path, row) for path in files for row in read_rows([path], "turn", predicted=False).turns
     ]
@@ -302,7 +302,7 @@ def _case(path: Path, row: TurnRow) -> TurnCase:
 
 
 def _conversation(messages: Sequence[Message]) -> Iterator[Message]:
-    """Yield the messages, the text of a call that is followed by its result as a call; a result
+    """Yield the messages. A text followed by the result of its call becomes a call; a result
     without a call becomes a message of the user."""
     calls: list[str] = []
     for at, message in enumerate(messages):
@@ -325,8 +325,8 @@ def _conversation(messages: Sequence[Message]) -> Iterator[Message]:
 
 
 def _tool(row: TurnRow, name: str) -> Tool:
-    """Return a tool as function calling offers it. Rows write `required` beside a parameter's
-    type, and types by their Python names."""
+    """Return a tool in the form of function calling. Rows have `required` next to a parameter's
+    type, and Python names of types."""
     schema: dict[str, Any] = row.schemas[name]
     properties: dict[str, JsonValue] = {
         key: value if isinstance(value, dict) else {}
@@ -334,14 +334,14 @@ def _tool(row: TurnRow, name: str) -> Tool:
     }
     parameters = {"type": "object", "properties": properties, "required": schema.get("required")}
     parameters = json_types(parameters)
-    if schema_problem(parameters):  # with types that JSON schema lacks, only the names are certain
+    if schema_problem(parameters):  # if JSON schema lacks the types, only the names are certain
         parameters = {"type": "object", "properties": {name: {} for name in properties}}
     text = re.search(rf"^API:\s*{re.escape(name)}\s*\nAPI Desc\w*:\s*(.+)$", row.prompt, re.M)
     return Tool(name=name, description=text[1].strip() if text else "", parameters=parameters)
 
 
 def rows_among(paths: Sequence[object]) -> list[Path]:
-    """Return the paths that are files of rows. Raises InputError where roles are beside them."""
+    """Return the paths that are files of rows. Raises InputError if roles are given too."""
     listed = [Path(path) for path in paths if isinstance(path, str | Path)]
     files = [path for path in listed if path.suffix in (".json", ".jsonl")]
     if files and len(files) < len(paths):

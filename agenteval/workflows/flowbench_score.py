@@ -1,4 +1,4 @@
-"""FlowBench's figures for existing predictions: by our own counting, or as its scripts count."""
+"""FlowBench's figures for existing predictions, counted by our rules or as its scripts do."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def aflow_score(
 ) -> Report:
     """Score existing predictions in the row format of FlowBench.
 
-    `level` is turn or session (None: as the first row says). `reference` counts as the published
+    `level` is turn or session (None: that of the first row). `reference` counts as the published
     scripts do. `workflow` is the procedure as text, for the judge of replies and goals. Raises
     InputError for rows that cannot be read, Unauthorized.
     """
@@ -91,7 +91,7 @@ async def aflow_score(
             work = score_turns(rows.turns, judges, resampling, workflow)
         else:
             work = score_sessions(rows.sessions, judges, resampling, workflow)
-        # On cancellation, replies under way are waited for and stored.
+        # On cancellation, wait for pending replies and store them.
         figures = await (work if client is None else answered(work, client, watch.waiting))
     notes = [flags.line] if flags.found else []
     if figures.usage.requests:
@@ -119,8 +119,8 @@ flow_score = synchronous(aflow_score)
 def chat_choice(
     model: Model, base_url: str | None, option: str = "--model", *, need_key: bool = True
 ) -> ModelChoice | None:
-    """Return the model meant, None without one. Raises InputError for the embedded one, which
-    cannot be asked, and as `choose_model`."""
+    """Return the chosen model, or None. Raises InputError for the embedded model, which cannot
+    chat, and as `choose_model`."""
     if model is None and base_url is None:
         return None
     choice = choose_model(model, base_url, need_key=need_key)
@@ -133,8 +133,9 @@ def chat_choice(
 def _row_flags(rows: Rows) -> Flags:
     """Return the flags of existing rows.
 
-    Examined is what a judge would read of a prediction, or the generated conversation as a whole:
-    rows need not say who speaks. Failed rows are not examined; no row names its system.
+    This examines the part of a prediction that a judge would read, or the whole generated
+    conversation, because rows may not name the speakers. Failed rows are skipped; rows do not name
+    a system.
     """
     texts: list[tuple[str, Iterable[str]]] = [
         (f"{turn.gold.session}:{turn.gold.turn}", turn_texts(read_reply(turn.predict)))
@@ -156,7 +157,7 @@ class Unscored(NamedTuple):
 
 @dataclass(frozen=True)
 class FigureRow:
-    """One figure. `low` and `high` are its value with all that is undecided wrong, and right."""
+    """One figure. `low` and `high` count everything undecided as wrong and as right."""
 
     figure: str = column("figure")
     value: Interval | None = column("value [95%]", "number", default=None)
@@ -167,9 +168,9 @@ class FigureRow:
     of: int | None = column("of", "count", default=None)
 
 
-@dataclass(frozen=True, repr=False)  # asyncio.run writes the repr of what its task returns
+@dataclass(frozen=True, repr=False)  # asyncio.run logs the repr of the result of its task
 class Figures:
-    """Figures as rows of a table and as JSON values, and what the judges took."""
+    """Figures as table rows and as JSON values, and the usage of the judges."""
 
     title: str
     rows: Sequence[FigureRow]
@@ -183,7 +184,7 @@ async def score_turns(
     rows: Sequence[TurnRow], judges: Judges, how: Resampling | None = None, workflow: str = ""
 ) -> Figures:
     """Return the figures of turns. `workflow` is the procedure as text for rows without their own;
-    replies are graded only where it is known. Raises Unauthorized for a refused key."""
+    replies are graded only if it is known. Raises Unauthorized for a refused key."""
     scoring = _Scoring(judges.equality)
 
     async def score(row: TurnRow) -> tuple[TurnVerdict | TurnFailure, ResponseVerdict | None]:
@@ -236,8 +237,8 @@ async def score_turns(
 async def score_sessions(
     rows: Sequence[SessionRow], judges: Judges, how: Resampling | None = None, workflow: str = ""
 ) -> Figures:
-    """Return the figures of sessions. Goals are judged where the user's goal and the procedure as
-    text are known; see `score_turns`."""
+    """Return the figures of sessions. Goals are judged if the user's goal and the procedure as text
+    are known; see `score_turns`."""
     how, scoring = how or Resampling(), _Scoring(judges.equality)
 
     async def score(row: SessionRow) -> tuple[SessionCounts, GoalsVerdict | JudgeFailure | None]:
@@ -294,9 +295,9 @@ async def score_sessions(
 
 
 async def score_published(rows: Rows, judge: EqualityJudge | None) -> Figures:
-    """Return the figures as the published scripts count, with all questions to the judge that are
-    open answered by no (`low`), and by yes. Raises InputError at the row where the script would
-    stop."""
+    """Return the figures as the published scripts count them, with all open questions to the judge
+    answered no (`low`) or yes (`high`). Raises InputError at the row where the script would stop.
+    """
     figures, unanswered = await published.figures(rows, judge)
     notes = ["counted like the published scripts, including their mistakes; for comparison only"]
     notes += _counted(unanswered, "questions to the judge are open; low: all no, high: all yes")
@@ -314,8 +315,8 @@ async def score_published(rows: Rows, judge: EqualityJudge | None) -> Figures:
 
 
 class _Scoring:
-    """One Equality per toolbox, because tools with the same name differ between scenarios, and
-    what the judges took."""
+    """The usage of the judges, and one Equality per toolbox, because tools with the same name
+    differ between scenarios."""
 
     def __init__(self, judge: EqualityJudge | None) -> None:
         self._judge = judge
@@ -353,7 +354,7 @@ class _Scoring:
 
 
 def _figures(name: str, r: Rates) -> Iterator[FigureRow]:
-    """Yield precision, recall and F1, with bounds where values are undecided."""
+    """Yield precision, recall and F1, with bounds if values are undecided."""
     for share, rate, of in (
         ("precision", r.precision, r.predicted),
         ("recall", r.recall, r.gold),

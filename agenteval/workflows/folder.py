@@ -41,7 +41,7 @@ _R = TypeVar("_R")
 
 
 def role_folders() -> dict[str, Path]:
-    """Return all roles that can be found, by name: the folders of `tasks/flows`, nearest first."""
+    """Return all roles by name: the folders of `tasks/flows`, nearest first."""
     roles: dict[str, Path] = {}
     for folder in data_folders("tasks"):
         for path in filter(_is_role, sorted(folder.glob("flows/*"))):
@@ -70,8 +70,8 @@ def find_role(name: str, where: str = "--role") -> Path:
 
 
 def read_role(folder: Path) -> Role:
-    """Return the role of a folder. If one of a single procedure has no tools.json, this runs
-    backend.py, whose methods are its tools. Raises InputError naming file and line or key."""
+    """Return the role of a folder. If a role of one procedure has no tools.json, this runs
+    backend.py, whose methods are then the tools. Raises InputError with file and line or key."""
     id = folder.resolve().name if folder.name in ("", "..") else folder.name
     where = folder / ROLE_FILE
     single = any((folder / name).exists() for name in _FILES)
@@ -79,7 +79,7 @@ def read_role(folder: Path) -> Role:
     if single:
         about = {"title": id.replace("_", " "), "domain": id, **about}
     folders = []
-    for path in _visible(folder):  # a folder with a part of a scenario is one that lacks its file
+    for path in _visible(folder):  # report scenarios without their main file
         if any((path / part).exists() for part in (SCENARIO_FILE, TOOLS_FILE, *_FILES)):
             if path.name == CROSS:
                 raise InputError(f"no scenario can be called {CROSS!r}", str(path))
@@ -104,7 +104,7 @@ def read_role(folder: Path) -> Role:
 
 
 def _visible(folder: Path) -> list[Path]:
-    """Return the sorted entries of a folder without hidden files, which editors leave there."""
+    """Return the sorted entries of a folder, without hidden files."""
     if not folder.is_dir():
         return []
     try:
@@ -114,14 +114,14 @@ def _visible(folder: Path) -> list[Path]:
 
 
 def _joined(parts: dict[str, Any], about: Mapping[str, JsonValue], path: Path) -> dict[str, Any]:
-    """Return the values from other files together with those in the file at `path`."""
+    """Return the values from other files, merged with those in the file at `path`."""
     for key in about.keys() & parts.keys():
         raise InputError(f"{key} is not allowed here: it follows from the folder", str(path))
     return {**parts, **about}
 
 
 def _scenario(folder: Path, role: Path, role_id: str) -> Scenario:
-    """Return a scenario, or the only one of a role, which has the role's folder and name."""
+    """Return a scenario, or the only one of a role, which shares the role's folder and name."""
     only = folder == role
     where = role / ROLE_FILE if only else folder / SCENARIO_FILE
     about = {"title": "the policy"} if only else _mapping(where)
@@ -145,8 +145,8 @@ def _scenario(folder: Path, role: Path, role_id: str) -> Scenario:
 
 
 def read_tools(path: Path) -> tuple[WorkflowTool, ...]:
-    """Return the tools of a tools.json, in our form, in that of function calling or in FlowBench's
-    (see `scenario.standard_schema`). Raises InputError naming file and key."""
+    """Return the tools of a tools.json, in our format, that of function calling or FlowBench's (see
+    `scenario.standard_schema`). Raises InputError with file and key."""
     data = decode(read_text(path), str(path))
     if isinstance(data, list):
         data = [_with_schemas(tool) for tool in data]
@@ -168,7 +168,7 @@ def _with_schemas(tool: Any) -> Any:
 
 
 def _profiles(folder: Path, scenario: str = "") -> tuple[Profile, ...]:
-    """Return the users of a folder; those that name no scenario are of the one given."""
+    """Return the users of a folder; users without a scenario get the given one."""
     path = folder / _PROFILES_FILE
     _refuse_yml(path.with_suffix(".yml"))
     if not path.exists():
@@ -194,8 +194,8 @@ def _sessions(folder: Path) -> tuple[RecordedSession, ...]:
 def read_recorded_turns(folder: Path, role: Role, name: str) -> dict[str, tuple[RecordedTurn, ...]]:
     """Return the turns that `--agent recorded:NAME` replays, by profile.
 
-    They are in `sessions/NAME.yaml` of the role's folder. Raises InputError for a role without that
-    file, naming those that it has, and for a profile that the role does not have.
+    They are in `sessions/NAME.yaml` of the role's folder. Raises InputError if the role has no such
+    file (listing those it has), or for an unknown profile.
     """
     sessions = folder / "sessions"
     contents = {
@@ -220,7 +220,7 @@ def read_recorded_turns(folder: Path, role: Role, name: str) -> dict[str, tuple[
 
 
 def _refuse_yml(path: Path) -> None:
-    """Raise InputError for a file that would otherwise be ignored without a word."""
+    """Raise InputError for a file that would otherwise be ignored silently."""
     if path.suffix == ".yml" and path.exists():
         raise InputError(f"this file must be called {path.stem}.yaml", str(path))
 
@@ -233,7 +233,7 @@ def _mapping(path: Path) -> Mapping[str, JsonValue]:
 
 
 def read_text(path: Path) -> str:
-    """Return a text file of up to 1,000,000 bytes, with line feeds alone. Raises InputError."""
+    """Return a text file of up to 1,000,000 bytes, with line feeds only. Raises InputError."""
     return files.read_text(path, _LARGEST).replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -275,12 +275,12 @@ def _check_name(name: str, names: set[str], what: str, where: Path) -> None:
 
 
 def _valid(kind: type[_R], data: Any, path: Path, parts: Collection[str] = ()) -> _R:
-    """Return the data as `kind`; `parts` are its keys that no file may hold."""
+    """Return the data as `kind`; `parts` are its keys that files must not contain."""
     adapter = TypeAdapter(kind)
     try:
         return adapter.validate_python(data)
     except ValidationError as error:
-        # A misspelt key says more than the key that is then missing.
+        # A misspelt key is more informative than the missing key that results.
         first = min(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
         place, problem = first["loc"], first["msg"].removeprefix("Value error, ")
         problem = problem[:1].lower() + problem[1:].replace("valid tuple", "valid list")
@@ -294,7 +294,7 @@ def _valid(kind: type[_R], data: Any, path: Path, parts: Collection[str] = ()) -
 
 
 def _keys(schema: dict[str, Any], place: Sequence[int | str]) -> tuple[str, ...]:
-    """Return the keys of the object at this place, by the JSON schema that pydantic makes."""
+    """Return the allowed keys of the object at this place, by pydantic's JSON schema."""
     at = schema
     for part in (None, *place):
         if part is not None:

@@ -1,4 +1,4 @@
-"""Recorded trajectories of an agent become sessions in the store, judged like any other."""
+"""Store and judge recorded trajectories of an agent as sessions."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ async def aflow_import(
     """Store recorded trajectories (see `trajectories`) as sessions of `agent`.
 
     Their calls are replayed on the role's backend, and the resulting state decides success, without
-    a model. A record that is malformed, or whose goal does not fit the tools, is skipped with a
-    note; one that cannot be replayed is stored as a failure. Stored sessions are not replayed
-    again. Recorded rewards are shown next to the verdicts, and contradictions are listed.
-    `success`, `gate` and `max_unscored` are those of `flow_sessions`.
+    a model. A malformed record, or one whose goal does not fit the tools, is skipped with a note. A
+    record that cannot be replayed is stored as a failure. Stored sessions are not replayed again.
+    Recorded rewards are shown next to the verdicts, and contradictions are listed. `success`,
+    `gate` and `max_unscored` are those of `flow_sessions`.
 
     Returns the rates with all trials. Raises InputError when no trajectory can be imported, and
     StoreError.
@@ -113,9 +113,9 @@ flow_import = synchronous(aflow_import)
 
 
 def _numbered(of: OpenRole, trajectories: Sequence[Trajectory], problems: list[str]) -> _Numbered:
-    """Return each trajectory with its case under the trial it names, else the next free one.
+    """Return each trajectory with its case and trial: the named one, else the next free one.
 
-    Adds a line to `problems` for each that is left out.
+    Adds a line to `problems` for each one left out.
     """
     numbered: _Numbered = {}
     next_number: Counter[str] = Counter()
@@ -140,7 +140,7 @@ def _numbered(of: OpenRole, trajectories: Sequence[Trajectory], problems: list[s
 
 
 def _refuse_others(store: Store, variant: AgentVariant, numbered: _Numbered) -> None:
-    """Raise InputError where the store has another session under the same name and number."""
+    """Raise InputError if the store has a different session with the same name and number."""
     keys = [key for key, _ in numbered]
     for trial in Trials(store).trials(EVALUATORS["session"], keys, [variant.sha256]):
         if (trial.case_key, trial.trial) not in numbered or trial.status != "done":

@@ -1,11 +1,11 @@
-"""Judges on a model: whether two values mean the same, which goals a session achieved, how good a
-reply is. What a judge fails to answer is a failure with its status, never a verdict.
+"""Model-based judges of whether two values mean the same, of the goals of a session, and of
+replies. A question that a judge fails to answer is a failure with a status, never a verdict.
 
 Goals follow the task progress and success rate of arXiv 2406.14884: progress = achieved / total.
-Success needs every goal achieved and the judge's overall yes: of two statements the lesser counts.
-Grades are the response score of its listing 2, from 0 to 10, with the reasons before the number.
-Both judges read the workflow as text, whatever format the agent was given, so that formats are
-compared under one judge.
+Success needs every goal achieved and the judge's overall yes: the lower statement counts. Grades
+are the response score of its listing 2, from 0 to 10, with the reasons before the number. Both
+judges read the workflow as text, whichever format the agent got, so that formats are compared under
+one judge.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PROBLEM, _MESSAGE, _REASON = 300, 500, 2000  # characters at most
 
 
 class JudgeFailure(Record):
-    """A missing verdict with its reason, and what it took."""
+    """A missing verdict with its reason and usage."""
 
     status: FailureStatus
     message: str = ""
@@ -41,8 +41,8 @@ class JudgeFailure(Record):
 
 
 def failure_of(error: Exception) -> JudgeFailure:
-    """Return why a question has no answer. Raises the error again for a refused key, which would
-    fail every question."""
+    """Return why a question has no answer. Re-raises Unauthorized, because every question would
+    fail."""
     if isinstance(error, Unauthorized):
         raise error
     status, message = classify(error)
@@ -51,7 +51,7 @@ def failure_of(error: Exception) -> JudgeFailure:
 
 
 class ModelJudge:
-    """Asks a model with the prompts `<name>_system`, `_user` and `_repair`, with one repair.
+    """Asks a model with the prompts `<name>_system`, `_user` and `_repair`; repairs at most once.
 
     A `temperature` of None leaves it to the endpoint.
     """
@@ -102,7 +102,7 @@ class ModelJudge:
 
 @dataclass(frozen=True, slots=True)
 class ValueQuestion:
-    """Two texts that differ, and the parameter whose values they are."""
+    """Two different texts, and their parameter."""
 
     tool: str
     parameter: str
@@ -112,7 +112,7 @@ class ValueQuestion:
 
 
 class EqualityJudge(ModelJudge):
-    """Says whether two texts mean the same value. `Equality` keeps the answers."""
+    """Decides whether two texts mean the same value. `Equality` keeps the answers."""
 
     name, max_tokens = "equal", 512
 
@@ -131,7 +131,7 @@ class EqualityJudge(ModelJudge):
 
 
 def read_equal(text: str) -> tuple[bool, str]:
-    """Return the verdict of a reply and its reason. Raises ReplyError when it holds none."""
+    """Return the verdict of a reply and its reason. Raises ReplyError without one."""
     members = parse_reply(text, lambda value: isinstance(value, dict) and "equal" in value).value
     return _yes_or_no(members["equal"], "equal"), _reason(members, "reason")
 
@@ -176,7 +176,7 @@ class GoalsVerdict(Record):
 
     @property
     def unquoted(self) -> int:
-        """Goals called achieved whose evidence is not in the conversation."""
+        """Goals rated as achieved with evidence that is not in the conversation."""
         return sum(goal.achieved and not goal.quoted for goal in self.goals)
 
 
@@ -197,7 +197,7 @@ class SessionJudge(ModelJudge):
     name, max_tokens = "session_judge", 2048
 
     async def judge(self, session: SessionText) -> GoalsVerdict | JudgeFailure:
-        """Return the verdict, or why there is none. Raises Unauthorized for a refused key."""
+        """Return the verdict or a failure. Raises Unauthorized for a refused key."""
         numbered = [f"{i}. {goal}" for i, goal in enumerate(session.goals, 1)]
         place = {"number": {"type": "integer"}} if numbered else {"goal": {"type": "string"}}
         texts = {"evidence": {"type": "string"}, "reason": {"type": "string"}}
@@ -212,14 +212,14 @@ class SessionJudge(ModelJudge):
                 workflow=session.workflow,
                 dialogue=session.dialogue,
             )
-        except Exception as error:  # noqa: BLE001  becomes a failure that says what it is
+        except Exception as error:  # noqa: BLE001  recorded as a failure
             return failure_of(error)
         verdict: GoalsVerdict = answer.value
         return verdict.model_copy(update={"usage": answer.usage})
 
 
 def read_goals(text: str, session: SessionText) -> GoalsVerdict:
-    """Return the verdicts of a reply. Raises ReplyError if one is missing, double or unreadable."""
+    """Return the verdicts of a reply. Raises ReplyError if one is missing, repeated or invalid."""
     members = parse_reply(
         text, lambda value: isinstance(value, dict) and isinstance(value.get("goals"), list)
     ).value
@@ -236,10 +236,10 @@ def read_goals(text: str, session: SessionText) -> GoalsVerdict:
 
 
 def dialogue_text(messages: Sequence[Message]) -> str:
-    """Return a conversation as the judge reads it: who speaks, calls with arguments, results.
+    """Return a conversation for the judge, with speakers, calls with arguments, and results.
 
-    Further lines of what is said are indented, so that a message cannot imitate "assistant calls
-    ..." or a tool's result.
+    Further lines of a message are indented, so that it cannot imitate "assistant calls ..." or a
+    tool's result.
     """
     lines = []
     for message in messages:
@@ -277,7 +277,7 @@ def _goal(name: str, row: dict[str, Any], dialogue: str) -> GoalVerdict:
 
 
 def _squeezed(text: str) -> str:
-    """Return the text without blanks, quotation marks and case, to find quotations in it."""
+    """Return the text without blanks, quotation marks and case, to search for quotations."""
     return re.sub(r"[\s\"'`´‘’“”«»]+", "", text).casefold()
 
 
@@ -309,7 +309,7 @@ class ResponseVerdict(Record):
 
 @dataclass(frozen=True, slots=True)
 class ReplyToGrade:
-    """A reply to grade. `workflow` is the procedure as text, `history` what was said before."""
+    """A reply to grade. `workflow` is the procedure as text, `history` the dialogue before it."""
 
     reply: str
     gold: str
@@ -323,7 +323,7 @@ class ResponseJudge(ModelJudge):
     name, max_tokens = "response", 1024
 
     async def grade(self, case: ReplyToGrade) -> ResponseVerdict:
-        """Return the grade, or why there is none. Raises Unauthorized for a refused key."""
+        """Return the grade or a failure. Raises Unauthorized for a refused key."""
         parts = {part: {"type": "string"} for part in _PARTS}
         try:
             answer = await self._ask(
@@ -334,7 +334,7 @@ class ResponseJudge(ModelJudge):
                 workflow=case.workflow,
                 history=case.history,
             )
-        except Exception as error:  # noqa: BLE001  becomes a failure that says what it is
+        except Exception as error:  # noqa: BLE001  recorded as a failure
             failure = dict(failure_of(error))
             if isinstance(error, OffScale):
                 failure["status"] = "unscored:off_scale"
@@ -372,7 +372,7 @@ def _object_schema(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _reason(members: dict[str, Any], name: str) -> str:
-    """Return a required text. Raises ReplyError when it is missing or repeats the form."""
+    """Return a required text. Raises ReplyError if it is missing or repeats the template."""
     text = members.get(name)
     if not isinstance(text, str) or not text.strip():
         raise ReplyError(f"{name} is missing or no text")
@@ -395,7 +395,7 @@ def _number(answer: Any) -> float | None:
     """Return a finite number, also from text; None for anything else."""
     if isinstance(answer, bool) or not isinstance(answer, int | float | str):
         return None
-    if isinstance(answer, str) and "_" in answer:  # Python's 1_0 is nobody's number
+    if isinstance(answer, str) and "_" in answer:  # 1_0 is a number only in Python
         return None
     try:
         number = float(answer)

@@ -1,4 +1,4 @@
-"""Read charts of procedures from Mermaid flowcharts, as people write them by hand.
+"""Read charts of procedures from handwritten Mermaid flowcharts.
 
 flowchart TD                          or graph; TD, TB, LR, RL, BT or nothing; after front matter
 AB000(Start)--Ask for it-->AB001>Call look_up,
@@ -42,14 +42,14 @@ _IGNORED = re.compile(r"(?:[\s;]|%%\{(?:[^%]|%(?!%))*\}%%|%%[^\n]*)*")
 _FENCE = re.compile(r"^[ \t]*(```|~~~|:::)[ \t]*\{?\.?mermaid\b[^\n]*\n(.*?)^[ \t]*\1", re.M | re.S)
 _FLOWCHART = re.compile(r"^[ \t]*(?:flowchart|graph)\b", re.M)
 _FRONT_MATTER = re.compile(r"\s*---[ \t]*\n(?:.*?\n)??[ \t]*---[ \t]*(?=\n|\Z)", re.S)
-# A line that ends with a full-width colon, or the colon alone before the first word.
+# A line that ends with a full-width colon, or only the colon before the first word.
 _STRAY = re.compile(r"[^\n]*\uff1a[ \t]*(?=\n|(?:flowchart|graph)\b)")
 _HEAD = re.compile(
     r"(?:flowchart(?:-elk)?|graph)(?:[ \t]+(?:TD|TB|LR|RL|BT|BR|[<>^v]))?[ \t]*(?=[\n;]|\Z)"
 )
 _BLANKS = re.compile(r"[ \t\u00a0\u3000]*")
 _END = re.compile(r"(?:%%[^\n]*)?(?:[\n;]|\Z)")
-_BROKEN = re.compile(r"\s*(?=<?(?:--|==|-\.|~~~))")  # a line may end before a link, and behind it
+_BROKEN = re.compile(r"\s*(?=<?(?:--|==|-\.|~~~))")  # a line may end before and after a link
 _SPACE = re.compile(r"\s*")
 _AND = re.compile("&")
 _ID = re.compile(r"\w+(?:[./-](?=\w)(?!-)\w+)*")
@@ -64,8 +64,8 @@ _APPEARANCE = re.compile(
     + _REST
     + r"|(?:accTitle|accDescr)[ \t]*(?::[^\n]*|\{[^}]*\})"
 )
-# What joins two nodes: a line that a label parts, or a line with its ends and perhaps |a label|.
-# An x or o behind `--` ends the line when it stands apart, or when no label can follow.
+# A link of two nodes: a line split by a label, or a line with its ends and optionally |a label|.
+# An x or o after `--` ends the line if it is separate, or if no label can follow.
 _LABELLED = "".join(
     rf"|{pair}(?![{pair[0]}>]|[xo](?:(?:(?<=\s{pair}[xo])|(?<=\s[xo]{pair}[xo]))(?=[ \t|])"
     rf'|(?![^\n]*?{pair})))(?P<label{i}>\s*"[^"]*"\s*(?={pair})'
@@ -83,7 +83,7 @@ _LINK = re.compile(
 )
 _LINK_BEGINS = re.compile(r"[<xo]?(?:--|==|-\.)")
 _ENDS = {"<": ">", "x": "x", "o": "o"}
-# A line within a label that begins as a statement does.
+# A line within a label that begins like a statement.
 _CONTINUES = re.compile(r"\n[ \t]*(?:%%|\w+[ \t]*(?:[\[({>&]|--|==[=>]|-\.->))")
 _ARROW = re.compile(r"-->|==>|-\.->")
 _HEADING = re.compile(
@@ -101,7 +101,7 @@ _QUOTED = re.compile(
     r'(?P<open>[(\[{>][(\[{/\\]{0,2})\s*"(?P<text>[^"]*)"\s*(?P<close>[/\\]?[)\]}]{1,3})'
 )
 _MIRROR = str.maketrans("([{>\\", ")]}]/")
-_INNER = {"(": "([-", "[": "[(/\\", "{": "{", ">": ""}  # a second bracket makes another shape
+_INNER = {"(": "([-", "[": "[(/\\", "{": "{", ">": ""}  # a second bracket makes a different shape
 _SHAPE_DATA = re.compile(r'@\{((?:[^"}]|"[^"]*")*)\}')
 _ROUND = re.compile(
     r"rounded|event|stadium|pill|terminal|circle|circ|start|sm-circ|small-circle|stop|fr-circ|"
@@ -126,9 +126,9 @@ _FORMS = (
 def parse_chart(text: str, where: str = "flowchart") -> Chart:
     """Return the only chart of a text, or of the fenced blocks of a Markdown text.
 
-    Nodes are in the order of their declarations, then those without a label. Raises InputError
-    with line and column for what cannot be read as a procedure (see the module), and for a
-    Markdown text with several charts.
+    Nodes are in the order of their declarations, then those without a label. Raises InputError with
+    line and column if the text cannot be read as a procedure (see the module), and for a Markdown
+    text with several charts.
     """
     charts = charts_in(text)
     if len(charts) > 1:
@@ -138,8 +138,8 @@ def parse_chart(text: str, where: str = "flowchart") -> Chart:
 
 
 def charts_in(text: str) -> list[str]:
-    """Return the flowcharts in the fenced blocks of a Markdown text, each after as many empty lines
-    as there are lines before it; the text itself when it has no such block."""
+    """Return the flowcharts in the fenced blocks of a Markdown text, padded with empty lines to
+    keep their line numbers; the text itself if it has no such block."""
     text = text.lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     blocks = ["\n" * text.count("\n", 0, f.start(2)) + f[2] for f in _FENCE.finditer(text)]
     return [block for block in blocks if _FLOWCHART.search(block)] or blocks[:1] or [text]
@@ -147,7 +147,7 @@ def charts_in(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Link:
-    """A label as written with its offset. `both`: a head at both ends; `drawn`: not invisible."""
+    """A label as written, with its offset. `both`: heads at both ends; `drawn`: not invisible."""
 
     label: str
     at: int
@@ -207,7 +207,7 @@ class _Parser:
         )
 
     def _head(self) -> None:
-        """Read what comes before the first statement."""
+        """Read everything before the first statement."""
         self._take(_FRONT_MATTER)
         self._take(_IGNORED)
         if self._take(_STRAY):
@@ -231,7 +231,7 @@ class _Parser:
             self._fail(f"{self._shown()} cannot stand here; the forms are {_FORMS}")
 
     def _appearance(self) -> bool:
-        """Read a statement that says nothing about the steps and their order, if there is one."""
+        """Skip a statement that does not affect the steps or their order, if there is one."""
         start = self._at
         if group := self._take(_SUBGRAPH):
             self._open.append(_OpenSubgraph(start, group["id"], {}))
@@ -273,7 +273,7 @@ class _Parser:
                 f"`{id}` is a word of Mermaid and cannot stand here; the forms are {_FORMS}", start
             )
         self._mentioned.setdefault(id, start)
-        # As in Mermaid, a subgraph that mentions a node of an earlier one does not have it.
+        # As in Mermaid, a subgraph does not get a node that belongs to an earlier one.
         if self._open and not any(id in nodes for nodes in self._groups.values()):
             self._open[-1].nodes[id] = None
         opened = self._at
@@ -292,7 +292,7 @@ class _Parser:
         return id
 
     def _declare(self, id: str, written: str, opener: str, start: int, opened: int) -> None:
-        """Take a node whose label, in brackets like `opener`, begins at `opened`."""
+        """Read a node whose label, in brackets like `opener`, begins at `opened`."""
         label = _decoded(written)
         if not label:
             self._fail(f"the label of {id} is empty", opened)
@@ -353,7 +353,7 @@ class _Parser:
         return data
 
     def _link(self) -> _Link | None:
-        """Read what joins two nodes, None when a statement ends here."""
+        """Read the link of two nodes; None at the end of a statement."""
         self._take(_BROKEN) or self._take(_BLANKS)
         start = self._at
         link = self._take(_LINK)
@@ -400,14 +400,14 @@ class _Parser:
 
     def _close_group(self) -> None:
         group = self._open.pop()
-        # Nothing can refer to a subgraph without an id; its line stands for one.
+        # Nothing can refer to a subgraph without an id; use its line as the id.
         id = group.id or f"\n{group.at}"
         self._groups[id] = list(dict.fromkeys([*self._groups.get(id, ()), *group.nodes]))
         if self._open:
             self._open[-1].nodes.update(group.nodes)
 
     def _finish_groups(self) -> None:
-        """Have the arrows to and from subgraphs join nodes; a subgraph is not a step."""
+        """Replace arrows to and from subgraphs, which are not steps, by arrows between nodes."""
         groups = self._groups.keys() & self._mentioned.keys()
         if not groups:
             return
@@ -425,9 +425,9 @@ class _Parser:
     def _resolve(self, id: str, nodes: list[str]) -> set[int]:
         """Replace the edges to and from a subgraph, and return the lines of those left out.
 
-        An edge to it leads to its entries, the nodes that no edge from within it enters, or to its
-        first node if there are none. An edge from it leaves the nodes that no edge within it
-        leaves. An edge between it and what is in it is left out.
+        An edge to it leads to its entries (nodes without an edge from inside), or else to its first
+        node. An edge from it leaves its exits (nodes without an outgoing edge inside). An edge
+        between it and its own nodes is left out.
         """
         inside = {id, *nodes}
         steps = [node for node in nodes if node not in self._groups]
@@ -453,7 +453,7 @@ class _Parser:
         return left_out
 
     def _finish_nodes(self) -> None:
-        """Give nodes without a label their id as text."""
+        """Use the id of nodes without a label as their text."""
         unlabelled = [id for id in self._mentioned if id not in self._nodes]
         for id in unlabelled:
             line = self._line(self._mentioned[id])
@@ -464,8 +464,8 @@ class _Parser:
             self._remark("no_label", message, [self._nodes[unlabelled[0]].line])
 
     def _finish_starts(self) -> str | None:
-        """Mark the starts: round nodes that no edge enters. Without any, the first of the nodes
-        that lead to the most nodes is the start; return its id when it is not round."""
+        """Mark the starts: round nodes without incoming edges. Without any, the start is the first
+        node from which most nodes can be reached; return its id if it is not round."""
         entered = {edge.target for edge in self._edges if edge.source != edge.target}
         starts, first = self._round - entered, None
         if not starts:
@@ -519,7 +519,7 @@ class _Parser:
 
 
 def _closing(text: str, opened: int, closer: str) -> int:
-    """Return where the bracket that opens at `opened` is closed, -1 when it is not."""
+    """Return where the bracket that opens at `opened` is closed, else -1."""
     depth = 1
     for match in _BRACKETS[closer].finditer(text, opened + 1):
         depth += -1 if match.group() == closer else 1
@@ -535,7 +535,7 @@ def _unquoted(written: str) -> str:
 
 
 def _unescaped(written: str) -> str:
-    """Return the text decoded as JSON, or as it is: people put quotes into descriptions."""
+    """Return the text decoded as JSON, or unchanged, because descriptions may contain quotes."""
     try:
         return str(json.loads(f'"{written}"'))
     except ValueError:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def one_of(name: str, names: Sequence[str], option: str) -> Any:
-    """Return the name, which is one of `names`. Raises InputError for another one."""
+    """Return the name if it is one of `names`. Raises InputError otherwise."""
     if name not in names:
         raise InputError(f"{name!r} is not one of {', '.join(names)}", option)
     return name
@@ -39,7 +39,7 @@ def one_of(name: str, names: Sequence[str], option: str) -> Any:
 
 @dataclass(frozen=True)
 class TurnOptions(RunOptions, EndpointOptions, ExecutorOptions):
-    """The agent, the cases, and who decides what no rule can."""
+    """Options of the agent, the cases, and the judge."""
 
     agent: Agent = option(
         "template",
@@ -61,8 +61,8 @@ class TurnOptions(RunOptions, EndpointOptions, ExecutorOptions):
         "--format",
         type=list[str] | None,
         convert=to_tuple,
-        help="How the procedure is told: text, code, flowchart, all, none or no_tools. May be "
-        "given often. Default: the first of flowchart, text and code that there is.",
+        help="Format of the procedure: text, code, flowchart, all, none or no_tools. "
+        "Repeatable. Default: the first available of flowchart, text and code.",
         show_default=False,
     )
     kind: str = option("all", help="all, single or cross.", rich_help_panel="Runs")
@@ -70,17 +70,17 @@ class TurnOptions(RunOptions, EndpointOptions, ExecutorOptions):
         None,
         "--scenario",
         type=list[str] | None,
-        help="Only these; `cross` for those across.",
+        help="Only these scenarios; `cross` for users of several.",
         rich_help_panel="Runs",
     )
     profiles: Sequence[str] | None = option(
         None, "--profile", type=list[str] | None, help="Only these users.", rich_help_panel="Runs"
     )
-    limit: int | None = option(None, help="Only the first cases.", min=1, rich_help_panel="Runs")
+    limit: int | None = option(None, help="Only the first N cases.", min=1, rich_help_panel="Runs")
     judge: Model = option(
         None,
         type=str | None,
-        help="PROVIDER:MODEL that decides what no rule can. Without it, that stays undecided.",
+        help="PROVIDER:MODEL that decides what no rule can. Without it, these stay undecided.",
         show_default=False,
     )
     judge_url: str | None = option(None, help="The judge's endpoint.", rich_help_panel="Model")
@@ -125,7 +125,7 @@ class TurnKeywords(RunKeywords, EndpointKeywords, ExecutorKeywords, total=False)
 
 @dataclass(frozen=True)
 class SessionOptions(TurnOptions):
-    """The same, with who plays the user and the tools, and how long a session is."""
+    """Adds the simulated user and tools, and the limits of a session."""
 
     user: str = option(
         "model",
@@ -147,21 +147,21 @@ class SessionOptions(TurnOptions):
     simulator_url: str | None = option(None, help="Its endpoint.", rich_help_panel="Simulation")
     turns: int | None = option(
         None,
-        help="Replies of the agent at most.",
+        help="Maximum number of replies of the agent.",
         min=1,
         show_default="15, cross 20",
         rich_help_panel="Simulation",
     )
     calls: int | None = option(
         None,
-        help="Calls of a session at most.",
+        help="Maximum number of calls in a session.",
         min=1,
         show_default="60",
         rich_help_panel="Simulation",
     )
     calls_per_turn: int | None = option(
         None,
-        help="Calls between two replies at most.",
+        help="Maximum number of calls between two replies.",
         min=1,
         show_default="20",
         rich_help_panel="Simulation",
@@ -174,7 +174,7 @@ class SessionOptions(TurnOptions):
     )
     success: str | None = option(
         None,
-        help="What success asks for: state (the final state), or state+reads (with all results "
+        help="What success requires: state (the final state), or state+reads (with all results "
         "that gold obtained).",
         show_default="as the role says, else state",
         rich_help_panel="Simulation",
@@ -199,13 +199,13 @@ class SessionKeywords(TurnKeywords, total=False):
 
 @dataclass(frozen=True)
 class FlowScoreOptions:
-    """Options for scoring existing predictions, and the judge for what rules cannot decide."""
+    """Options for scoring existing predictions, with an optional judge."""
 
     level: Literal["turn", "session"] | None = option(
         None, help="What the rows are.", show_default="as the first row says"
     )
     reference: bool = option(
-        False, "--reference", help="Count as the published scripts do, quirks included."
+        False, "--reference", help="Count as the published scripts do, including their mistakes."
     )
     judge: str | None = option(
         None,

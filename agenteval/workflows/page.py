@@ -1,6 +1,5 @@
-"""The page of workflows: who follows the procedure, sessions with their talk, wrong turns; and its
-chart of rates by domain and format, the comparison of arXiv 2406.14884, with intervals and counts.
-"""
+"""The page of workflows: rates, sessions with their conversations, wrong turns; and a chart of
+rates by domain and format (the comparison of arXiv 2406.14884) with intervals and counts."""
 
 from __future__ import annotations
 
@@ -107,10 +106,10 @@ _TURNS = (
 
 
 def workflows_page(report: WorkflowReport, most_sessions: int) -> str:
-    """Return the page as HTML. The same results in the same order give the same text.
+    """Return the page as HTML. The output is deterministic for the same results in the same order.
 
-    At most `most_sessions` sessions can be unfolded, failed ones first, and 100 wrong turns; the
-    page says how many there are.
+    It has details of at most `most_sessions` sessions, failed ones first, and of 100 wrong turns,
+    and shows the total numbers.
     """
     sessions, turns = report.sessions, report.turns
     tallies = Tallies(sessions, turns)
@@ -202,7 +201,7 @@ def _tiles(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -> li
 
 
 def _plan(tallies: Tallies) -> Plan:
-    """Return the figures: title, caption and how to draw each."""
+    """Return the figures, each with title, caption and a function that draws it."""
     plan: list[tuple[str, str, Callable[[], Any]]] = []
     if tallies.sessions:
         several = len({r.format for r in tallies.sessions}) > 1
@@ -224,7 +223,7 @@ def _plan(tallies: Tallies) -> Plan:
 
 
 def _outcome(result: TurnResult) -> str:
-    """Return the word that the store has for its outcome, "" without a verdict."""
+    """Return the outcome as stored, "" without a verdict."""
     return "" if result.verdict is None else TurnJudged(turn=result.verdict).outcome
 
 
@@ -240,7 +239,7 @@ def _wrong_turns(results: Sequence[TurnResult]) -> list[TurnResult]:
 
 
 def turn_item(result: TurnResult, seen: Counter[str]) -> Foldout:
-    """Return a turn that has a verdict: what was due, and what was predicted."""
+    """Return a turn with a verdict: the expected and the predicted step."""
     verdict, prediction, outcome = result.verdict, result.prediction, _outcome(result)
     assert verdict is not None
     assert isinstance(prediction, Prediction)
@@ -264,7 +263,7 @@ def turn_item(result: TurnResult, seen: Counter[str]) -> Foldout:
 def _predicted(prediction: Prediction) -> str:
     if prediction.form == "call":
         arguments = "" if prediction.arguments is None else json_text(prediction.arguments)
-        more = f"\nbeside it: {', '.join(prediction.further)}" if prediction.further else ""
+        more = f"\nbesides: {', '.join(prediction.further)}" if prediction.further else ""
         call = f"{cut(prediction.tool, MOST_NAME)}({cut(arguments, MOST_TEXT)})"
         return call + cut(more, MOST_WORDS)
     if prediction.form == "reply":
@@ -291,14 +290,14 @@ def _differences(verdict: TurnVerdict, prediction: Prediction, gold: str) -> Ite
 
 
 def _arguments(verdict: TurnVerdict, prediction: Prediction, gold: str) -> Iterator[str]:
-    """Yield what differs between the arguments of a call and those of the gold call."""
+    """Yield the differences between the arguments of a call and of the gold call."""
     for pair in verdict.parameters:
         if pair.verdict != "equal":
             by = " (by a judge)" if pair.by == "judge" else ""
             by = " (undecided)" if pair.verdict == "unjudged" else by
             name = cut(pair.parameter, MOST_NAME)
             yield f"{name}: {_value(pair.given)}, gold {_value(pair.gold)}{by}"
-    try:  # a gold call is stored in words, `tool({…})`
+    try:  # a gold call is stored as text, `tool({…})`
         expected = filled(json.loads(gold.partition("(")[2].removesuffix(")")))
     except ValueError:
         expected = {}
@@ -320,7 +319,7 @@ _ALL = "all domains"
 _SHARE_OF = {"sessions": "successful sessions", "single turns": "correct due calls"}
 _COUNTED = {"sessions": "sessions with a verdict", "single turns": "decided calls"}
 
-# Agent, format and domain → the rate, and how many it is a share of.
+# Agent, format and domain → the rate and its denominator.
 _Rates = dict[tuple[str, str, str], tuple[Interval, int]]
 
 
@@ -330,9 +329,9 @@ def format_points(tallies: Tallies, level: str = "") -> Figure:
 
     Rates have 95% intervals: the share of successful sessions, or of correct due calls at single
     turns, as in the tables. The denominator is on the right. Each level has at most four panels:
-    agents run in more formats come first, then those with more trials, then by name; the others
-    are listed. If all agents were run in one format only, a panel has up to seven agents side by
-    side. Raises InputError when there are no rates.
+    agents with more formats come first, then those with more trials, then by name; the others are
+    listed. If all agents were run in one format only, a panel has up to seven agents side by side.
+    Raises InputError when there are no rates.
     """
     levels = {"sessions": _session_rates(tallies), "single turns": _turn_rates(tallies)}
     names = {"sessions": ["sessions"], "turns": ["single turns"]}.get(level, list(levels))
@@ -351,7 +350,7 @@ def format_points(tallies: Tallies, level: str = "") -> Figure:
         most = len(LOOKS) if side_by_side else _MOST_PANELS
         omitted += agents[most:]
         if side_by_side:
-            title = f"{name}, procedure told as {formats[0].replace('_', ' ')}"
+            title = f"{name}, procedure as {formats[0].replace('_', ' ')}"
             panels[title] = [
                 _series(a, rates, [(a, formats[0], d) for d in domains]) for a in agents[:most]
             ]
@@ -395,7 +394,7 @@ def _series(name: str, rates: _Rates, keys: Sequence[tuple[str, str, str]]) -> S
 
 
 def _agents(rates: _Rates) -> list[str]:
-    """Return those in more formats first, then those with more in their rates, then by name."""
+    """Return agents with more formats first, then those with larger denominators, then by name."""
     formats: defaultdict[str, set[str]] = defaultdict(set)
     total: Counter[str] = Counter()
     for (agent, format, _), (_, n) in rates.items():

@@ -1,4 +1,4 @@
-"""Sessions as the page unfolds them: the conversation with its calls, and what was found in it."""
+"""Details of sessions on the page: the conversation with its calls, and the deviations."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MOST_WORDS = 2_000  # characters of a message
 MOST_TEXT = 900  # characters of arguments, a result, a goal, a detail
 MOST_NAME = 200  # characters of a name or value
 MOST_LISTED = 40
-_MOST_MARKS = 8  # deviations next to the conversation, where all of them are shown
+_MOST_MARKS = 8  # deviations in the list next to the conversation (which shows all of them)
 _MOST_NODES = 120
 _OUTCOMES = {
     False: badge("failed", "drop"),
@@ -59,8 +59,8 @@ _CHART = {True: "all calls follow it", False: "departed from", None: "no call wa
 def chosen(results: Sequence[SessionResult], most: int) -> tuple[list[SessionResult], int]:
     """Return the sessions to show, and how many have a verdict.
 
-    Failed ones come first, then undecided ones; systems take turns, each starting with its shortest
-    sessions, where it is easiest to see why.
+    Failed ones come first, then undecided ones; systems alternate, each starting with its shortest
+    sessions, which are the easiest to understand.
     """
     queues: dict[bool | None, list[tuple[int, str, int, SessionResult]]] = defaultdict(list)
     for r in results:
@@ -82,7 +82,7 @@ def unique_id(kind: str, result: SessionResult | TurnResult, seen: Counter[str])
 
 
 def heading(*parts: object) -> str:
-    """Return the parts of a heading, bounded."""
+    """Return the parts of a heading, truncated."""
     return " · ".join(cut(p, MOST_NAME) for p in parts if str(p))
 
 
@@ -92,7 +92,7 @@ def json_text(value: JsonValue) -> str:
 
 
 def session_items(results: Sequence[SessionResult]) -> list[Foldout]:
-    """Return sessions that have a verdict with everything that the page unfolds of them."""
+    """Return the details of sessions with a verdict."""
     seen: Counter[str] = Counter()
     return [_session(unique_id("session", result, seen), result) for result in results]
 
@@ -195,7 +195,7 @@ def _final_state(verdict: SessionVerdict) -> Block:
 
 
 def _goals(texts: Sequence[str], verdict: SessionVerdict) -> list[Words]:
-    """Return each goal with what final state and judge say of it."""
+    """Return each goal with its verdicts by final state and judge."""
     judged = verdict.judge.goals if isinstance(verdict.judge, GoalsVerdict) else ()
     paired: Sequence[GoalVerdict] = judged if len(judged) == len(texts) else ()
     rows = list(zip_longest(texts, verdict.state_goals[: len(texts)], paired))
@@ -241,9 +241,8 @@ def _judge_note(verdict: SessionVerdict) -> str:
 def _conversation(id: str, log: SessionLog, deviations: Sequence[Deviation]) -> list[Card]:
     """Return the cards of a conversation.
 
-    Calls are shown where the messages have them, in the order of the log, with the answer and who
-    gave it; calls in no message (malformed, or lost by an adapter) are shown where the log has
-    them.
+    Calls are shown at their messages, in the order of the log, with the answer and its source.
+    Calls without a message (malformed, or lost by an adapter) are shown at their place in the log.
     """
     marks: dict[int, list[Deviation]] = defaultdict(list)
     for deviation in deviations:
@@ -290,7 +289,7 @@ def _shown(
     take: Callable[[SessionCall], bool] = lambda _: True,
     most: int | None = None,
 ) -> list[Card]:
-    """Return the cards of the next calls while `take` is true of them, removing the calls."""
+    """Remove the next calls while `take` is true, and return their cards."""
     cards: list[Card] = []
     while calls and most != 0 and take(calls[0][1]):
         number, call = calls.popleft()
@@ -308,7 +307,7 @@ def _unanswered(requested: ToolCall) -> Card:
 def _call_cards(
     anchor: str, number: int, call: SessionCall, marks: Sequence[Deviation]
 ) -> Iterator[Card]:
-    """Yield the steps that are missing before a call, and the call with its answer."""
+    """Yield the missing steps before a call, and the call with its answer."""
     if missing := [d for d in marks if d.cause == "missing_step"]:
         yield _missing_card(missing)
     wrong = [d for d in marks if d.cause != "missing_step"]
@@ -332,7 +331,7 @@ def _missing_card(deviations: Sequence[Deviation], anchor: str = "") -> Card:
 
 
 def _call_number(deviation: Deviation, log: SessionLog) -> int:
-    """Return the call (from 1) that a deviation is about, or before which a step is missing; 0 for
+    """Return the number (from 1) of the call that deviates or before which a step is missing; 0 for
     the end of the session."""
     return deviation.at + 1 if deviation.at < len(log.calls) else 0
 

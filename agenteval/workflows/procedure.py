@@ -15,10 +15,10 @@ and the automaton, found by Dijkstra's algorithm. Costs:
        known, or is the user's will                1  an edge whose condition is false by the
     1  a step without a required parameter            values that were returned so far
 
-A call that was refused, or whose tool no node calls, is never a step. The values returned so far
-are those of all calls that were carried out, steps or not.
+A refused call, or a call of a tool that no node calls, is never a step. The values returned so far
+are those of all executed calls, steps or not.
 
-Of readings that cost the same, the most telling one is taken, in this order:
+Ties are broken in this order:
 1. a false transition before a step left out before an extra call before a false transition after
    the last call that can be a step (weights 1, 2, 3, 4). A call that repeats the last one that was
    carried out word for word is an extra call of weight 0: a loop. A scenario put aside costs
@@ -28,10 +28,9 @@ Of readings that cost the same, the most telling one is taken, in this order:
 3. the shortest walk with the fewest unchecked transitions. A walk that may stop anywhere still goes
    on to an end if that costs nothing.
 
-Over several scenarios any may begin, another may begin after each end, and between two nodes one
-may be put aside for another. One scenario waits at a time; it can be resumed where it was left, or
-be left for good, but not begin anew. Where the walk may stop anywhere, the scenario that it was
-left for may then wait in its turn.
+With several scenarios, any may begin, another may begin after each end, and between two nodes one
+may be suspended for another. One scenario is suspended at a time; it can be resumed or abandoned,
+but not restarted. If the walk may stop anywhere, resuming it can suspend the other scenario.
 """
 
 from __future__ import annotations
@@ -56,8 +55,8 @@ Returned = Sequence[tuple[str, Mapping[str, Any]]]  # (tool, result) of calls, i
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """An edge, and the position where it leads. `condition` is that of the edge, with the tools of
-    its fields named where that is clear within the chart."""
+    """An edge and its target position. `condition` is that of the edge, with the tools of its
+    fields if the chart makes them clear."""
 
     edge: Edge
     target: int
@@ -93,17 +92,17 @@ class Procedure:
 
     @property
     def cross(self) -> bool:
-        """Made of several scenarios."""
+        """Whether it has several scenarios."""
         return len(self.scenarios) > 1
 
     @cached_property
     def steps(self) -> frozenset[str]:
-        """The tools that some node calls."""
+        """The tools that nodes call."""
         return frozenset(p.tool for p in self.positions if p.tool is not None)
 
     def following(self, at: int, returned: Returned | None = None) -> list[int]:
-        """Return the positions right after one, without those whose condition is false by the
-        values in `returned`."""
+        """Return the next positions, without those whose condition is false for the values in
+        `returned`."""
         position = self.positions[at]
         if position.tool is not None:
             return [at + 1]
@@ -117,7 +116,7 @@ class Procedure:
 
     @cached_property
     def shortest(self) -> int | None:
-        """The fewest calls from a start to an end, whatever the conditions; None when no end can be
+        """The fewest calls from a start to an end, ignoring conditions; None if no end can be
         reached. Breadth-first search with weights 0 and 1."""
         best = dict.fromkeys(self.entries, 0)
         queue = deque(self.entries)
@@ -136,7 +135,7 @@ class Procedure:
     def reached(
         self, *begin: int, returned: Returned | None = None, calling: bool = True
     ) -> Iterator[int]:
-        """Yield all positions on some walk from these within their scenarios, nearest first;
+        """Yield all positions that can be reached from these within their scenarios, nearest first;
         without `calling`, only up to the next call. `returned` is as in `following`."""
         queue, seen = deque(begin), set(begin)
         while queue:
@@ -154,9 +153,9 @@ class Procedure:
 
 
 def procedure(role: Role, scenarios: Sequence[str]) -> Procedure:
-    """Return the procedure of scenarios of a role, by their ids.
+    """Return the procedure of these scenarios (ids) of a role.
 
-    Raises InputError for an unknown scenario, one without a chart, and as `parse_chart` and
+    Raises InputError for an unknown scenario or one without a chart, and as `parse_chart` and
     `compiled`.
     """
     by_id = {s.id: s for s in role.scenarios}
@@ -188,7 +187,7 @@ def compiled(charts: Mapping[str, Chart], tools: Sequence[WorkflowTool]) -> Proc
         size = len(positions)
         for id, calls in calls_of.items():
             if scenario_of.setdefault(id, scenario) != scenario:
-                raise InputError(f"node {id} is a node of {scenario_of[id]} too", scenario)
+                raise InputError(f"node {id} is also a node of {scenario_of[id]}", scenario)
             first[id] = size
             size += len(calls) + 1
         for edge in chart.edges:
@@ -211,9 +210,9 @@ def compiled(charts: Mapping[str, Chart], tools: Sequence[WorkflowTool]) -> Proc
 
 
 # step: a call is the next step; skip: a step is left out; extra: a call is no step; edge: the walk
-# goes on; enter: a scenario begins; leave: it is over or put aside; resume: it is taken up again.
+# continues; enter: a scenario begins; leave: it ends or is suspended; resume: it continues.
 MoveKind = Literal["step", "skip", "extra", "edge", "enter", "leave", "resume"]
-_Key = tuple[int, int, int]  # calls so far, position, the position that waits
+_Key = tuple[int, int, int]  # calls so far, position, suspended position
 
 
 class _Cost(NamedTuple):
@@ -236,8 +235,8 @@ _FREE, _PASSED, _ASIDE = _Cost(), _Cost(length=1), _Cost(telling=2, length=1)
 
 
 class Call(Record):
-    """A call as conformance sees it. `carried_out` is False when the tool refused it, with the
-    reason in `problem`; `returned` is the result as JSON, None when it is not JSON."""
+    """A call for alignment. `carried_out` is False if the tool refused it, with the reason in
+    `problem`; `returned` is the result as JSON, None if it is not JSON."""
 
     tool: str
     arguments: JsonValue = None
@@ -247,7 +246,7 @@ class Call(Record):
 
     @property
     def unreadable(self) -> bool:
-        """Its arguments are not a JSON object."""
+        """Whether its arguments are not a JSON object."""
         return not (self.arguments is None or isinstance(self.arguments, dict))
 
 
@@ -280,9 +279,9 @@ def align(procedure: Procedure, calls: Sequence[Call], *, complete: bool = True)
     """Return the best reading of calls as a walk from a start to an end of the procedure.
 
     With `complete=False` the walk may stop anywhere (the session was ended from outside). Time and
-    memory grow with calls x positions, over several scenarios with positions squared, but only as
-    far as a reading costs no more than the best. Raises InputError when the walk must end and no
-    end of the procedure can be reached.
+    memory are at most proportional to calls x positions (positions squared for several scenarios);
+    readings that cost more than the best are not explored. Raises InputError if the walk must end
+    and no end can be reached.
     """
     if complete and procedure.shortest is None:
         raise InputError("no end can be reached from the start", ", ".join(procedure.scenarios))
@@ -315,8 +314,7 @@ def align(procedure: Procedure, calls: Sequence[Call], *, complete: bool = True)
 
 
 def returned_before(calls: Sequence[Call], at: int) -> list[tuple[str, Mapping[str, JsonValue]]]:
-    """Return the results of the calls before number `at`, in the form that `conditions.holds`
-    expects."""
+    """Return the results of the calls before number `at`, as `chart.holds` expects."""
     return [(c.tool, c.returned) for c in calls[:at] if isinstance(c.returned, dict)]
 
 
@@ -326,15 +324,15 @@ def steppable(procedure: Procedure, call: Call) -> bool:
 
 
 def lacking(procedure: Procedure, call: Call) -> tuple[str, ...]:
-    """Return the required parameters that a call lacks; none when its arguments are unknown."""
+    """Return the required parameters that a call lacks; none if its arguments are unreadable."""
     if not isinstance(call.arguments, Mapping):
         return ()
     return tuple(p for p in procedure.required.get(call.tool, ()) if p not in call.arguments)
 
 
 class _AlignmentSearch:
-    """The moves from each key with their costs. `hub` stands for between scenarios, and for no
-    waiting scenario."""
+    """The moves from each key with their costs. `hub` is the position between scenarios, and also
+    means that no scenario is suspended."""
 
     def __init__(self, procedure: Procedure, calls: Sequence[Call], complete: bool) -> None:
         self.procedure, self.calls, self.complete = procedure, calls, complete
@@ -379,7 +377,7 @@ class _AlignmentSearch:
         positions = self.procedure.positions
         waiting = positions[waits].scenario if waits != self.hub else None
         for entry in self.procedure.entries:
-            if positions[entry].scenario != waiting:  # that one is taken up where it was left
+            if positions[entry].scenario != waiting:  # resume that one where it was suspended
                 yield (at, entry, waits), _PASSED, Move("enter", at, None, entry)
         if waits != self.hub:
             yield (at, waits, self.hub), _PASSED, Move("resume", at, None, waits)
@@ -396,7 +394,7 @@ class _AlignmentSearch:
                 verdict = self._verdicts[key]
             cost = _Cost(length=1 + (verdict is None and way.edge.label != ""))
             if verdict is False:
-                # After the last possible step, this only avoids a step that is due.
+                # After the last possible step, this would only avoid a due step.
                 cost = _Cost(1, 1 if at < self.until else 4, length=1)
             move = Move("edge", at, place, way.target, way.edge, verdict)
             yield (at, way.target, waits), cost, move
@@ -408,8 +406,8 @@ class _AlignmentSearch:
         elif waits == self.hub:
             yield (at, self.hub, place), _ASIDE, leave
         elif not self.complete:
-            # Back to the other one, and this one waits. Where the walk must end this would be a
-            # way round every step that is missing before the end.
+            # Back to the other one, suspending this one. If the walk must end, this would be a
+            # way around every step that is missing before the end.
             yield (at, waits, place), _ASIDE, Move("resume", at, None, waits)
 
 
@@ -419,8 +417,8 @@ _Values = tuple[tuple[str, dict[str, JsonValue]], ...]
 def _returned(calls: Sequence[Call]) -> list[tuple[int, _Values]]:
     """Return a version and the latest values before each call and after the last.
 
-    Only the latest value of a field of a tool counts, so older ones are left out; the order of the
-    others is kept. The version changes when the values do.
+    Only the latest value of a field of a tool counts; older ones are dropped, and the order of the
+    others is kept. The version changes with the values.
     """
     latest: dict[tuple[str, str], JsonValue] = {}
     versions: list[tuple[int, _Values]] = [(0, ())]

@@ -39,7 +39,7 @@ class ConformReport(Report):
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """A sentence on each deviation; () without any."""
+        """One sentence for each deviation."""
         return tuple(
             " ".join(filter(None, (d.cause.replace("_", " "), f"at call {d.at + 1}:", d.tool)))
             + (f" ({d.detail})" if d.detail else "")
@@ -124,7 +124,7 @@ def _calls(calls: Any) -> tuple[Call, ...]:
 
 
 def _json(text: Any) -> Any:
-    """Return the value of a JSON text, None for words."""
+    """Return the value of a JSON text, None for other texts."""
     if not isinstance(text, str):
         return text
     try:

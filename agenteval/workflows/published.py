@@ -1,9 +1,9 @@
-"""FlowBench's figures as its released scripts count them, for comparison with published numbers.
+"""FlowBench's figures as counted by its released scripts, for comparison with published numbers.
 
 The rules, mistakes included, are those of turn_metric_display.py and of session_eval in
 session_simulate.py (arXiv 2406.14884) with their missing imports repaired; everything else uses
-`scores`. Questions that the judge does not answer are undecided: each figure has a value with all
-of them wrong, and one with all of them right.
+`scores`. Questions without an answer of the judge are undecided: each figure has a value with all
+of them wrong and one with all of them right.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ async def count_turn(turn: TurnRow, judge: Judge) -> tuple[MatchCounts, MatchCou
     predict = turn.predict.strip()
     if turn.failed:
         return MatchCounts(), MatchCounts()
-    match = _ACTION.search(predict)  # a line end must follow the name; blanks are kept
+    match = _ACTION.search(predict)  # the name must end with the line; blanks are kept
     called = match[1].removeprefix("functions.").split(".")[0] if match else ""
     if not turn.action or not turn.action_input:
         labelled = "Action: " in predict or "Action Input: " in predict
@@ -115,9 +115,9 @@ async def count_turn(turn: TurnRow, judge: Judge) -> tuple[MatchCounts, MatchCou
 async def count_session(session: SessionRow, judge: Judge) -> MatchCounts:
     """Return the counts of a session.
 
-    A gold action is right when any generated one equals it, so one call may serve many and
-    precision may exceed 1. A text without actions counts as one empty action. Nested JSON reads
-    as {}.
+    A gold action is right if any generated action equals it, so one call can match several gold
+    actions and precision can exceed 1. A text without actions counts as one empty action. Nested
+    JSON reads as {}.
     """
 
     async def ask(parameter: str, gold: str, predicted: str) -> Same:
@@ -160,7 +160,7 @@ def _read_call(text: str) -> _Call:
 
 
 async def _all_same(gold: _Object | None, predicted: _Object | None, ask: _Ask) -> Decision:
-    """Compare every gold value that is not empty; further keys are free."""
+    """Compare every non-empty gold value; additional keys are ignored."""
     if gold is None or predicted is None:
         return "wrong"
     filled = {key: value for key, value in predicted.items() if value not in ("", [])}
@@ -174,8 +174,8 @@ async def _all_same(gold: _Object | None, predicted: _Object | None, ask: _Ask) 
 
 
 async def _same(key: str, gold: Any, predicted: _Object, ask: _Ask) -> Same:
-    """Compare Python types (2 is not 2.0, and 1 is not true), then values. A text equals any text
-    that contains it, punctuation and blanks aside; otherwise the judge decides."""
+    """Compare Python types (2 is not 2.0, and 1 is not true), then values. Apart from punctuation
+    and blanks, a text equals any text that contains it; otherwise the judge decides."""
     if key not in predicted or type(gold) is not type(predicted[key]):
         return "different"
     if not isinstance(gold, str):

@@ -1,5 +1,5 @@
-"""An agent's next step: read from its text in the two templates of arXiv 2406.14884, listing 1,
-strictly, or asked for at one turn of a conversation.
+"""The next step of an agent: read strictly from text in the two templates of arXiv 2406.14884,
+listing 1, or requested at one turn of a conversation.
 
     Thought: ...                     Thought: ...
     Response: ...                    Action: <tool>
@@ -7,7 +7,7 @@ strictly, or asked for at one turn of a conversation.
 
 Labels are at the start of a line; `Action Input:` may also follow its `Action:` on one line.
 Markdown emphasis around a label, a code fence around the text or around the JSON, blanks, and the
-prefix "functions." are accepted. Text in neither form is `unreadable`; nothing is guessed.
+prefix "functions." are accepted. Text in neither form is `unreadable`; the parser never guesses.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NODE = re.compile(
     r"\b(current|last)[_ ]?node[ \t]{0,4}=[ \t]{0,4}['\"`\[({]{0,3}([A-Za-z0-9_][\w-]{0,63})", re.I
 )
 _INTENT = re.compile(r"\bintent[ \t]{0,4}=[ \t]{0,4}(?P<value>[^\n]{0,1000})", re.I)
-# An unquoted intent ends where the next item of the thought begins, or its sentence.
+# An unquoted intent ends at the next item of the thought or at the end of its sentence.
 _INTENT_END = re.compile(
     r"[\];\n]|\.(?=\s|\Z|['\"])|,(?=[ \t]{0,4}\w{1,40}[ \t]{0,4}=)|['\"](?!\w)"
 )
@@ -48,11 +48,11 @@ _QUOTES = {"'": "'", '"': '"', "“": "”", "‘": "’", "`": "`"}
 def read_reply(text: str) -> Prediction:
     """Return the text as a Prediction with `raw`; never raises.
 
-    It is a call where an `Action:` with the name of a tool has its `Action Input:`, or where there
-    is no `Response:` beside it. `arguments` is None without an `Action Input:`, and the raw text
-    where that is not a strict JSON object (a key with two values, NaN, more than 64 levels, a
-    number beyond a float). It is a reply where `Response:` says something, else `unreadable`. Time
-    is linear in the length.
+    It is a call if an `Action:` with the name of a tool has its `Action Input:`, or if there is no
+    `Response:`. `arguments` is None without an `Action Input:`, and the raw text if that is not a
+    strict JSON object (duplicate keys, NaN, more than 64 levels, and numbers outside the range of a
+    float are not strict). It is a reply if `Response:` has text, else `unreadable`. Time is linear
+    in the length.
     """
     text = printable(text)
     parts = _parts(text)
@@ -81,8 +81,8 @@ def read_actions(text: str) -> tuple[Call, ...]:
 
 
 def thought_items(thought: str) -> tuple[str | None, str | None]:
-    """Return `current_node=` and `intent=` of a thought, None for what it does not name. Of several
-    the last counts; `None` and `null` name nothing."""
+    """Return `current_node=` and `intent=` of a thought, each None if missing, `None` or `null`.
+    The last of several counts."""
     node = intent = None
     for match in _NODE.finditer(thought):
         if match[1].lower() == "current":
@@ -93,8 +93,8 @@ def thought_items(thought: str) -> tuple[str | None, str | None]:
 
 
 def read_object(text: str) -> dict[str, JsonValue] | None:
-    """Return the strict JSON object with which the text begins (a code fence around it aside),
-    else None."""
+    """Return the strict JSON object at the start of the text (optionally in a code fence), else
+    None."""
     text = _unfenced(text.strip()).lstrip("`").lstrip()
     if not text.startswith("{"):
         return None
@@ -125,7 +125,7 @@ def _parts(text: str) -> list[tuple[str, str]]:
 
 
 def _calls(parts: list[tuple[str, str]]) -> list[Call]:
-    """Return every action that names a tool; its arguments are None without an input."""
+    """Return every action with a tool name; arguments are None without an input."""
     calls = []
     for (kind, content), (following, raw) in zip_longest(parts, parts[1:], fillvalue=("", "")):
         tool = _tool(content) if kind == "action" else None
@@ -153,7 +153,7 @@ def _whole(text: str) -> str:
 
 
 def _unfenced(text: str) -> str:
-    """Return the content of the code fence with which the text begins."""
+    """Return the content of the code fence at the start of the text."""
     opening = _FENCE.match(text)
     return text if opening is None else text[opening.end() :].partition("```")[0].strip()
 
@@ -162,7 +162,7 @@ def _intent(value: str) -> str | None:
     value = value.strip()
     close = _QUOTES.get(value[:1])
     if close is not None:
-        # an apostrophe within is followed by a letter; the closing quote is not
+        # a letter follows an apostrophe, but not a closing quote
         end = re.search(rf"{close}(?!\w)", value[1:])
         value = value[1:] if end is None else value[1 : 1 + end.start()]
     else:
@@ -180,12 +180,12 @@ async def predict_next(
     *,
     in_words: bool = False,
 ) -> Prediction | AgentFailure:
-    """Return the first thing that the agent does in the dialogue: a call or a reply.
+    """Return the agent's first action in the dialogue: a call or a reply.
 
-    The agent is asked once and its call is not answered; a call that cannot be carried out is a
-    call too. `unreadable` is what could not be read as a call, silence, and an agent out of time.
-    Node and intent are those that its text names. With `in_words`, a call or reply in the templates
-    of arXiv 2406.14884 counts as one, whatever the agent's own form is. Raises what `drive` raises.
+    The agent is asked once, and its call is not executed; an invalid call is also a call. Malformed
+    calls, silence and timeouts are `unreadable`. Node and intent are those named in the text. With
+    `in_words`, text in the templates of arXiv 2406.14884 counts as a call or reply for every kind
+    of agent. Raises what `drive` raises.
     """
     box = Toolbox(tools, lambda name, arguments: "", limits, stop_after=1)
     log = await drive(system.make(), dialogue, box)
@@ -207,7 +207,7 @@ def _prediction(log: AgentLog, beyond: tuple[str, ...]) -> Prediction:
     raw = spoken.content if spoken is not None else (log.output or str(unread))
     read = read_reply(raw)
     thought, node, intent = read.thought, read.node, read.intent
-    if not thought and read.form == "unreadable":  # text beside a call is its thought
+    if not thought and read.form == "unreadable":  # text next to a call is its thought
         thought, (node, intent) = raw if called else "", thought_items(raw)
     common: dict[str, Any] = {
         "thought": thought,

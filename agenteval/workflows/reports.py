@@ -40,15 +40,15 @@ class WorkflowReport(Report):
         return tuple(t for t in self.trials if t.failure is not None)
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a row for each trial: its case, status and verdict; None for what
-        only the other level has."""
+        """Return a row for each trial: its case, status and verdict. Fields of the other level are
+        None."""
         rows = [_row(trial) for trial in self.trials]
         columns = dict.fromkeys(key for row in rows for key in row)
         return [{key: row.get(key) for key in columns} for row in rows]
 
     def runs(self) -> list[Run]:
-        """Return the sessions that came to an end as runs, which `quantify` reads: the conversation
-        with its calls, success by the verdict, the goals as the input."""
+        """Return the completed sessions as runs for `quantify`: the goals as input, the
+        conversation with its calls, and success from the verdict."""
         return [
             Run(
                 id=f"{result.case.id}/{result.system}/{result.trial}".replace(" · ", "/"),
@@ -63,7 +63,7 @@ class WorkflowReport(Report):
         ]
 
     def page(self, most_sessions: int = 100) -> str:
-        """Return the results as one HTML page with at most `most_sessions` sessions to unfold."""
+        """Return the results as one HTML page with details of at most `most_sessions` sessions."""
         from agenteval.workflows.page import workflows_page
 
         return workflows_page(self, most_sessions)
@@ -110,7 +110,7 @@ def _trial(trial: SessionResult | TurnResult) -> dict[str, Any]:
     """Return everything about a trial as JSON values."""
 
     def dumped(record: Record | None) -> Any:
-        # Half a character (a lone surrogate) in an agent's words becomes a mark.
+        # Replace lone surrogates in texts of the agent.
         return None if record is None else json.loads(record.model_dump_json())
 
     row, signs = _about(trial), flow_signs(trial)

@@ -1,4 +1,4 @@
-"""Cases, verdicts and results of trials, and how they are read back from the store."""
+"""Cases, verdicts and results of trials, and their loading from the store."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ Level = Literal["turn", "session"]
 
 
 class CaseInfo(Record):
-    """A stored case, with what is needed to group and show it without the folder of its role.
+    """A stored case, with all data to group and show it without the folder of its role.
 
     `id` is role/scenario/profile, or role/scenario/session:turn; `task` identifies one input in
     comparisons and intervals: the profile, or the recorded session. `version` is a hash (hex) of
-    the role's definition of it: tasks with the same name but different versions are different.
+    its definition in the role: tasks with one name and different versions are different.
     """
 
     level: Level
@@ -41,7 +41,7 @@ class CaseInfo(Record):
     persona: str = ""
     goals: tuple[str, ...] = ()
     version: str = ""
-    said: str = ""  # turn level: what was said or done just before
+    said: str = ""  # turn level: the preceding message or call
     gold: str = ""  # turn level: the gold call or reply, as text
 
     @property
@@ -53,15 +53,15 @@ class CaseInfo(Record):
 class SessionVerdict(Record):
     """The verdict on one session.
 
-    `success` is decided by the end of the session if the user did not end it (no), else by the
-    final state (`demand` says what was asked of it), else by the judge; None when none of them can
-    say. A session in which the agent met a simulator's mistake has none however it ended
-    (`simulator`), nor progress and deviations. `progress` is the share of goals achieved. `right`,
-    `gold`, `generated` and `unjudged` count calls (see `SessionCounts`), `sequence` is that of
-    `order_f1`. `conforms` (None without any call) and `fitness` are against the chart alone, None
-    where the procedure has none (not `charted`); `deviations` are against chart and gold, `cause`
-    is the first one's, "other" for a failed session without any. `failures` are the statuses of
-    judges that failed, `usage` is what judges took, for earlier verdicts on the same session too.
+    `success` is no if anyone but the user ended the session; otherwise the final state (by
+    `demand`) or else the judge decides; None if neither can. A session in which the agent saw a
+    simulator's mistake has no success however it ended (`simulator`), and no progress or
+    deviations. `progress` is the share of goals achieved. `right`, `gold`, `generated` and
+    `unjudged` count calls (see `SessionCounts`), `sequence` is that of `order_f1`. `conforms` (None
+    without any call) and `fitness` are against the chart alone, None where the procedure has none
+    (not `charted`); `deviations` are against chart and gold, `cause` is the first one's, "other"
+    for a failed session without any. `failures` are the statuses of failed judges; `usage` is that
+    of judges, including earlier verdicts on the session.
     """
 
     success: bool | None
@@ -95,10 +95,10 @@ class SessionVerdict(Record):
 
 
 class TurnJudged(Record):
-    """The verdict on one predicted turn; `grade` is that of a reply if a judge graded it.
+    """The verdict on one predicted turn; `grade` is a judge's grade of the reply.
 
-    `outcome` of a due call is right, wrong, undecided, missed or unreadable, of a due reply
-    replied, spurious (a call) or unreadable. `failures` and `usage` are as in SessionVerdict.
+    `outcome` is right, wrong, undecided, missed or unreadable for a due call, and replied, spurious
+    (a call) or unreadable for a due reply. `failures` and `usage` are as in SessionVerdict.
     """
 
     turn: TurnVerdict
@@ -130,8 +130,7 @@ class TrialOfCase:
 
 @dataclass(frozen=True, slots=True)
 class SessionResult(TrialOfCase):
-    """One stored session. `verdict` is None for a failure, and for a session that is not judged
-    yet."""
+    """One stored session. `verdict` is None for a failure or a session not yet judged."""
 
     log: SessionLog | SessionFailure
     verdict: SessionVerdict | None
@@ -202,10 +201,10 @@ _About = tuple[CaseInfo, str, str, Format, dict[str, JsonValue], int]  # fields 
 def _rows(
     store: Store, level: Level, cases: Iterable[str] | None, systems: Iterable[str] | None
 ) -> Iterator[tuple[_About, Trial]]:
-    """Yield each trial, with what it is about.
+    """Yield each trial with its case and system.
 
-    Agents of one name under different conditions, and tasks of one name in several versions, get a
-    piece of a hash behind their names.
+    Agents with one name and different conditions, and tasks with one name and several versions, get
+    a hash suffix.
     """
     tables, name = Trials(store), EVALUATORS[level]
     infos = {c.key: CaseInfo.model_validate(c.body) for c in tables.cases(name)}
@@ -231,7 +230,7 @@ def _rows(
 
 
 def _agent_key(system: TrialSystem) -> str:
-    """Return a hash of all but the format. Raises StoreError for a damaged system."""
+    """Return a hash of everything but the format. Raises StoreError for a damaged system."""
     parameters: dict[str, Any] = system.parameters
     try:
         EVERY_FORMAT.index(parameters["format"])
@@ -243,15 +242,15 @@ def _agent_key(system: TrialSystem) -> str:
 
 # ---- texts that seem to address the judge --------------------------------------------------------
 #
-# Examined is what judges of workflows read and the agent or its tools wrote: what the agent says,
-# the tools and arguments of its calls, their results; of a turn the reply or the call. What a
-# simulated user says is not the agent's, nor is the recorded conversation before a turn. Logs are
-# examined whether or not a judge was asked: one may be later.
+# This examines texts that judges read and that the agent or its tools wrote: messages of the agent,
+# its calls with arguments, and their results; for a turn, the reply or call. It skips messages of
+# the simulated user and the recorded conversation before a turn. Logs are examined even without a
+# judge, because one may be used later.
 
 
 def flow_signs(result: SessionResult | TurnResult) -> tuple[str, ...] | None:
-    """Return the names of the signs in what a judge reads of it; None where nothing can be
-    judged."""
+    """Return the names of the signs in the texts that a judge reads; None if there is nothing to
+    judge."""
     log = result.log if isinstance(result, SessionResult) else result.prediction
     if isinstance(log, SessionLog):
         return text_signs(_of_session(log))
@@ -259,7 +258,7 @@ def flow_signs(result: SessionResult | TurnResult) -> tuple[str, ...] | None:
 
 
 def flow_flags(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -> Flags:
-    """Return the flags of all that can be judged, by case and, from the second on, trial."""
+    """Return the flags of all results that can be judged, by case and (from the second) trial."""
     flags, examined = [], 0
     results: list[SessionResult | TurnResult] = [*sessions, *turns]
     for result in results:
@@ -279,14 +278,14 @@ def text_signs(texts: Iterable[str]) -> tuple[str, ...]:
 def _of_session(log: SessionLog) -> Iterator[str]:
     messages = [m for m in log.messages if m.role in ("assistant", "tool")]
     yield from (message.content for message in messages)
-    # Of the log as the judge of values gets them, also those in no message.
+    # From the log, because the judge of values also gets calls without a message.
     calls = [(call.name, call.arguments) for m in messages for call in m.tool_calls]
     for tool, arguments in (*calls, *((call.tool, call.arguments) for call in log.calls)):
         yield from _leaves([tool, arguments])
 
 
 def turn_texts(prediction: Prediction) -> Iterator[str]:
-    """Yield what a judge reads of a predicted turn."""
+    """Yield the texts of a predicted turn that a judge reads."""
     called = prediction.form == "call"
     return _leaves([prediction.tool, prediction.arguments] if called else prediction.response)
 

@@ -35,7 +35,7 @@ from agenteval.workflows.simulated_tools import ToolSimulator
 from agenteval.workflows.simulated_user import DONE, UserContext, UserSimulator
 
 SINGLE_TURNS, CROSS_TURNS = 15, 20  # replies of the agent; arXiv 2406.14884, appendix
-VERSION = 1  # of the loop; part of the key of a session, so that a changed loop reuses none
+VERSION = 1  # of the loop; part of the key of a session
 _SILENT: dict[Ending, SessionEnd] = {  # ends of a session in which the agent did not reply
     "iterations": "turn_calls",
     "timeout": "time",
@@ -49,13 +49,13 @@ class SessionSettings:
     """How a session is run. Raises InputError for bounds below 1.
 
     `turns` counts the agent's replies to the user (None: 15, or 20 for a profile of several
-    scenarios); over it the session ends after the user's last message. `calls` bounds those of the
-    session and `calls_per_turn` those of one turn, refused ones included; `seconds` bounds one turn
-    of the agent, `messages` the conversation with calls and results. Repeats of a session with one
-    seed differ in `repeat`.
+    scenarios); at the limit, the session ends after the user's last message. `calls` limits the
+    calls of the session and `calls_per_turn` those of one turn, including refused ones; `seconds`
+    limits one turn of the agent, `messages` the conversation with calls and results. Repeats with
+    one seed differ in `repeat`.
 
-    `published`: calls are bounded as in the published loop. After `calls_per_turn` calls without a
-    reply the user speaks again, and the session ends with the turn in which `calls` are reached.
+    `published`: calls are limited as in the published loop. After `calls_per_turn` calls without a
+    reply, the user speaks again, and the session ends with the turn that reaches `calls`.
     """
 
     format: Format = "flowchart"
@@ -77,18 +77,18 @@ class SessionSettings:
 
     @classmethod
     def flowbench(cls) -> SessionSettings:
-        """Return those of the published code: 40 messages, 10 calls, 5 calls in one turn."""
+        """Return the limits of the published code: 40 messages, 10 calls, 5 calls in one turn."""
         return cls(turns=40, calls=10, calls_per_turn=5, messages=40, published=True)
 
     def turn_limit(self, profile: Profile) -> int:
-        """Return how many replies the agent may give this user."""
+        """Return the maximum number of replies to this user."""
         if self.turns is not None:
             return self.turns
         return CROSS_TURNS if len(profile.scenarios) > 1 else SINGLE_TURNS
 
     @property
     def parameters(self) -> dict[str, JsonValue]:
-        """Everything that can change a session, but for the repeat."""
+        """Everything that can affect a session, except the repeat."""
         return {key: value for key, value in asdict(self).items() if key != "repeat"}
 
 
@@ -100,19 +100,18 @@ async def run_session(
     tools: ToolSimulator,
     settings: SessionSettings,
 ) -> SessionLog | SessionFailure:
-    """Return the log of one session, or why there is none to judge.
+    """Run one session and return its log, or a failure.
 
-    A session that reaches a limit has ended. A simulator that cannot go on, a failing endpoint and
-    a crashing adapter are failures. Raises Unauthorized, BudgetExceeded, InputError and
-    ModelUnavailable, which would fail every further session too, with what this one took in
-    `spent`.
+    A session that reaches a limit has ended. A simulator that cannot continue, a failing endpoint
+    and a crashing adapter are failures. Raises Unauthorized, BudgetExceeded, InputError and
+    ModelUnavailable, which would fail all further sessions too; `spent` has this session's usage.
     """
     session = _SessionRun(role, profile, system, user, tools, settings)
     try:
         return await session.run()
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # an adapter that exits must not end the other sessions
+    except BaseException as error:  # an adapter that exits must not stop other sessions
         task = asyncio.current_task()
         if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
             raise
@@ -126,10 +125,10 @@ async def run_session(
 
 
 class _SessionRun:
-    """A session under way.
+    """A running session.
 
-    `who` is at it. `context` is the conversation as the user knows it, `messages` all of it with
-    calls and results; `turns` counts the agent's replies.
+    `who` acts now. `context` is the conversation as the user knows it, `messages` includes calls
+    and results; `turns` counts the agent's replies.
     """
 
     def __init__(
@@ -164,8 +163,8 @@ class _SessionRun:
         return self.user_usage + self.tools.usage
 
     async def run(self) -> SessionLog | SessionFailure:
-        """Let user and agent speak in turn, until one of them stops, or the agent was asked as
-        often as it may be and the user had the last word."""
+        """Alternate between user and agent until one of them stops or the agent has reached its
+        limit of replies; the user then has the last word."""
         limit = self.settings.turn_limit(self.context.profile)
         ended: SessionEnd = "turns"
         for turn in range(limit + 1):
@@ -183,7 +182,7 @@ class _SessionRun:
             if isinstance(reply, _Stopped):
                 ended = reply.ended
                 break
-            if reply:  # none where the user speaks again
+            if reply:  # none if the user speaks again
                 self._add(Message(role="assistant", content=reply))
         self.who = "tools"
         return self.log(ended, self.tools.state())
@@ -205,14 +204,13 @@ class _SessionRun:
         self.context = replace(self.context, messages=(*self.context.messages, message))
 
     async def _agent_turn(self, text: str) -> str | _Stopped | AgentFailure:
-        """Return the agent's reply to what the user said, "" where the user is to speak again, or
-        why there is none."""
+        """Return the agent's reply, "" if the user must speak again, or a failure."""
         settings, published = self.settings, self.settings.published
         self.messages.append(Message(role="user", content=text))
         self.tools.turn = self.turns
         calls_left = max(0, settings.calls - len(self.calls))
         allowed = settings.calls_per_turn if published else min(calls_left, settings.calls_per_turn)
-        # One more turn of the model than calls: a turn without any is its reply.
+        # One more turn of the model than calls: the turn without a call is its reply.
         limits = AgentLimits(seconds=settings.seconds, turns=allowed + 1)
         if published:
             box = Toolbox(self.offered, self.tools.backend, limits, stop_after=allowed)
@@ -249,7 +247,7 @@ class _SessionRun:
         self.usage += log.usage
         self.model = log.model or self.model
         self.messages += turn_messages(log, dialogue)
-        # A turn goes on where the user spoke again without a reply.
+        # A turn continues if the user spoke again without a reply.
         first_step = 1 + max((c.step for c in self.calls if c.turn == self.turns), default=-1)
         self.calls += [
             SessionCall(
@@ -300,7 +298,7 @@ class _Stopped:
 
 
 class _BoundedToolbox(Toolbox):
-    """Stops the agent at the first call beyond the allowed ones."""
+    """Stops the agent at the first call over the limit."""
 
     def _over(self) -> bool:
         if len(self.events) >= self.limits.turns - 1 and not self.closed:

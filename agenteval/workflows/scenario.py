@@ -1,4 +1,4 @@
-"""The nouns of workflow evaluation: roles, scenarios, tools, user profiles, recorded sessions.
+"""Records of workflow evaluation: roles, scenarios, tools, user profiles, recorded sessions.
 
 `folder` reads them from the folder of a role; docs/workflows.md describes its files. Schemas of
 tools may be written as FlowBench (arXiv 2406.14884) writes them: types by their names in Python
@@ -24,12 +24,12 @@ from pydantic import (
 from agenteval.records import Record, canonical_json, content_hash
 
 Name = r"^[A-Za-z][A-Za-z0-9_]{0,63}$"
-# How the procedure is told: one format, all three, none, or none and the tools by name only.
+# Format of the procedure: one format, all three, none, or none and the tools by name only.
 Format = Literal["text", "code", "flowchart", "all", "none", "no_tools", "recorded"]
-Demand = Literal["state", "state+reads"]  # what success asks for
+Demand = Literal["state", "state+reads"]  # what success requires
 _WRITTEN: tuple[Format, ...] = ("text", "code", "flowchart")
 FORMATS: tuple[Format, ...] = ("text", "code", "flowchart", "all", "none", "no_tools")
-RECORDED: Format = "recorded"  # by a prompt of the data's own, which may not be known here
+RECORDED: Format = "recorded"  # by a prompt in the data, which may be unknown here
 EVERY_FORMAT = (*FORMATS, RECORDED)
 CROSS = "cross"  # the folder beside the scenarios
 
@@ -76,8 +76,7 @@ def _properties(schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def complaint(schema: Mapping[str, Any], value: JsonValue) -> str | None:
-    """Return the first thing that is wrong with the value, None when it fits. No `$ref` is
-    fetched."""
+    """Return the first problem of the value, None if it is valid. Never fetches a `$ref`."""
     for error in _validator(canonical_json(dict(schema))).iter_errors(value):
         where = ".".join(map(str, error.absolute_path))
         return f"{where}: {error.message}" if where else str(error.message)
@@ -85,7 +84,7 @@ def complaint(schema: Mapping[str, Any], value: JsonValue) -> str | None:
 
 
 def schema_problem(schema: Mapping[str, Any]) -> str | None:
-    """Return why this is no JSON schema of objects, None when it is one."""
+    """Return why this is not a JSON schema of objects, or None."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
 
@@ -117,11 +116,11 @@ class Action(Record):
 
 
 class Goal(Record):
-    """A goal of a user in words, the calls that achieve it, and the words that the user must be
-    told (`values.contains_tokens`).
+    """A goal of a user as text, the calls that achieve it, and the words that the user must be told
+    (`equality.contains_tokens`).
 
-    Without calls and words it is out of scope; if no goal of a user has calls, nothing may be
-    changed.
+    Without calls and words it is out of scope; if no goal of a user has calls, the agent must not
+    change anything.
     """
 
     text: str
@@ -135,12 +134,12 @@ class Goal(Record):
 
 
 class Profile(Record):
-    """A user: who it is, what it wants, what it knows and how it behaves.
+    """A user with persona, goals, knowledge and behavior.
 
-    `facts` are the values it can tell, by parameter name; a list holds one value for each time the
-    parameter is asked for, the last one for all further times. `choices` are the labels of edges
-    that the user chooses, in the order in which they come up. `asides` are remarks outside the
-    procedure. `scenarios` are ids; more than one makes it a cross-scenario profile.
+    `facts` are its values by parameter name; a list has one value for each time that the parameter
+    is asked for, and the last one is repeated. `choices` are the labels of edges that the user
+    chooses, in order. `asides` are remarks outside the procedure. `scenarios` are ids; more than
+    one makes it a cross-scenario profile.
     """
 
     id: str = Field(pattern=Name)
@@ -160,7 +159,7 @@ class Profile(Record):
 
 
 class Turn(Record):
-    """One step of a recorded session: the user speaks, the agent calls a tool, or it replies.
+    """One step of a recorded session: a message of the user, or a tool call or reply of the agent.
 
     `text` is the message (`user`, `reply`). Turns of the agent are annotated: `scenario` and `node`
     are the position in a chart, and `intent` is the label of the edge that led there ("" without a
@@ -188,7 +187,7 @@ class Turn(Record):
 
 
 class RecordedSession(Record):
-    """A whole conversation of a profile's user with an agent that did everything right."""
+    """A whole conversation of a profile's user with an agent that made no mistake."""
 
     id: str = Field(pattern=Name)
     profile: str
@@ -224,15 +223,15 @@ class Scenario(Record):
 
     @property
     def words(self) -> str:
-        """The procedure as text, or in the next best format."""
+        """The procedure as text, or else in the next available format."""
         return next((text for f in _WRITTEN if (text := getattr(self, f)).strip()), "")
 
 
 class Role(Record):
     """A role with its scenarios. `now` is the time at which all sessions take place.
 
-    `success` is what a session needs: the final state that gold's calls leave, or that and all
-    results that gold obtained ("state+reads"), for users who want to know something.
+    `success` is the requirement of a session: the final state after the gold calls, or also all
+    results that gold obtained ("state+reads"), for users who want information.
     """
 
     id: str = Field(pattern=Name)
@@ -250,13 +249,13 @@ class Role(Record):
         return {s.id: s for s in self.scenarios}[id]
 
     def given(self, scenarios: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the scenarios that an agent is given: the one, or for a user who needs several all
-        of the role, so that the agent must choose (arXiv 2406.14884, section 3.1)."""
+        """Return the scenarios that an agent gets: the single one, or for a user who needs several,
+        all of the role, so that the agent must choose (arXiv 2406.14884, section 3.1)."""
         return scenarios if len(scenarios) == 1 else tuple(s.id for s in self.scenarios)
 
     def tools_of(self, scenarios: tuple[str, ...]) -> tuple[WorkflowTool, ...]:
-        """Return the tools of these scenarios in their order. Of two tools of one name that of the
-        first scenario counts."""
+        """Return the tools of these scenarios in order. If two have the same name, the first
+        counts."""
         tools: dict[str, WorkflowTool] = {}
         for tool in (t for s in scenarios for t in self.scenario(s).tools):
             tools.setdefault(tool.name, tool)
@@ -264,7 +263,7 @@ class Role(Record):
 
     @cached_property
     def conflicts(self) -> tuple[str, ...]:
-        """A sentence on each tool that two scenarios define in two ways."""
+        """One sentence for each tool that two scenarios define differently."""
         first: dict[str, tuple[str, WorkflowTool]] = {}
         tools = []
         for scenario in self.scenarios:
@@ -279,7 +278,7 @@ class Role(Record):
 
     @cached_property
     def sha256(self) -> str:
-        """Content hash (hex) of all that can change a session."""
+        """Content hash (hex) of everything that can affect a session."""
         return content_hash(self.model_dump(mode="json", exclude={"success"}))
 
 
@@ -288,8 +287,8 @@ _TYPES |= {"float": "number", "bool": "boolean"}
 
 
 def standard_schema(written: JsonValue) -> JsonValue:
-    """Return the JSON schema that a schema of FlowBench's form means, or what was given if it is
-    one, or if none can be made of it."""
+    """Convert a schema in FlowBench's format to JSON schema; unchanged if it already is one or
+    cannot be converted."""
     if not isinstance(written, dict) or schema_problem(written) is None:
         return written
     by_name = "properties" not in written and not isinstance(written.get("type"), str)

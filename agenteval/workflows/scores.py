@@ -1,13 +1,13 @@
 """The calls of sessions and of single turns against gold, and the figures of many turns.
 
-The rules: names are compared as they are; JSON may span several lines; an empty value ("", [], {},
-null) states nothing on either side; further parameters are free; what only a judge could decide is
-undecided until one has.
+The rules: names are compared exactly; JSON may span several lines; empty values ("", [], {}, null)
+count as missing on both sides; additional parameters are ignored; values that need a judge stay
+undecided until one has decided.
 
-Calls of a session are matched one to one, as many as can be (`values.assigned`), whatever their
-order: no call counts twice and precision stays within 1. Of a turn come tool and parameter
-precision, recall and F1, node accuracy and response score of arXiv 2406.14884: parameters are
-credited only when the tool is right (and separately whatever the tool), and 0/0 is undefined.
+Calls of a session are matched one to one in any order, as many as possible (`equality.assigned`):
+no call counts twice, and precision is at most 1. Turns give the tool and parameter precision,
+recall and F1, node accuracy and response score of arXiv 2406.14884: parameters are credited only if
+the tool is right (and separately with any tool), and 0/0 is undefined.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from agenteval.workflows.session import Prediction
 
 @dataclass(frozen=True)
 class Resampling:
-    """Settings of intervals: cases are drawn with replacement, from `seed`, for each figure."""
+    """Settings of intervals: cases are resampled with replacement, from `seed`, for each figure."""
 
     resamples: int = 2000
     seed: int = 0
@@ -47,8 +47,8 @@ class Resampling:
 
 @dataclass(frozen=True)
 class Rate:
-    """A share. `known` is over what is decided, with its interval; `low` and `high` are the share
-    with all that is undecided wrong, and right. None where there is nothing to divide by."""
+    """A share. `known` is that of decided units, with its interval; `low` and `high` count
+    everything undecided as wrong and as right. None if the denominator is zero."""
 
     known: Interval
     low: float | None
@@ -57,8 +57,8 @@ class Rate:
 
 @dataclass(frozen=True)
 class Rates:
-    """Counts in sum, and precision = right / predicted, recall = right / gold,
-    F1 = 2 right / (predicted + gold), which is 2PR / (P + R)."""
+    """Total counts, and precision = right / predicted, recall = right / gold, F1 = 2 right /
+    (predicted + gold), which is 2PR / (P + R)."""
 
     right: int
     undecided: int
@@ -83,9 +83,9 @@ def rates(
 ) -> Rates:
     """Return the rates of all units together; intervals resample `cases` (one label per unit).
 
-    Counts are summed, then divided. What is undecided (a judge was needed and none has said
-    anything) is in no figure; the ends beside them have all of it wrong, and right. Raises
-    ValueError for labels of another number than units.
+    Counts are summed, then divided. Undecided units (those that need a judge and have no decision)
+    are excluded; the bounds count all of them as wrong and as right. Raises ValueError if labels
+    and units differ in number.
     """
     how = how or Resampling()
     parts = np.array(counts, dtype=np.float64).reshape(len(counts), 4)
@@ -116,8 +116,8 @@ def rates(
 class SessionCounts(Record):
     """Counts of correct calls in a session.
 
-    Calls are matched twice if values need a judge: with all of these counted as different, and as
-    equal. `right` is the lower number, and `unjudged` the difference to the higher one. `pairs` are
+    If values need a judge, calls are matched twice, counting all of these as different and as
+    equal. `right` is the lower count, and `unjudged` the difference to the higher one. `pairs` are
     indices (gold, call) matched with decided values. `arguments_unreadable` counts calls whose
     arguments were not a JSON object.
     """
@@ -132,7 +132,7 @@ class SessionCounts(Record):
 
     @property
     def matches(self) -> MatchCounts:
-        """The counts that rates are made of."""
+        """The counts for rates."""
         return MatchCounts(self.right, self.unjudged, self.generated, self.gold)
 
 
@@ -141,14 +141,14 @@ async def score_session(
 ) -> SessionCounts:
     """Return the counts of one session.
 
-    The judge is asked only where pairs that differ by no rule could add to those that are sure.
+    The judge is asked only about pairs that no rule separates and that could increase the count.
     Raises what `Equality.compare` raises.
     """
     decisions = [[_by_rule(action, call, equality) for call in calls] for action in gold]
     sure, possible = _matched(decisions, "right"), _matched(decisions, "right", "undecided")
     for action, row in zip(gold, decisions, strict=True):
         expected = filled(action.arguments)
-        for j, call in enumerate(calls):  # what is sure is logged too
+        for j, call in enumerate(calls):  # certain matches are logged too
             if row[j] == "right" or (row[j] == "undecided" and len(possible) > len(sure)):
                 stated = filled(call.arguments)
                 judged = [
@@ -204,7 +204,7 @@ class TurnVerdict(Record):
 
     `call` is None if gold or prediction is not a call; a call instead of a due reply is `wrong`.
     `parameters` are the judgements of the stated gold parameters, whichever tool was called;
-    `gold_parameters` and `given_parameters` count non-empty ones at turns where a call was due.
+    `gold_parameters` and `given_parameters` count non-empty ones at turns with a due call.
     `arguments_unreadable` means that they were not a JSON object. `further` counts calls besides
     the first one. `node_right` is None if the agent or gold does not name a node.
     """
@@ -226,7 +226,8 @@ class TurnVerdict(Record):
 
 
 class TurnFailure(Record):
-    """A turn without a prediction, because an endpoint or adapter failed. It is in no figure."""
+    """A turn without a prediction, because an endpoint or adapter failed. Excluded from all
+    figures."""
 
     session: str
     turn: int = Field(ge=0)
@@ -306,8 +307,8 @@ class NodeAccuracy:
 class ResponseMean:
     """Mean grade from 0 to 10 over graded replies; `failures` by status.
 
-    `due` counts turns where gold replies, `no_reply` those where the agent did not: they have no
-    grade, and are not in the mean.
+    `due` counts turns with a gold reply; `no_reply` counts those where the agent did not reply,
+    which have no grade and are not in the mean.
     """
 
     mean: Interval
@@ -320,9 +321,9 @@ class ResponseMean:
 class TurnTable:
     """The figures of many turns.
 
-    `parameters` are credited only when the tool is the right one, `parameters_free` whatever the
-    tool. `unreadable` predictions count as no call. `failures` are turns without a prediction, by
-    status: in no figure. `response` is None where nothing was graded.
+    `parameters` are credited only if the tool is right, `parameters_free` with any tool.
+    `unreadable` predictions count as no call. `failures` are turns without a prediction, by status;
+    they are excluded. `response` is None if nothing was graded.
     """
 
     turns: int
@@ -345,8 +346,8 @@ def turn_table(
 ) -> TurnTable:
     """Return the figures of all turns; intervals resample sessions.
 
-    `grades` has one entry for each verdict, None where nothing was graded. Raises ValueError for
-    another number of them.
+    `grades` has one entry for each verdict, None if it was not graded. Raises ValueError if their
+    numbers differ.
     """
     how = how or Resampling()
     scored = [v for v in verdicts if isinstance(v, TurnVerdict)]

@@ -29,7 +29,7 @@ class EndWords:
     """Description of one end.
 
     `column` and `head` are key and head of its table column, `hint` explains it. `sentence` is for
-    the page of a session. The session has failed because of `decided_by`; with None the final state
+    the page of a session. The session has failed because of `decided_by`; if None, the final state
     or a judge decides.
     """
 
@@ -38,7 +38,7 @@ class EndWords:
     sentence: str
     decided_by: DecidedBy | None
     hint: str = ""
-    cut_short: bool = True  # ended otherwise than by the user
+    cut_short: bool = True  # not ended by the user
 
 
 ENDS: dict[SessionEnd, EndWords] = {
@@ -73,10 +73,10 @@ Answered = Literal["backend", "recorded", "model", "generated", "refused"]
 
 
 class SimulatorMistake(Record):
-    """Something that a simulator did wrong. It is never charged to the agent.
+    """A mistake of a simulator. It never counts against the agent.
 
-    `turn` counts the agent's turns before it. `kind` is a short name, `text` what was produced, or
-    what could not be answered. `repaired`: it was made good before the agent met it.
+    `turn` counts the agent's turns before it. `kind` is a short name, `text` the output, or the
+    request without an answer. `repaired`: it was corrected before the agent saw it.
     """
 
     who: Literal["user", "tools"]
@@ -87,10 +87,10 @@ class SimulatorMistake(Record):
 
 
 class SessionCall(Record):
-    """A call of the agent under test, and who answered it.
+    """A call of the agent under test, and the source of its answer.
 
     `turn` is the agent's turn in the session, from 0; `step` the model turn within it: calls of one
-    step were asked for at once. `arguments` is the raw text where it was no JSON object.
+    step were requested together. `arguments` is the raw text if it is not a JSON object.
     """
 
     tool: str
@@ -103,7 +103,7 @@ class SessionCall(Record):
 
 
 class Change(Record):
-    """A place of a state, by keys and indices, with its new value, or no value any more."""
+    """A place in a state, by keys and indices, with its new value, or removed."""
 
     path: tuple[str | int, ...]
     value: JsonValue = None
@@ -114,12 +114,12 @@ class SessionLog(Record):
     """A session of an agent with a user and tools, however it ended.
 
     `messages` are the whole conversation (user, assistant with its calls, tool), without the
-    instructions. `turns` counts the agent's replies to the user. `state` is that of the backend at
-    the end, None where there was none.
+    instructions. `turns` counts the agent's replies to the user. `state` is the final state of the
+    backend, or None.
 
-    Of a recorded session the calls were replayed: `changes` is what they made of the first state,
-    `differing` has the indices of calls that answered otherwise than they had, and `reward` is what
-    the recording says that the session was worth.
+    For a recorded session, whose calls were replayed, `changes` are the changes of the initial
+    state, `differing` has the indices of calls with answers different from the recorded ones, and
+    `reward` is the recorded reward.
     """
 
     messages: tuple[Message, ...] = ()
@@ -138,13 +138,12 @@ class SessionLog(Record):
 
     @property
     def invalidated_by(self) -> tuple[str, ...]:
-        """Simulators whose mistakes the agent met: "tools", "user", both, or none."""
+        """Simulators whose mistakes the agent saw: "tools", "user", both, or none."""
         return tuple(sorted({m.who for m in self.mistakes if not m.repaired}))
 
 
 class SessionFailure(Record):
-    """The endpoint, the adapter or a simulator failed: there is no session to judge, and never a
-    score."""
+    """The endpoint, the adapter or a simulator failed: no session to judge, no score."""
 
     status: FailureStatus
     message: str = ""
@@ -157,10 +156,9 @@ class SessionFailure(Record):
 class Prediction(Record):
     """The action of an agent at one turn of a recorded session.
 
-    `form`: it called a tool, replied, or did nothing that can be read as either (`unreadable`: said
-    so and counted). A call that could not be carried out is a call all the same. `arguments` is the
-    raw text where it was no JSON object. `further` are calls asked for beside the first one.
-    `raw` is the text of the agent's message, in full.
+    `form`: a tool call, a reply, or neither (`unreadable`, reported and counted). A call that
+    cannot be executed is still a call. `arguments` is the raw text if it is not a JSON object.
+    `further` are additional calls. `raw` is the text of the agent's message, in full.
     """
 
     form: Literal["call", "reply", "unreadable"]
@@ -169,7 +167,7 @@ class Prediction(Record):
     further: tuple[str, ...] = ()
     response: str = ""
     thought: str = ""
-    node: str | None = None  # the current node as the agent names it; None when it does not
+    node: str | None = None  # the current node as named by the agent, else None
     intent: str | None = None
     raw: str = ""
     usage: Usage = Usage()

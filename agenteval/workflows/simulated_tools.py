@@ -1,5 +1,5 @@
-"""Simulated tools: the role's backend, recorded results, or a model whose answers fit the tool's
-schema."""
+"""Simulated tools: the role's backend, recorded results, or a model with answers that fit the
+tool's schema."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PACKAGE = "agenteval.workflows"
 _MOST_MISTAKE = 500  # characters
 _MOST_PROBLEM = 300  # characters
 _MOST_SHOWN = 2000  # characters of an earlier request, and of its answer
-_EARLIER = 20  # requests that are shown
+_EARLIER = 20  # earlier requests in the prompt
 _MAX_TOKENS = 1000
 
 
@@ -49,9 +49,9 @@ class ToolSimulator:
     client: Client | None = field(default=None, kw_only=True)
 
     def open(self, role: Role, profile: Profile, *, seed: int = 0, repeat: int = 0) -> ToolSession:
-        """Return the tools of one session, in their first state.
+        """Return the tools of one session, in their initial state.
 
-        Raises InputError for a backend that cannot be made or lacks the method of a tool.
+        Raises InputError if the backend cannot be created or lacks the method of a tool.
         """
         tools = {tool.name: tool for tool in role.tools_of(role.given(profile.scenarios))}
         session = ToolSession(tools)
@@ -62,7 +62,7 @@ class ToolSimulator:
                 if not callable(method):
                     raise InputError(f"the backend of the role has no method {name}")
                 if is_async(method):
-                    problem = f"the backend's {name} is an `async def`; it has to answer at once"
+                    problem = f"the backend's {name} must not be an `async def`"
                     raise InputError(problem)
             return session
         if self.mode in ("auto", "recorded"):
@@ -75,9 +75,9 @@ class ToolSimulator:
 class ToolSession:
     """The tools of one session; `backend` is that of a Toolbox.
 
-    Arguments are checked against the tool's own schema, whatever the agent was told about it, and
-    results against the schema of what it returns: a backend that breaks it is a defect, never the
-    agent's mistake. The caller sets `turn`, which dates mistakes.
+    Arguments are checked against the tool's own schema, even if the agent got a different one, and
+    results against the schema of returned values: an invalid result is a defect of the backend,
+    never the agent's mistake. The caller sets `turn`, which is recorded with mistakes.
     """
 
     def __init__(self, tools: Mapping[str, WorkflowTool]) -> None:
@@ -92,17 +92,17 @@ class ToolSession:
 
     @property
     def backend(self) -> Backend | AsyncBackend:
-        """A function that answers at once, or a coroutine function where a model answers."""
+        """A function, or a coroutine function if a model answers."""
         return self._answer if self.model is None else self._answer_async
 
     def answered(self, tool: str, arguments: JsonValue) -> Answered:
-        """Return who answered the oldest such call not yet queried, or "refused"."""
+        """Return the source of the answer to the oldest matching call not yet queried, or
+        "refused"."""
         queue = self._answered[canonical_json([tool, arguments])]
         return queue.popleft() if queue else "refused"
 
     def state(self) -> JsonValue:
-        """Return a copy of the backend's state, None without one. Raises AgentevalError if it is no
-        JSON."""
+        """Return a copy of the state, or None. Raises AgentevalError if it is not JSON."""
         if self.machine is None:
             return None
         try:
@@ -153,7 +153,7 @@ class ToolSession:
         return self._result(tool, arguments, value, "model")
 
     def _looked_up(self, name: str, arguments: Mapping[str, Any]) -> tuple[WorkflowTool, JsonValue]:
-        """Return the tool, and what is recorded of this call. Raises ValueError to refuse it."""
+        """Return the tool and the recorded result of this call. Raises ValueError to refuse it."""
         tool = self.tools[name]
         if problem := complaint(tool.parameters, dict(arguments)):
             raise ValueError(f"{problem[:_MOST_MISTAKE]}.")
@@ -162,7 +162,7 @@ class ToolSession:
     def _result(
         self, tool: WorkflowTool, arguments: Mapping[str, Any], value: JsonValue, answered: Answered
     ) -> str:
-        """Return the result as text. Raises AgentevalError when the tool may not return it."""
+        """Return the result as text. Raises AgentevalError if the schema does not allow it."""
         try:
             text = json.dumps(value, ensure_ascii=False, allow_nan=False)
             problem = complaint(tool.returns, json.loads(text))
@@ -179,11 +179,11 @@ class ToolSession:
 
 
 class RecordedResults:
-    """Replays recorded results: same tool, arguments that are the same by rule
-    (`values.normalised`).
+    """Replays recorded results of calls with the same tool and arguments that are equal by rule
+    (`equality.normalised`).
 
-    The sessions of the user's own profile come first. The n-th call gets the n-th result of the
-    first session that holds it, later ones its last. Results that the tool may not return are not
+    Sessions of the user's own profile come first. The n-th call gets the n-th result of the first
+    session that has the call; additional calls get the last result. Invalid results are not
     replayed.
     """
 
@@ -215,10 +215,10 @@ def _call_key(tool: str, arguments: Mapping[str, Any]) -> str:
 
 
 class ToolModel:
-    """Answers the calls of one session over a client, with one repair.
+    """Answers the calls of one session with a model, with one repair.
 
-    Equal requests get equal answers until a tool has changed something. `wrong` are the answers
-    that did not fit.
+    Equal requests get equal answers until a tool has changed something. `wrong` are the invalid
+    answers.
     """
 
     def __init__(self, client: Client, role: Role, seed: int = 0, repeat: int = 0) -> None:
@@ -237,10 +237,10 @@ class ToolModel:
     async def answer(
         self, tool: WorkflowTool, arguments: Mapping[str, Any]
     ) -> tuple[JsonValue, Usage]:
-        """Return what the tool returns, and what that took.
+        """Return the result of the tool, and the usage.
 
-        Raises ReplyError where even the repaired answer does not fit, and what the client raises,
-        `spent` set.
+        Raises ReplyError if the repaired answer is also invalid, and as the client, with `spent`
+        set.
         """
         call = f"{tool.name}({json.dumps(dict(arguments), ensure_ascii=False, sort_keys=True)})"
         if call in self._answers:

@@ -1,8 +1,7 @@
 """A simulated user without a model, which answers structured questions from its profile.
 
-An agent that wants to be understood asks for facts by the names of parameters, in backticks or
-brackets, and offers options as lines that begin with "- "; a reply without either that says goodbye
-ends the session:
+An agent asks for facts by parameter names in backticks or brackets, and offers options as lines
+that begin with "- ". A reply with a goodbye and neither of these ends the session:
 
     Please tell me: `title`, [reader_id].
     Which of these do you want?
@@ -10,7 +9,7 @@ ends the session:
     - No other book
 
 The user answers with one line for each fact, with the words of the option, or with "None of these,
-thank you.". A value that is no text is written as JSON:
+thank you.". A value that is not text is written as JSON:
 
     title: Dune
     seats: 2
@@ -34,7 +33,7 @@ from agenteval.records import Message, Usage, content_hash
 from agenteval.workflows.scenario import Profile
 from agenteval.workflows.session import SimulatorMistake
 
-DONE = "[DONE]"  # what a user writes that has nothing more to say
+DONE = "[DONE]"  # ends the last message of a user
 DONE_MARK = re.compile(r"\[\s?done\s?\]", re.I)  # as models write it
 UNKNOWN = "I do not know"
 NONE_OF_THESE = "None of these, thank you."
@@ -42,8 +41,8 @@ _LOST = "Sorry, I do not follow."
 _WAITING = "Are you still there?"
 _NO_MORE = "No, thank you, that was all."
 _WISH = "What I would like:"
-_MOST_WISHES = 3  # times that it says what it would like
-_ASIDE = 0.35  # chance of an aside at a turn, while there are any left
+_MOST_WISHES = 3  # times that it repeats its wishes
+_ASIDE = 0.35  # chance of an aside at a turn, while any remain
 _MOST_MISTAKE = 500  # characters
 _ASKED = re.compile(r"`([A-Za-z]\w*)`|\[([A-Za-z]\w*)\]")
 _OPTION = re.compile(r"^- (.+?)\s*$", re.M)
@@ -51,11 +50,11 @@ _GOODBYE = re.compile(r"\b(?:good[- ]?bye|bye|farewell|have a (?:nice|good|great
 _MARKS = re.compile(r"[`\[\]\n]+|^- +")
 _ALIKE = (("e-mail", "email"), ("kind|sort", "type"), ("surname|family name", "last name"))
 _STEM, _ENOUGH = 5, 0.5  # letters of a word that count; share of a choice's words
-_IDLE = re.compile(  # words that say nothing about a choice
+_IDLE = re.compile(  # words that do not identify a choice
     r"\b(?:a|all|an|and|another|as|at|be|by|for|i|in|is|it|me|my|of|on|or|other|same|so|that|the|"
     r"then|this|to|was|we|with|you|your)\b"
 )
-ASKS = re.compile(  # a reply that wants an answer
+ASKS = re.compile(  # a reply that expects an answer
     r"\?|\bplease (?:tell|give|enter|provide|share|state|confirm|send|let|specify|choose)\b|"
     r"\b(?:tell|give) me\b|\bi(?:'ll)? (?:still |also |will )?need\b|\blet me know\b",
     re.I,
@@ -74,12 +73,12 @@ _POLITE = re.compile(
     re.I,
 )
 _OR = re.compile(r"\bor\b", re.I)
-_WISHES = re.compile(  # open questions for what the user wants
+_WISHES = re.compile(  # open questions about what the user wants
     r"\b(?:help|assist|do for you|looking for|clarify|explain|describe|more about|like|want|wish|"
     r"prefer|proceed|go on|continue|instead)\b",
     re.I,
 )
-_KINDS = (  # the form of a value, and the words that ask for it
+_KINDS = (  # the form of a value, and words that ask for it
     (re.compile(r"\d{4}-\d\d-\d\d"), re.compile(r"\b(?:dates?|days?|when)\b", re.I)),
     (re.compile(r"\d{1,2}:\d\d"), re.compile(r"\b(?:time|when|what hour)\b", re.I)),
     (re.compile(r"\S+@\S+"), re.compile(r"\be-?mail\b", re.I)),
@@ -88,10 +87,10 @@ _KINDS = (  # the form of a value, and the words that ask for it
 
 @dataclass(frozen=True, slots=True)
 class UserContext:
-    """A conversation as its user knows it: `messages` holds what the user said (role user) and
-    the agent's replies (role assistant), but no calls, results or thoughts.
+    """A conversation as its user knows it: `messages` has the user's messages (role user) and the
+    agent's replies (role assistant), but no calls, results or thoughts.
 
-    `now` is the time at which it takes place. Repeats of a session differ in `repeat`.
+    `now` is the time of the conversation. Repeats of a session differ in `repeat`.
     """
 
     profile: Profile
@@ -113,7 +112,7 @@ class UserContext:
 
 @dataclass(frozen=True, slots=True)
 class UserTurn:
-    """The user's next message, whether it leaves (`done`), and the mistakes made meanwhile."""
+    """The user's next message, whether it ends the session (`done`), and mistakes."""
 
     text: str
     done: bool = False
@@ -122,27 +121,27 @@ class UserTurn:
 
 
 class UserSimulator(Protocol):
-    """A simulated user; it keeps nothing between two turns."""
+    """A simulated user without state between turns."""
 
     @property
     def parameters(self) -> dict[str, JsonValue]:
-        """Everything that can change its messages."""
+        """Everything that can affect its messages."""
         ...
 
     async def speak(self, context: UserContext) -> UserTurn:
-        """Return the next words. Raises UserStuck, or what a model client raises."""
+        """Return the next message. Raises UserStuck, and as a model client."""
         ...
 
 
 class ScriptedUser:
-    """Says its opening, then what it is asked for, and [DONE] after a goodbye, or after two replies
-    in a row that it does not follow, or for which it waits in vain.
+    """Sends its opening, then answers to questions, and [DONE] after a goodbye or after two
+    consecutive replies that it does not understand or that are missing.
 
-    The same seed says the same. Facts that are lists are told by how often they were asked for; of
-    the choices the first that was not said yet and is offered. Without the convention, it
-    understands a request by the words of a fact's name, and a question for its will by the words of
-    its next choice; else it says once more what it would like. A question that it cannot answer, or
-    to which it could only say the same for the third time, is its mistake (`cannot_answer`).
+    The same seed gives the same messages. Facts that are lists give the next value each time. The
+    first unused choice that is offered is taken. Without the convention, it recognizes requests by
+    the words of a fact's name, and questions about its wishes by the words of its next choice;
+    otherwise it repeats its wishes. A question that it cannot answer, or would have to answer
+    identically for the third time, is its mistake (`cannot_answer`).
     """
 
     @property
@@ -151,14 +150,14 @@ class ScriptedUser:
         return {"user": "scripted", "version": 3}
 
     async def speak(self, context: UserContext) -> UserTurn:
-        """Return the next words."""
+        """Return the next message."""
         if not context.own:
             return UserTurn(context.profile.opening)
         answer = _Answer(context)
         text, able = answer.text()
         agent = context.agent
         if context.own[-2:] == (text, text) and len(set(agent[-2:])) > 1:
-            text, able = None, False  # it would say this for ever, whatever it is asked
+            text, able = None, False  # it would repeat this forever
         mistakes: tuple[SimulatorMistake, ...] = ()
         if not able:
             about = agent[-1][:_MOST_MISTAKE] if agent else ""
@@ -172,16 +171,16 @@ class ScriptedUser:
 
 
 class _Answer:
-    """The answer to the agent's last reply. A text of None leaves; "able" says whether the user can
-    answer the question."""
+    """The answer to the agent's last reply. A text of None ends the session; "able" is whether the
+    user can answer the question."""
 
     def __init__(self, context: UserContext) -> None:
         self.context, self.profile, self.own = context, context.profile, context.own
         self.reply = context.agent[-1] if context.agent else ""
 
     def text(self) -> tuple[str | None, bool]:
-        """Return the answer, and whether the user is able to answer."""
-        if self.context.messages[-1].role == "user":  # nobody has answered
+        """Return the answer, and whether the user can answer."""
+        if self.context.messages[-1].role == "user":  # there is no reply yet
             return None if self.own[-1] == _WAITING else _WAITING, True
         names, labels = asked_for(self.reply), offered(self.reply)
         choice = self.choice(labels) if labels else ""
@@ -210,7 +209,7 @@ class _Answer:
             return ("Yes." if right else tell(facts)), True
         for_fact = bool(_OPEN.search(question) or _POLITE.search(question))
         for_will = not for_fact or bool(_OR.search(question))
-        if not for_fact:  # another value of what was told, or one of the alternatives
+        if not for_fact:  # a different value of a known fact, or one of the alternatives
             facts = {
                 name: value
                 for name, value in facts.items()
@@ -225,18 +224,18 @@ class _Answer:
         if for_will or _WISHES.search(question):
             if not wished[-1] and sum(wished) < _MOST_WISHES:
                 return wish, True
-        elif not any(wished):  # all that it can say, and no answer
+        elif not any(wished):  # the only possible message, but not an answer
             return wish, False
         if self.own[-1].startswith(_LOST):
             return None, False
         return f"{_LOST} {UNKNOWN}.", False
 
     def will(self, question: str) -> list[str]:
-        """Return the next choice, if the question holds half of its words; after the wishes any
-        choice that is left. "Yes." precedes the words of a sole proposal."""
+        """Return the next choice, if the question has half of its words; after the wishes, any
+        unused choice. "Yes." precedes the words of a single proposal."""
         choices = self.choices_left()
         if len(choices) > 1 and choices[0] == plain(self.profile.choices[0]):
-            choices = choices[1:]  # its opening stands for what it comes with
+            choices = choices[1:]  # the opening replaces its first wish
         if not any(text.startswith(_WISH) for text in self.own):
             choices = choices[:1]
         choice = next((choice for choice in choices if share(choice, question) >= _ENOUGH), None)
@@ -246,7 +245,7 @@ class _Answer:
         return [f"Yes. {choice}" if agreed else choice]
 
     def choices_left(self) -> list[str]:
-        """Return the choices that were not said yet, in their order."""
+        """Return the unused choices in order."""
         spoken = Counter(
             line.removeprefix("Yes. ").casefold()
             for text in self.own[1:]
@@ -261,13 +260,13 @@ class _Answer:
         return choices
 
     def choice(self, labels: Sequence[str]) -> str:
-        """Return the first of the choices that was not said yet and is offered."""
+        """Return the first unused choice that is offered."""
         options = {plain(label).casefold() for label in labels}
         return next((c for c in self.choices_left() if c.casefold() in options), NONE_OF_THESE)
 
     @cached_property
     def spoken(self) -> set[str]:
-        """The lines that the user said."""
+        """The lines of the user's messages."""
         return {line for text in self.own for line in text.split("\n")}
 
     def was_said(self, text: str) -> bool:
@@ -285,7 +284,7 @@ class _Answer:
         return fact[min(self.times_told(name), len(fact) - 1)] if fact else UNKNOWN
 
     def aside(self) -> str | None:
-        """Return a remark outside the procedure, now and then; each once."""
+        """Return a remark outside the procedure at random turns, each once."""
         spoken = {line for text in self.own[1:] for line in text.split("\n")}
         asides = [aside for aside in map(plain, self.profile.asides) if aside not in spoken]
         context = self.context
@@ -296,30 +295,30 @@ class _Answer:
 
 
 def parted(text: str) -> tuple[str, bool]:
-    """Return the words beside the mark, "" where only punctuation is left, and whether it is
-    there."""
+    """Return the text without the mark ("" if only punctuation remains), and whether it has the
+    mark."""
     words = DONE_MARK.sub("", text).strip()
     done = words != text.strip()
     return (words if not done or re.search(r"\w", words) else "", done)
 
 
 def plain(text: str) -> str:
-    """Return a text on one line, without what would be read as a question or an option."""
+    """Return a text on one line, without anything that could be read as a question or an option."""
     return " ".join(_MARKS.sub(" ", text).split())
 
 
 def asked_for(text: str) -> tuple[str, ...]:
-    """Return the names of parameters that are asked for, each once, in their order."""
+    """Return the names of the requested parameters, each once, in order."""
     return tuple(dict.fromkeys(a or b for a, b in _ASKED.findall(text)))
 
 
 def offered(text: str) -> tuple[str, ...]:
-    """Return the options, in their order."""
+    """Return the options in order."""
     return tuple(_OPTION.findall(text))
 
 
 def says_goodbye(text: str) -> bool:
-    """Return whether the words of a reply end the conversation."""
+    """Return whether a reply ends the conversation."""
     return bool(_GOODBYE.search(text)) and not (asked_for(text) or offered(text))
 
 
@@ -338,13 +337,13 @@ def tell(facts: Mapping[str, JsonValue]) -> str:
 
 
 def questions(text: str) -> str:
-    """Return the sentences that want an answer."""
+    """Return the sentences that expect an answer."""
     return " ".join(part for part in re.split(r"(?<=[.!?])\s+", text) if ASKS.search(part))
 
 
 def requested(profile: Profile, text: str) -> list[str]:
-    """Return the facts that a reply asks for: by name; by a value among alternatives; by the form
-    of their values; else the only one whose name ends in a word of the question."""
+    """Return the facts that a reply asks for: by name, by a value among alternatives, by the form
+    of their values, or else the only one with a name that ends in a word of the question."""
     question = questions(text)
     words, choosing = _words(question), _OR.search(question)
     names, last = [], []
@@ -361,7 +360,7 @@ def requested(profile: Profile, text: str) -> list[str]:
 
 
 def share(choice: str, text: str) -> float:
-    """Return the share of the meaningful words of a choice that the text has, by their stems."""
+    """Return the share of the meaningful words of a choice that occur in the text, by stem."""
     stems, stems_of_text = (
         {word[:_STEM] for word in _words(_IDLE.sub("", part.casefold()))} for part in (choice, text)
     )

@@ -1,5 +1,5 @@
-"""Results of workflows as tables, for terminal, JSON, page and export: the rates, and their limits
-(missing results, recorded rewards that contradict verdicts, invalid comparisons)."""
+"""Tables of workflow results for terminal, JSON, page and export: rates and their caveats (missing
+results, recorded rewards that contradict verdicts, invalid comparisons)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _UNDECIDED = (
     "so the F1 of decided calls is optimistic: use the bounds."
 )
 _SUFFIX = re.compile(r" \[[0-9a-f]{6}\]")
-_WHOLE = 1e-6  # as far from 1 as tau-bench takes a reward for a success
+_WHOLE = 1e-6  # the tolerance of tau-bench for a reward of 1
 _MOST_LISTED, _MOST_TEXT = 100, 80
 
 
@@ -209,7 +209,7 @@ def _session_tables(all_tallies: Tallies) -> Iterator[Table]:
 
 
 def _unchecked(sessions: Sequence[SessionResult]) -> Iterator[str]:
-    """Yield how many sessions have no chart, and how many transitions could not be checked."""
+    """Yield the numbers of sessions without a chart and of unchecked transitions."""
     verdicts = [r.verdict for r in sessions if r.verdict]
     if without := sum(not v.charted for v in verdicts):
         yield f"{plural(without, 'session')} without a chart: not applicable."
@@ -220,7 +220,7 @@ def _unchecked(sessions: Sequence[SessionResult]) -> Iterator[str]:
 
 
 def _ends(tallies: Sequence[SessionTally]) -> Table:
-    """Return how sessions ended, with a column for each end, and what became of their calls."""
+    """Return how sessions ended, with a column for each end, and the statuses of their calls."""
     columns = (
         *columns_of(_AgentColumns),
         Column("sessions", "sessions", "count"),
@@ -247,7 +247,7 @@ def _ends(tallies: Sequence[SessionTally]) -> Table:
 
 
 def _effort(t: SessionTally) -> dict[str, Cell]:
-    """Return what each party took; the sum is unknown where either kind of token is."""
+    """Return the usage of each party; the sum is unknown if either kind of token is."""
     cells: dict[str, Cell] = {"cost": t.usage.cost}
     for party, usage in (("agent", t.usage), ("simulators", t.simulated), ("judges", t.judging)):
         prompt, reply = usage.prompt_tokens, usage.completion_tokens
@@ -335,7 +335,7 @@ def _rates(
 ) -> Table:
     """Return a table of some columns of tallies, by agent and format or by group and system.
 
-    Bounds that no row has are left out, and a note says why rates have no interval.
+    Bounds without values are left out, and a note explains missing intervals.
     """
     kind = TurnTally if tallies and isinstance(tallies[0], TurnTally) else SessionTally
     full = table_of(kind, key, title, tallies, drop_empty=_BOUNDS)
@@ -357,7 +357,7 @@ def _rates(
 
 
 def _without_interval(columns: Sequence[Column], rows: Sequence[dict[str, Cell]]) -> str:
-    """Return which rates have no interval and why, "" where all have one."""
+    """Return which rates have no interval and why, "" if all have one."""
     reasons, heads, complete = set[str](), list[str](), True
     estimated = [c for c in columns if any(isinstance(row[c.key], Estimate) for row in rows)]
     for c in estimated:
@@ -386,7 +386,7 @@ def _undecided(tallies: Sequence[SessionTally] | Sequence[TurnTally]) -> str:
 
 
 def _suffixes(tallies: Sequence[SessionTally] | Sequence[TurnTally]) -> str:
-    """Return what a piece of a hash behind a name means, "" where no name has one."""
+    """Return the explanation of hash suffixes, "" if no name has one."""
     if not any(_SUFFIX.search(t.system) for t in tallies):
         return ""
     return (
@@ -396,7 +396,7 @@ def _suffixes(tallies: Sequence[SessionTally] | Sequence[TurnTally]) -> str:
 
 
 def _unequal(results: Sequence[SessionResult] | Sequence[TurnResult], what: str) -> str:
-    """Return a warning where the systems did not all get the same `what`, else ""."""
+    """Return a warning if the systems did not all get the same `what`, else ""."""
     cases: dict[str, set[str]] = {}
     for r in results:
         cases.setdefault(r.system, set()).add(r.case.id)
@@ -434,7 +434,7 @@ class _LostColumns:
 
 
 def _lost(key: str, title: str, losses: Sequence[_Loss], *notes: str) -> Table:
-    """Return how often each loss happened to each system, with the first message."""
+    """Return the count of each loss by system, with the first message."""
     times = Counter((loss.system, loss.what) for loss in losses)
     messages = {(loss.system, loss.what): loss.message for loss in losses[::-1] if loss.message}
     systems = list(dict.fromkeys(loss.system for loss in losses))
@@ -446,7 +446,7 @@ def _lost(key: str, title: str, losses: Sequence[_Loss], *notes: str) -> Table:
 
 
 def _losses_of_session(r: SessionResult) -> Iterator[_Loss]:
-    """Yield what was lost of a session, and simulators' mistakes in it."""
+    """Yield the missing results of a session, and simulators' mistakes in it."""
     log = r.log.log if isinstance(r.log, SessionFailure) else r.log
     if isinstance(r.log, SessionFailure):
         yield _Loss(r.system, f"no session: {r.log.status}", r.log.message)
@@ -456,7 +456,7 @@ def _losses_of_session(r: SessionResult) -> Iterator[_Loss]:
         who = " and ".join(r.log.invalidated_by) or "undecided"
         yield _Loss(r.system, f"no verdict: {who}")
     for m in log.mistakes if log else ():
-        repaired = ", made good" if m.repaired else ""
+        repaired = ", repaired" if m.repaired else ""
         yield _Loss(r.system, f"simulator's mistake{repaired}, {m.who}: {m.kind}", m.text)
     for status in r.verdict.failures if r.verdict else ():
         judge = r.verdict.judge if r.verdict else None
@@ -497,9 +497,7 @@ class _Rewards:
     state_only: int = column(
         "success\nalone", "count", "reward 0, but the session succeeded", default=0
     )
-    neither: int = column(
-        "can not be\ncompared", "count", "another reward, or no verdict", default=0
-    )
+    neither: int = column("can not be\ncompared", "count", "other rewards, or no verdict", default=0)
     calls: int = column("calls", "count", "replayed", default=0)
     differing: int = column(
         "other\nanswers", "count", "answered differently by the backend", default=0
@@ -521,17 +519,17 @@ class _OtherAnswer:
     system: str = column("system")
     case: str = column("task")
     trial: int = column("trial", "count")
-    call: int = column("call", "count", "its place among the calls of the session, from 1")
+    call: int = column("call", "count", "number of the call in the session, from 1")
     tool: str = column("tool")
     arguments: str = column("arguments")
     recorded: str = column("recorded answer", hint="the beginning")
 
 
 def _reward_tables(sessions: Sequence[SessionResult]) -> Iterator[Table]:
-    """Yield how often recorded rewards and verdicts agree, the sessions where they contradict each
-    other, and the calls that the backend answers otherwise.
+    """Yield the agreement of recorded rewards and verdicts, the sessions where they contradict each
+    other, and the calls that the backend answers differently.
 
-    The tables have no rows where no reward is recorded and every call was answered as before.
+    The tables are empty if no reward is recorded and every call was answered as before.
     """
     rows, contradictions, answers = list[_Rewards](), list[_Contradiction](), list[_OtherAnswer]()
     for system, results in by_system(sessions).items():
@@ -570,7 +568,7 @@ def _reward_tables(sessions: Sequence[SessionResult]) -> Iterator[Table]:
 
 
 def _first(kind: type, key: str, title: str, rows: Sequence[object]) -> Table:
-    """Return a table of the first rows, with a note on how many more there are."""
+    """Return a table of the first rows, with a note on the number of omitted rows."""
     more = len(rows) - _MOST_LISTED
     notes = [f"{more:,} more are not listed; see --json or `export`."] if more > 0 else []
     return table_of(kind, key, title, rows[:_MOST_LISTED], notes=notes, group="system")

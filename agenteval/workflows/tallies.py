@@ -73,7 +73,7 @@ class _Tally:
 
 
 def _common(results: Sequence[SessionResult] | Sequence[TurnResult], tool: Rates) -> dict[str, Any]:
-    """Return the fields that all tallies have, but for the group."""
+    """Return the fields of all tallies, except the group."""
     return {
         "system": results[0].system,
         "agent": results[0].agent,
@@ -88,13 +88,13 @@ def _common(results: Sequence[SessionResult] | Sequence[TurnResult], tool: Rates
 class SessionTally(_Tally):
     """The sessions of one system, or of one group of its cases; its columns are those of tables.
 
-    `success`, `progress`, `conforms`, `fitness` and `order` are over trials with a verdict that
-    says it. Sessions that a simulator spoiled are excluded from the rates of calls.
+    `success`, `progress`, `conforms`, `fitness` and `order` are over trials with a verdict that has
+    them. Sessions with simulator mistakes are excluded from the rates of calls.
     `undecided_sessions` are verdicts without success, `failures` trials without a session, by
-    status; `pending` are sessions that are not judged yet. `ended` counts how sessions ended,
-    `statuses` what became of their calls, `causes` the first deviations of failed sessions. `usage`
-    is the agent's, `simulated` the simulators', `judging` that of judges. `judge` is the agreement
-    of judge and final state.
+    status; `pending` are sessions that are not judged yet. `ended` counts the ends of sessions,
+    `statuses` those of their calls, `causes` the first deviations of failed sessions. `usage` is
+    that of the agent, `simulated` of simulators, `judging` of judges. `judge` is the agreement of
+    judge and final state.
     """
 
     success: Interval = column(
@@ -145,12 +145,12 @@ class SessionTally(_Tally):
 
     @property
     def cut_short(self) -> int:
-        """Sessions that ended otherwise than by the user's goodbye."""
+        """Sessions that did not end with the user's goodbye."""
         return sum(self.ended[key] for key, end in ENDS.items() if end.cut_short)
 
     @property
     def refused(self) -> int:
-        """Calls that could not be carried out."""
+        """Calls that could not be executed."""
         return self.statuses.total() - self.statuses["ok"]
 
 
@@ -231,12 +231,12 @@ class TurnTally(_Tally):
 
     @property
     def due_calls(self) -> int:
-        """Due calls that are decided: what `recall` is a share of."""
+        """Decided due calls: the denominator of `recall`."""
         return self.table.tool.gold - self.table.tool.undecided
 
 
 def turn_tally(results: Sequence[TurnResult], group: str = "") -> TurnTally:
-    """Return the tally of these turns, all of one system; grades are in it if any was graded."""
+    """Return the tally of these turns, all of one system; it has grades if any was graded."""
     verdicts: list[TurnVerdict | TurnFailure] = []
     grades = []
     for r in results:
@@ -280,8 +280,8 @@ def _by_task(values: Iterable[tuple[str, _T]]) -> dict[str, list[_T]]:
 
 
 def share(values: _Values) -> Interval:
-    """Return the share of yes over (task, yes or no), without None: Wilson's interval where no task
-    comes twice, else the mean over tasks of each one's share."""
+    """Return the share of yes over (task, yes or no), ignoring None: with Wilson's interval if no
+    task is repeated, else as the mean of the shares of tasks."""
     present = [(task, float(v)) for task, v in values if v is not None]
     tasks = _by_task(present)
     if len(tasks) == len(present):
@@ -297,11 +297,11 @@ def _mean(values: _Values, bounds: tuple[float, float] | None = (0.0, 1.0)) -> I
 
 
 def pass_powers(tasks: Sequence[tuple[int, int]], most: int) -> tuple[PassK, ...]:
-    """Return pass^1 to pass^most, as far as some task has that many attempts with a verdict.
+    """Return pass^1 to pass^most, as long as a task has enough attempts with a verdict.
 
     `tasks` as (successes, attempts with a verdict). Each is the mean over tasks of `pass_hat_k`,
-    the interval by resampling tasks, or for few tasks, or such that hardly differ, by
-    `bounded_interval`; tasks with fewer attempts are left out, as neither 0 nor 1.
+    with an interval by resampling tasks, or by `bounded_interval` for few or nearly identical
+    tasks. Tasks with fewer attempts are left out, not counted as 0 or 1.
     """
     powers = []
     for k in range(1, min(most, max((n for _, n in tasks), default=0)) + 1):
@@ -314,7 +314,7 @@ def pass_powers(tasks: Sequence[tuple[int, int]], most: int) -> tuple[PassK, ...
 
 
 def _agreement(judged: Sequence[tuple[str, SessionVerdict]]) -> Kappa | None:
-    """Return how judge and final state agree, whatever limits were passed; None without both."""
+    """Return the agreement of judge and final state, ignoring limits; None without both."""
     ratings = [
         (task, (v.judge.success, v.state_success))
         for task, v in judged
@@ -352,7 +352,7 @@ def format_pairs(results: Iterable[SessionResult] | Iterable[TurnResult]) -> lis
 
 
 class Tallies:
-    """The tallies of one set of results, each computed when it is first asked for."""
+    """The tallies of one set of results, each computed on first use."""
 
     def __init__(
         self, sessions: Sequence[SessionResult] = (), turns: Sequence[TurnResult] = ()
@@ -376,7 +376,7 @@ class Tallies:
 
 
 def _grouped(results: Sequence[_Result], name: str) -> list[tuple[list[_Result], str]]:
-    """Return (results, group), systems in their order and groups in alphabetical order."""
+    """Return (results, group), with systems in order and groups in alphabetical order."""
     grouped = []
     for results_of in by_system(results).values():
         groups: dict[str, list[_Result]] = {}

@@ -4,7 +4,7 @@ A file is JSON or JSON lines. A trajectory is an object with its messages, in Op
 `traj` (as tau-bench writes its results, arXiv 2406.12045) or `messages`, or the bare list of them.
 It may also have `task_id`, `trial`, `reward`, and in `info.task` the goal: `actions` (with `kwargs`
 or `arguments`), `outputs` that the user must be told, and the `instruction`. An action called
-`respond` is a reply, not a call. `info.reward_info` is null where the session was cut off, and
+`respond` is a reply, not a call. `info.reward_info` is null if the session was cut off, and
 `info.error` says why there was no session. Results and simulations of tau2-bench are read too.
 """
 
@@ -38,17 +38,17 @@ from agenteval.workflows.scenario import Action, Goal, Name, Profile, WorkflowTo
 from agenteval.workflows.session import SessionCall, SessionEnd, SessionFailure, SessionLog
 
 _REPLY = "respond"  # of tau-bench: a reply to the user among the actions
-_STOP = "###STOP###"  # what its user writes at the end
+_STOP = "###STOP###"  # its user ends the conversation with this
 _OUTPUT = "API output: "
 _OF_IMPORT = ("tau-bench", "record of a run", "transcript")
-_ERROR = "error"  # how its tools begin an answer that refuses
+_ERROR = "error"  # start of refusals by its tools
 _Object = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """One recorded session. `task` is "" without a name, `trial` None without a number, and `goal`
-    None if the record has none. `error` is the reason for a missing session."""
+    """One recorded session. `task` is "" without a name; `trial` and `goal` are None if missing.
+    `error` is the reason for a missing session."""
 
     place: str
     task: str
@@ -61,9 +61,9 @@ class Trajectory:
 
 
 def read_trajectories(paths: Sequence[Path]) -> tuple[list[Trajectory], list[str]]:
-    """Return the trajectories in the order of the files, and a line on each record that is not one.
+    """Return the trajectories in the order of the files, and a message for each invalid record.
 
-    Raises InputError for a file that cannot be read, or is not JSON.
+    Raises InputError for a file that cannot be read or is not JSON.
     """
     trajectories, problems = list[Trajectory](), list[str]()
     for path in paths:
@@ -72,7 +72,7 @@ def read_trajectories(paths: Sequence[Path]) -> tuple[list[Trajectory], list[str
                 trajectories.append(_trajectory(value, place))
             except InputError as error:
                 problems.append(str(error))
-    # A session that failed may not say what was wanted; other trials of its task do.
+    # A failed session may lack the goal; other trials of its task have it.
     goals = {t.task: t.goal for t in trajectories if t.task and t.goal is not None}
     return [
         replace(t, goal=goals.get(t.task)) if t.error and t.goal is None else t
@@ -98,7 +98,7 @@ def _records(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _simulations(value: _Object, place: str) -> Iterator[tuple[str, Any]]:
-    """Yield the simulations of tau2-bench with the goals of their tasks, in tau-bench's words."""
+    """Yield the simulations of tau2-bench with the goals of their tasks, in tau-bench's format."""
     goals = {}
     for task in value.get("tasks") or ():
         wanted = task.get("evaluation_criteria") or {}
@@ -115,16 +115,16 @@ def _simulations(value: _Object, place: str) -> Iterator[tuple[str, Any]]:
 
 
 def _answering(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message with the id of the call that it answers where tau-bench has it."""
+    """Return a message with the call id in the key that tau-bench uses."""
     role, content = message.get("role"), message.get("content")
     if role == "tool":
         return {"role": role, "tool_call_id": message.get("id"), "content": content}
-    # A user's calls are on tools of its own.
+    # Users have their own tools.
     return {"role": role, "content": content or ""} if role == "user" else message
 
 
 def _trajectory(value: Any, place: str) -> Trajectory:
-    """Raises InputError naming the key that is wrong."""
+    """Raises InputError naming the invalid key."""
     record: dict[str, Any] = {"messages": value} if isinstance(value, list) else value
     if not isinstance(record, dict):
         raise InputError("a trajectory must be an object with `traj` or `messages`", place)
@@ -139,10 +139,10 @@ def _trajectory(value: Any, place: str) -> Trajectory:
     names = [record.get(key) for key in ("task_id", "task", "id")]
     trial, reward = record.get("trial"), record.get("reward")
     if trial is not None and not (type(trial) is int and trial >= 0):
-        raise InputError(f"trial is a number from 0, not {trial!r}", place)
+        raise InputError(f"trial must be a number from 0, not {trial!r}", place)
     numeric = isinstance(reward, int | float) and not isinstance(reward, bool)
     if reward is not None and not (numeric and abs(reward) <= sys.float_info.max):
-        raise InputError(f"reward is a number, not {reward!r:.40}", place)
+        raise InputError(f"reward must be a number, not {reward!r:.40}", place)
     return Trajectory(
         place=place,
         task=next((str(n) for n in names if type(n) in (str, int) and n != ""), ""),
@@ -156,7 +156,7 @@ def _trajectory(value: Any, place: str) -> Trajectory:
 
 
 def _spelled_out(messages: Sequence[Message]) -> Iterator[Message]:
-    """Yield the messages with calls in place of their text: agents of tau-bench without function
+    """Yield the messages, replacing text calls by calls: agents of tau-bench without function
     calling write JSON after "Action:", and the user answers with "API output: "."""
     called = False
     for message, following in zip_longest(messages, messages[1:]):
@@ -181,7 +181,7 @@ def _spelled_out(messages: Sequence[Message]) -> Iterator[Message]:
 
 
 def _goal(record: _Object, info: _Object, place: str) -> Goal | None:
-    """Return the goal of a record, None if it has none."""
+    """Return the goal of a record, or None."""
     sources = (info.get("task"), record.get("task"), info, record)
     goal = next((s for s in sources if isinstance(s, dict) and "actions" in s), None)
     if goal is None:
@@ -203,9 +203,8 @@ def _goal(record: _Object, info: _Object, place: str) -> Goal | None:
 
 
 def case_of(of: OpenRole, trajectory: Trajectory) -> SessionCase:
-    """Return the user that a trajectory served: by the goal it records, else the user of the role
-    that its task names. Raises InputError where neither is there, and for an action whose tool the
-    role does not have."""
+    """Return the user of a trajectory: made from its recorded goal, else the user of the role with
+    its task's name. Raises InputError without either, and for an action with an unknown tool."""
     task, place = trajectory.task, trajectory.place
     ids = [name for name in (task, f"task_{task}") if re.fullmatch(Name, name)]
     id = next(iter(ids), f"task_{content_hash(task)[:12]}")
@@ -226,7 +225,7 @@ def case_of(of: OpenRole, trajectory: Trajectory) -> SessionCase:
         _check_tool(action.tool, tools, "what was wanted calls", place)
     goal = trajectory.goal
     goal = goal.model_copy(update={"text": goal.text or f"Task {task}."})
-    # Users differ in their words from trial to trial, so the opening is that of the task.
+    # Messages of users differ between trials, so the opening is that of the task.
     profile = Profile(id=id, scenarios=scenarios, persona="", opening=goal.text, goals=(goal,))
     return session_case(of, "recorded", profile, recorded=True)
 
@@ -240,13 +239,12 @@ def _check_tool(name: str, tools: Mapping[str, WorkflowTool], what: str, place: 
 def replayed(
     case: SessionCase, trajectory: Trajectory, begin: JsonValue = None
 ) -> SessionLog | SessionFailure:
-    """Return the session with its calls carried out on a fresh backend of the role, in their order.
+    """Replay the calls in order on a fresh backend of the role and return the session.
 
-    A call keeps the answer that it had. A call that the backend refuses, or whose arguments do not
-    fit its tool, leaves the state unchanged; one whose answer was a refusal is not carried out.
-    Anything else that the backend raises is its defect, which is a failure, as is a call of a tool
-    that the role does not have. `begin` is the first state of another session, if known: parts of
-    the state that equal it are not copied.
+    Calls keep their recorded answers. A call that the backend refuses, or with invalid arguments,
+    leaves the state unchanged; a call with a recorded refusal is not executed. Any other exception
+    of the backend is a defect and thus a failure, as is a call of an unknown tool. `begin` is the
+    first state of another session, if known: parts of the state that equal it are not copied.
     """
     if trajectory.error:
         return SessionFailure(status="unscored:missing", message=trajectory.error[:500])
@@ -269,7 +267,7 @@ def _replay(case: SessionCase, trajectory: Trajectory, begin: JsonValue) -> Sess
         answers = list(takewhile(lambda m: m.role == "tool", messages[at + 1 :]))
         for call in message.tool_calls:
             answer = _answer(call, answers)
-            status: CallStatus = "unknown_tool"  # the agent made it up, and was told so
+            status: CallStatus = "unknown_tool"  # the agent invented the tool and got this refusal
             result = f"Unknown action {call.name}"
             if call.name in tools or answer != result:
                 _check_tool(call.name, tools, "it calls", trajectory.place)
@@ -303,7 +301,7 @@ def _replay(case: SessionCase, trajectory: Trajectory, begin: JsonValue) -> Sess
 def _carried_out(
     backend: StatefulBackend, tool: WorkflowTool, call: ToolCall, answer: str | None, place: str
 ) -> tuple[CallStatus, str]:
-    """Carry a call out and return its status and result."""
+    """Execute a call and return its status and result."""
     arguments: JsonValue = call.arguments or {}
     if not isinstance(arguments, dict):
         return "bad_arguments", "the arguments are not a JSON object"
@@ -324,8 +322,8 @@ def _carried_out(
 
 
 def _snapshot(state: dict[str, Any]) -> Callable[[], dict[str, Any]]:
-    """Return a function that returns a deep copy of the state as it is now."""
-    try:  # a tenth of the time of `deepcopy`; objects that are at two places stay one object
+    """Return a function that returns deep copies of the current state."""
+    try:  # ten times as fast as `deepcopy`; shared objects stay shared
         stored = marshal.dumps(state)
     except ValueError:  # it has objects that are not of Python's plain types
         copied = copy.deepcopy(state)
@@ -334,13 +332,13 @@ def _snapshot(state: dict[str, Any]) -> Callable[[], dict[str, Any]]:
 
 
 def _put_back(state: Any, before: Any, done: dict[int, Any]) -> None:
-    """Change a state to what it was before, in place: a backend may hold references to parts of it,
-    and the functions of a module know no other. `done` has the parts by the id of the old one."""
+    """Restore an earlier state in place, because a backend may hold references to parts of it, and
+    functions of a module have no other state. `done` has the parts by the id of the old one."""
     done[id(before)] = state
     if isinstance(before, list):
         del state[len(before) :]
         state += before[len(state) :]
-    elif list(state) != list(before):  # also in its order
+    elif list(state) != list(before):  # restores the order of keys too
         parts = {key: state.get(key, part) for key, part in before.items()}
         state.clear()
         state.update(parts)
@@ -355,7 +353,7 @@ def _put_back(state: Any, before: Any, done: dict[int, Any]) -> None:
 
 
 def _answer(call: ToolCall, answers: list[Message]) -> str | None:
-    """Take the answer to a call from the list, by its id or else its place."""
+    """Remove the answer to a call from the list, by id or else by position, and return it."""
     for at, message in enumerate(answers):
         if call.id is None or message.tool_call_id in (None, call.id):
             return answers.pop(at).content

@@ -28,7 +28,7 @@ from agenteval.workflows.simulated_user import (
 
 
 class UserStuck(AgentevalError):
-    """The simulated user said nothing that it may say. `mistakes` and `spent` tell of the tries."""
+    """The simulated user sent no valid message. `mistakes` and `spent` describe the attempts."""
 
     def __init__(self, message: str, mistakes: tuple[SimulatorMistake, ...]) -> None:
         super().__init__(message)
@@ -43,14 +43,14 @@ _PROMPTS = ("user_system", "user_turn", "user_repair")
 
 
 class UserOnModel:
-    """A simulated user over a client.
+    """A model-based simulated user.
 
-    What it says is checked (see `check`): the model is told once what is wrong, then asked again
-    with another seed. A user that insists on leaving early may leave, which is a mistake that the
-    agent meets. Texts of the profile and of the agent enter as data, never as instructions.
+    Its messages are checked (see `check`): the model gets one explanation of its mistake, then
+    another seed. A user that insists on leaving early may leave; this mistake affects the agent.
+    Texts of the profile and of the agent are inserted as data, never as instructions.
     """
 
-    most_requests = _TRIES * MOST_REQUESTS  # that one turn of the user can take
+    most_requests = _TRIES * MOST_REQUESTS  # of one turn of the user
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -72,10 +72,9 @@ class UserOnModel:
         }
 
     async def speak(self, context: UserContext) -> UserTurn:
-        """Return the next words.
+        """Return the next message.
 
-        Raises UserStuck after the last try, and what the client raises, with what this turn took
-        in `spent`.
+        Raises UserStuck after the last try, and as the client, with this turn's usage in `spent`.
         """
         usage, mistakes, last = Usage(), list[SimulatorMistake](), ""
 
@@ -155,16 +154,16 @@ class UserOnModel:
 
 
 def _read(reply: str) -> str:
-    """Return what a person reads of a reply, at most 4,000 characters: one that no model can take
+    """Return the visible text of a reply, at most 4,000 characters: a reply too long for the model
     must not end the session."""
     cut = reply if len(reply) <= _MOST_READ else f"{reply[:_MOST_READ]} …"
-    return DONE_MARK.sub("(done)", cut)  # the mark is the user's alone
+    return DONE_MARK.sub("(done)", cut)  # only the user may use the mark
 
 
 Kind = Literal[
     "empty", "plays_agent", "done_at_once", "leaves_early", "repeats", "too_long", "invented"
 ]
-LONGEST = 600  # characters; asked for are 200
+LONGEST = 600  # characters; the prompt asks for 200
 _TEMPLATE = re.compile(
     r"^\W{0,3}(?:Thought|Action|Action Input|Observation|Response|Assistant|Agent)\W{0,2}:",
     re.M | re.I,
@@ -172,7 +171,7 @@ _TEMPLATE = re.compile(
 
 
 class Mistake(ReplyError):
-    """The user may not say this text."""
+    """This text is not allowed as a message of the user."""
 
     def __init__(self, kind: Kind, problem: str) -> None:
         super().__init__(problem)
@@ -180,7 +179,7 @@ class Mistake(ReplyError):
 
 
 def check(text: str, context: UserContext) -> None:
-    """Raise Mistake for the first thing that is wrong with what a user says."""
+    """Raise Mistake for the first problem of a message of the user."""
     words, done = parted(text)
     if done and not context.agent:
         raise Mistake("done_at_once", f"{DONE} at the first turn: nobody has answered yet")
@@ -232,15 +231,15 @@ _TIME = re.compile(r"(?<!\d)(\d{1,2})[:.h](\d\d)(?!\d)")
 _SHORT_DATE = re.compile(r"^(\d{1,2}[./-]\d{1,2}[./-])(\d\d)$")
 _NUMBER = re.compile(r"\d{1,18}(?:\.\d{1,6})?(?![\d.])")
 _IDIOMS = ("24/7",)
-_LONG = 3  # digits: shorter numbers are counted, longer ones name something
+_LONG = 3  # digits: shorter numbers are counts, longer ones identifiers
 
 
 def invented(text: str, context: UserContext) -> tuple[str, ...]:
-    """Return the tokens that name something (R-20, 4711, a@b.org) and are neither in the profile
-    nor in what was said before.
+    """Return the identifiers (R-20, 4711, a@b.org) that are neither in the profile nor in earlier
+    messages.
 
-    A name or number may be written in another way (R20, LH 2031, 1,200); a date, a time or a price
-    is known when all its numbers are. Percentages name nothing.
+    Identifiers and numbers may be written differently (R20, LH 2031, 1,200). A date, a time or a
+    price is known if all its numbers are. Percentages are not identifiers.
     """
     texts = _known_texts(context)
     numbers = {int(n) for n in re.findall(r"\d{1,18}", texts)}
@@ -269,7 +268,7 @@ def _is_known(token: str, texts: str, numbers: set[int]) -> bool:
         return False
     word = re.sub(r"[^\w]|_", "", token)
     spelled = {word, word.removeprefix("00")}  # of a telephone number
-    # The letters and digits one after the other, maybe parted by signs.
+    # The letters and digits in sequence, optionally with separators.
     if any(
         w and re.search(rf"(?<!\w){'[-/. ]?'.join(map(re.escape, w))}(?!\w)", texts)
         for w in spelled

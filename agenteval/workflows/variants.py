@@ -1,10 +1,10 @@
-"""The agent under test, as `--agent` names it, in each format of the procedure.
+"""The agent under test (`--agent`) in each format of the procedure.
 
-`template` talks in the two text templates of arXiv 2406.14884 (listing 1). It has no function
-calling: the tools stand behind its instructions, and every reply of the model is a Thought with a
-Response or with one call. `recorded:NAME` replays recorded replies in place of an agent: the file
-`sessions/NAME.yaml` of a role folder holds a list of turns for each user. A turn has the words of
-the user, the calls that the agent makes then, and its reply.
+`template` uses the two text templates of arXiv 2406.14884 (listing 1) instead of function calling:
+its instructions end with the tools, and every reply of the model is a Thought with a Response or
+one call. `recorded:NAME` replays recorded replies instead of an agent: the file
+`sessions/NAME.yaml` of a role folder has a list of turns for each user. A turn has the user's
+message, the agent's calls, and its reply.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ from agenteval.workflows.scenario import Format, RecordedTurn
 from agenteval.workflows.session import Prediction
 
 VERSION = 2  # of the templates and of how replies are read
-_TRIES = 2  # replies in no form before the words are taken as they are
-# A line that was meant as a part of a form, or JSON: nothing to say to a user.
+_TRIES = 2  # malformed replies before the text is used unchanged
+# A line that looks like a part of a template, or JSON: not meant for a user.
 _MEANT = re.compile(
     r"^\W{0,8}(?:thought|response|action(?:[ _]?input)?)\b[^\w\n]{0,4}[:：]|^\W{0,8}\{", re.I | re.M
 )
 
 
 def _prompt(name: str) -> Prompt:
-    """Return what is added to the instructions ("template": the tools and the two forms), or what
-    is said to a reply in neither form ("again")."""
+    """Return the addition to the instructions ("template": the tools and the two templates), or the
+    answer to a malformed reply ("again")."""
     return load_prompt("agenteval.workflows", f"agent_{name}")
 
 
 class TemplateAgent:
-    """A model asked in words until it speaks to the user."""
+    """Asks a model with text templates until it replies to the user."""
 
     def __init__(self, endpoint: Endpoint, client: Client) -> None:
         self._parameters = endpoint.request_parameters()
@@ -67,10 +67,10 @@ class TemplateAgent:
     async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
         """Return the text after `Response:`.
 
-        A reply in neither form is malformed, and the model is told so; a second one in a row is
-        said to the user as it is, or "" when it looks like a part of one of the forms. Of several
-        calls in a reply only the first is carried out. A refusal in the endpoint's own field is the
-        reply. Raises ModelError for a failing endpoint.
+        A reply in neither form is malformed, and the model is asked again; a second one in a row is
+        sent to the user unchanged, or as "" if it looks like a part of a form. Only the first of
+        several calls in a reply is executed. A refusal in the endpoint's own field is the reply.
+        Raises ModelError if the endpoint fails.
         """
         line = Line(self._client, tools)
         shown = [
@@ -106,7 +106,7 @@ class TemplateAgent:
                 answer = await tools.call_async(prediction.tool, prediction.arguments)
                 answer_text = _result(prediction.tool, answer)
                 tools.say(Message(role="tool", content=answer, tool_call_id=number))
-            text = reply.text or "(nothing)"  # some endpoints refuse an empty message
+            text = reply.text or "(nothing)"  # some endpoints refuse empty messages
             messages.append({"role": "assistant", "content": text})
             messages.append({"role": "user", "content": answer_text})
         return ""
@@ -128,7 +128,7 @@ def template_agent(endpoint: Endpoint, client: Client) -> System:
 
 
 def template_history(messages: Sequence[Message]) -> Iterator[WireMessage]:
-    """Yield a dialogue in the templates; simultaneous calls follow one another."""
+    """Yield a dialogue in the templates, with simultaneous calls in sequence."""
     for item in in_words(messages):
         if isinstance(item, Exchange):
             yield {"role": "assistant", "content": _as_call(item)}
@@ -141,7 +141,7 @@ def template_history(messages: Sequence[Message]) -> Iterator[WireMessage]:
 
 def _as_call(item: Exchange) -> str:
     read = read_reply(item.thought)
-    if read.form == "call" and read.tool == item.call.name:  # it was said in this form
+    if read.form == "call" and read.tool == item.call.name:  # it was sent in this form
         return item.thought
     lines = [f"Thought: {item.thought}"] if item.thought.strip() else []
     lines += [f"Action: {item.call.name}", f"Action Input: {arguments_text(item.call)}"]
@@ -191,7 +191,7 @@ class RecordedAgents:
 
     @cached_property
     def system(self) -> System:
-        """The agent's name in reports and the store; it serves no user itself, see `at`."""
+        """The agent's name in reports and the store. It cannot serve users; see `at`."""
         sessions: dict[str, JsonValue] = {
             role: content_hash({u: [t.model_dump() for t in turns] for u, turns in users.items()})
             for role, users in self.turns.items()
@@ -204,7 +204,7 @@ class RecordedAgents:
         return System(self.name, lambda: ReplayAgent(self.name, (), ()), parameters)
 
     def has(self, case: SessionCase) -> bool:
-        """Return whether a session was recorded with the user."""
+        """Return whether there is a recorded session with the user."""
         return case.profile.id in self.turns[case.of.role.id]
 
     def at(self, case: SessionCase) -> System:
@@ -215,10 +215,10 @@ class RecordedAgents:
 
 
 class ReplayAgent:
-    """Makes the calls and gives the reply of the turn that was recorded.
+    """Makes the calls and sends the reply of the recorded turn.
 
-    It fails where the user does not say what the recording has. The user's asides come at random
-    and are not compared.
+    It fails if the user's message differs from the recording. Asides, which are random, are not
+    compared.
     """
 
     def __init__(self, where: str, turns: Sequence[RecordedTurn], asides: Sequence[str]) -> None:
@@ -226,7 +226,7 @@ class ReplayAgent:
         self._asides = {_line(aside) for aside in asides}
 
     async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
-        """Return the recorded reply. Raises AgentevalError where the recording does not fit."""
+        """Return the recorded reply. Raises AgentevalError if the recording does not fit."""
         heard = [m.content for m in dialogue.messages if m.role == "user"]
         number, recorded = len(heard), len(self._turns)
         if number > recorded:
@@ -269,7 +269,7 @@ _ON_MODEL: spec.OnModel = {"template": template_agent}
 class AgentVariant:
     """The agent with the procedure in one format, under conditions that are part of its key.
 
-    `conditions` is everything else that can change what happens: limits, simulators, seed. Recorded
+    `conditions` is everything else that can affect a session: limits, simulators, seed. Recorded
     agents have `recorded`, which returns the agent for a case.
     """
 
@@ -307,7 +307,7 @@ class AgentUnderTest:
     """One agent in each format.
 
     `agent` is a specification (see `agents.spec`), a function of (messages, tools), a system, or
-    recorded sessions; `settings` are for those that run on a model.
+    recorded sessions; `settings` apply to agents that run on a model.
     """
 
     agent: Agent | RecordedAgents
@@ -316,8 +316,8 @@ class AgentUnderTest:
 
     @property
     def system(self) -> System:
-        """The agent with its name and parameters; nothing is opened. Raises InputError for an
-        unknown agent."""
+        """The agent with its name and parameters, without opening connections. Raises InputError
+        for an unknown agent."""
         if isinstance(self.agent, RecordedAgents):
             return self.agent.system
         if isinstance(self.agent, System):
@@ -334,8 +334,7 @@ class AgentUnderTest:
 
     @asynccontextmanager
     async def opened(self, budget: Budget) -> AsyncIterator[System]:
-        """Yield the agent, whose connections are closed at the end; `budget` counts its
-        requests."""
+        """Yield the agent and close its connections at the end; `budget` counts its requests."""
         if not isinstance(self.agent, str):
             yield self.system
             return

@@ -1,11 +1,10 @@
 """Verdicts on sessions and on predicted turns: calls, final state, goals and procedure.
 
-Precision, recall and F1 over sets of calls ignore their order. `order_f1` does not: it is the F1 of
-the longest common subsequence of tool names. WorFBench (Qiao et al., arXiv 2410.07869, section 3.3)
-scores chains of a workflow by the longest increasing subsequence of the predicted nodes that were
-matched to gold nodes by the similarity of their texts. Tools have names, so nodes match when the
-names are equal; then the longest increasing subsequence of the best matching is the longest common
-subsequence.
+Precision, recall and F1 over sets of calls ignore order. `order_f1` is the F1 of the longest common
+subsequence of tool names. WorFBench (Qiao et al., arXiv 2410.07869, section 3.3) scores chains of a
+workflow by the longest increasing subsequence of the predicted nodes that were matched to gold
+nodes by the similarity of their texts. Tools have names, so nodes match when the names are equal;
+then the longest increasing subsequence of the best matching is the longest common subsequence.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ VERSION = 6  # of the rules of a verdict
 
 @dataclass(frozen=True, slots=True)
 class Judges:
-    """The judges of what rules cannot decide; each is optional. `name` is that of their model.
+    """Judges for cases that rules cannot decide; each is optional. `name` is that of their model.
     `demand` is the requirement of success on the final state, or None to use that of each role."""
 
     name: str | None = None
@@ -71,14 +70,14 @@ class Judges:
         )
 
     def demand_of(self, case: SessionCase | TurnCase) -> Demand:
-        """Return what success asks for in a case."""
+        """Return what success requires in a case."""
         return self.demand or case.of.role.success
 
     def key(self, case: SessionCase | TurnCase, failures: Sequence[FailureStatus] = ()) -> str:
         """Return the content hash (hex) of the rules, the judges and their prompts.
 
-        A verdict for which the infrastructure failed a judge has another key, so that it is made
-        again by the next run.
+        If a judge failed because of the infrastructure, the verdict has a different key, so that
+        the next run repeats it.
         """
         judges: tuple[ModelJudge | None, ...] = (self.equality, self.session, self.response)
         key = content_hash(
@@ -95,7 +94,7 @@ class Judges:
 
 @dataclass(slots=True)
 class Verdicts:
-    """Makes verdicts. Cases of one role share their gold states, charts and value judgements."""
+    """Makes verdicts. Cases of one role share gold states, charts and value judgements."""
 
     judges: Judges = field(default_factory=Judges)
     _equal: dict[str, Equality] = field(default_factory=dict)
@@ -108,10 +107,10 @@ class Verdicts:
         return [judgement for equality in self._equal.values() for judgement in equality.log]
 
     def prepare(self, cases: Iterable[SessionCase]) -> int:
-        """Return the number of users with whom an agent that does nothing has success.
+        """Return the number of users with whom an agent that does nothing succeeds.
 
-        Raises InputError, before any session, for a chart outside the subset and for a user whose
-        gold calls the backend does not carry out.
+        Raises InputError, before any session, for an unreadable chart or if the backend cannot
+        execute the gold calls of a user.
         """
         idle = 0
         for case in cases:
@@ -195,7 +194,7 @@ class Verdicts:
         )
 
     def gold_of(self, case: SessionCase) -> Gold | None:
-        """Return what the user's gold calls lead to; None for a role without a backend."""
+        """Return the result of the user's gold calls; None for a role without a backend."""
         if case.of.backend is None:
             return None
         key = case.info.id, case.info.version
@@ -207,8 +206,8 @@ class Verdicts:
         return self._gold[key]
 
     def _equality(self, case: SessionCase | TurnCase) -> Equality:
-        """Return the one of the role, or of the case's scenarios where scenarios of the role define
-        a tool in two ways."""
+        """Return the Equality of the role, or of the case's scenarios if scenarios of the role
+        define a tool differently."""
         role, judge = case.of.role, self.judges.equality
         scope = case.given if role.conflicts else tuple(s.id for s in role.scenarios)
         key = canonical_json([role.sha256, *scope])
@@ -218,7 +217,7 @@ class Verdicts:
         return self._equal[key]
 
     def _procedure(self, case: SessionCase) -> Procedure | None:
-        """Return the chart of the case's scenarios, None where one has none."""
+        """Return the chart of the case's scenarios, None if one has none."""
         role, scenarios = case.of.role, case.given
         if (role.sha256, scenarios) not in self._procedures:
             charted = all(role.scenario(id).flowchart.strip() for id in scenarios)
@@ -228,7 +227,7 @@ class Verdicts:
 
 
 def _failed_on(equality: Equality, log: SessionLog) -> list[FailureStatus]:
-    """Return how the judge of values failed on arguments of this session's calls."""
+    """Return the failures of the judge of values on arguments of this session's calls."""
     arguments = {
         canonical_json([call.tool, name, value])
         for call in log.calls
@@ -246,7 +245,7 @@ def _failed_on(equality: Equality, log: SessionLog) -> list[FailureStatus]:
 def _success(
     log: SessionLog, state: StateVerdict | None, judge: GoalsVerdict | JudgeFailure | None
 ) -> tuple[bool | None, DecidedBy | None]:
-    # However the session ended: keeping only its successes would raise the rate.
+    # Regardless of the end: keeping only successes would raise the rate.
     if log.invalidated_by:
         return None, "simulator"
     if decided_by := ENDS[log.ended].decided_by:  # over a limit: a failure (arXiv 2406.14884)

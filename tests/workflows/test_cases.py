@@ -123,7 +123,7 @@ def test_a_recording_across_scenarios_is_told_all_procedures_of_the_role() -> No
 
 def test_two_roles_of_one_name_are_refused(folder: Path, tmp_path: Path) -> None:
     other = Path(shutil.copytree(folder, tmp_path / "other" / "desk"))
-    with pytest.raises(InputError, match="desk/lend_book/hana is there twice"):
+    with pytest.raises(InputError, match="desk/lend_book/hana is defined twice"):
         session_cases([open_role(folder), open_role(other)])
     plain = session_cases([open_role(folder), OF])
     assert len({case.key for case in plain}) == 8  # the same under two names is two

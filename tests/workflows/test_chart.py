@@ -227,7 +227,7 @@ def test_parameters() -> None:
         ("A(s)-->", 2, 8, "a node is expected, not the end of the line"),
         ("A(s)-->B[ ]", 2, 9, "the label of B is empty"),
         ("A(s)  B[b]", 2, 7, "`B[b]` cannot stand here"),
-        ("A(s)--x  (free >= )-->B[b]", 2, 7, "`free >=` is no comparison"),
+        ("A(s)--x  (free >= )-->B[b]", 2, 7, "`free >=` is not a comparison"),
         ("", 2, 1, "no nodes"),
     ],
 )
@@ -349,10 +349,10 @@ def test_intents_of_labels(label: str, intent: str) -> None:
 @pytest.mark.parametrize(
     ("inside", "part"),
     [
-        ("free >= ", "`free >=` is no comparison; allowed is `field op value`"),
-        ("free >= 1 and ", "`` is no comparison"),
-        ("free = 1 or b", "`b` is no comparison"),
-        ("free = 1 x=2", "`free = 1 x=2` is no comparison"),
+        ("free >= ", "`free >=` is not a comparison; allowed is `field op value`"),
+        ("free >= 1 and ", "`` is not a comparison"),
+        ("free = 1 or b", "`b` is not a comparison"),
+        ("free = 1 x=2", "`free = 1 x=2` is not a comparison"),
         ("a.b.c = 1", "`a.b.c = 1`"),
         ("free = 1" + "0" * 400, "too large"),
         ("a = 1 and free is not", "`free is not`"),

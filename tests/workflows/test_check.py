@@ -212,7 +212,7 @@ def backend(*methods: str, bases: str = "") -> str:
         ("def find(self, title): ...", LEND, "find(title, year): got an unexpected keyword"),
         ("def find(self, title, year): ...", LEND, "find(title): missing a required argument"),
         (FIND, "def lend(self, title, *, reader): ...", "lend(title): missing a required"),
-        (FIND, "async def lend(self, title): ...", "lend is an `async def`; it answers at once"),
+        (FIND, "async def lend(self, title): ...", "lend must not be an `async def`"),
     ],
 )
 def test_what_is_missing(tmp_path: Path, find: str, lend: str, expected: str) -> None:

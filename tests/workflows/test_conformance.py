@@ -189,7 +189,7 @@ def walk_of(text: str, *tools: str, fields: Sequence[str] = ()) -> Procedure:
 
 def test_charts_that_cannot_be_compiled() -> None:
     chart = parse_chart("flowchart TD\nA(s)-->B[x]")
-    with pytest.raises(InputError, match="A is a node of s too"):
+    with pytest.raises(InputError, match="A is also a node of s"):
         compiled({"s": chart, "t": chart}, [])
     with pytest.raises(InputError, match="no start"):
         compiled({"s": chart.model_copy(update={"nodes": chart.nodes[1:], "edges": ()})}, [])

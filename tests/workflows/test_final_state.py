@@ -193,7 +193,7 @@ def test_a_state_that_is_no_json() -> None:
         def __init__(self) -> None:
             self.state = {"when": {1, 2}}
 
-    with pytest.raises(InputError, match="the state: is no JSON"):
+    with pytest.raises(InputError, match="the state: is not JSON"):
         gold_state(ROLE, HANA, Odd)
 
 

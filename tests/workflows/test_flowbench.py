@@ -548,5 +548,5 @@ def test_rows_have_their_own_prompt(tmp_path: Path) -> None:
         flow_turns(path, agent=lambda m, t: "", formats=["text"])
     with pytest.raises(InputError, match="either"):
         flow_turns([path, "meeting_rooms"], agent=lambda m, t: "")
-    with pytest.raises(InputError, match="there twice"):
+    with pytest.raises(InputError, match="defined twice"):
         row_cases([written(tmp_path, ROWS[0], ROWS[0])])
