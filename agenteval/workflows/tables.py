@@ -497,7 +497,9 @@ class _Rewards:
     state_only: int = column(
         "success\nalone", "count", "reward 0, but the session succeeded", default=0
     )
-    neither: int = column("can not be\ncompared", "count", "other rewards, or no verdict", default=0)
+    neither: int = column(
+        "can not be\ncompared", "count", "other rewards, or no verdict", default=0
+    )
     calls: int = column("calls", "count", "replayed", default=0)
     differing: int = column(
         "other\nanswers", "count", "answered differently by the backend", default=0
