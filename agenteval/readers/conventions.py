@@ -227,7 +227,7 @@ class SpanReader:
         return number
 
     def _note_figure(self, names: tuple[str, ...], value: Any) -> None:
-        text = f"{self._name_of(*names)!r} is {value!r:.40}, which is no amount; it is not counted"
+        text = f"{self._name_of(*names)!r} is {value!r:.40}, not a valid amount; it is not counted"
         self.context.notes.add(text, self.context.place)
 
     def _rows(self, name: str) -> Any:

@@ -334,7 +334,7 @@ def system_name(draft: RunDraft, rows: Rows, context: Context) -> str | None:
                 "'messages')",
                 context.place,
             )
-        problem = f"{key!r} is no name of a system and goes to the metadata; {named_by!r} names it"
+        problem = f"{key!r} is not a system name and goes to the metadata; {named_by!r} names it"
         context.notes.add(problem, context.place)
     return name
 

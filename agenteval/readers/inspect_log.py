@@ -46,14 +46,14 @@ def eval_samples(path: Path, notes: Notes) -> Iterator[LoggedSample]:
         try:
             archive = zipfile.ZipFile(stream)
         except (zipfile.BadZipFile, ValueError) as error:
-            raise InputError(f"no whole log of inspect ({error})", name) from None
+            raise InputError(f"not a complete log of inspect ({error})", name) from None
         entries = _Entries(archive, {info.filename: info for info in archive.infolist()}, name)
         head = next((n for n in ("header.json", "_journal/start.json") if n in entries.infos), None)
         if head is None:
-            raise InputError("a zip archive without header.json: no log of inspect", name)
+            raise InputError("a zip archive without header.json: not a log of inspect", name)
         log = _Log(entries.read(head), name, notes)
         if any(re.fullmatch(r"samples/.+/sample\.json", entry) for entry in entries.infos):
-            raise InputError("its samples stand in parts (chunked), which are not read", name)
+            raise InputError("its samples are chunked, which is not supported", name)
         names = [entry for entry in entries.infos if _SAMPLE.fullmatch(entry)]
         log.check(len(names), "reductions.json" in entries.infos)
         for entry in names:
@@ -108,7 +108,7 @@ def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: str) -> by
     except zstandard.ZstdError as error:
         raise zipfile.BadZipFile(str(error)) from None
     if len(text) <= LARGE and zlib.crc32(text) != info.CRC:
-        raise zipfile.BadZipFile("wrong check sum")
+        raise zipfile.BadZipFile("wrong checksum")
     return text
 
 
@@ -139,10 +139,10 @@ class _Log:
         """Warn if samples are missing. Raises InputError if there are none."""
         status = f"(status of the evaluation: {self._status})"
         if not samples and reduced:
-            problem = "holds scores reduced over epochs only; each sample is needed (inspect eval "
+            problem = "has only scores reduced over epochs; each sample is needed (inspect eval "
             raise InputError(problem + "without --no-log-samples)", self._name)
         if not samples:
-            raise InputError(f"holds no samples {status}", self._name)
+            raise InputError(f"contains no samples {status}", self._name)
         if self._status != "success" or samples < self._total:
             self._notes.add(f"{samples} of {self._total} samples are logged {status}", self._name)
 
@@ -150,7 +150,7 @@ class _Log:
         """Convert one sample of the log. Raises InputError for anything else."""
         number = sample.get("epoch") if isinstance(sample, dict) else None
         if type(number) is not int or number < 1 or type(sample.get("id")) not in (str, int):
-            raise InputError("no sample of inspect, which has an id and an epoch from 1", place)
+            raise InputError("not a sample of inspect (an id, and an epoch from 1)", place)
         run, scores = str(sample["id"]), sample.get("scores") or {}
         invalid = sample.get("invalidation")
         why = "the sample was declared invalid" if invalid else _error(sample)

@@ -62,7 +62,7 @@ def _as_written(samples: Iterator[LoggedSample], name: str) -> Iterator[LoggedSa
             yield sample
             done += 1
     except (AttributeError, LookupError, TypeError, ValueError) as error:
-        problem = f"not written as by its tool (after {done} samples: {error})"
+        problem = f"not in the format of its tool (after {done} samples: {error})"
         raise InputError(problem, name) from error
 
 
@@ -142,7 +142,7 @@ def promptfoo_samples(document: Any, name: str) -> Iterator[LoggedSample]:
         place = f"{name}:results[{i}]"
         test = result.get("testCase") if isinstance(result, dict) else None
         if not isinstance(test, dict) or "promptIdx" not in result:
-            raise InputError("no result of promptfoo, which has a testCase and a promptIdx", place)
+            raise InputError("not a result of promptfoo (a testCase and a promptIdx)", place)
         key = json.dumps([test, result["promptIdx"]], sort_keys=True)
         names = repeats.setdefault(key, [])
         names.append(f"{result.get('testIdx', i)}:{result['promptIdx']}")

@@ -62,7 +62,7 @@ def _as_written(rows: Rows, path: Path) -> Rows:
             place = item.place
             yield number, item
     except (AttributeError, LookupError, TypeError, ValueError) as error:
-        raise InputError(f"at or after this: not written as by its tool ({error})", place) from None
+        raise InputError(f"from here on, not in the format of its tool ({error})", place) from None
 
 
 def _each(convert: Callable[[dict[str, Any], str], dict[str, Any]]) -> Callable[..., Rows]:

@@ -123,7 +123,7 @@ def _item(entry: Any, where: str, notes: Notes | None, place: str) -> _RubricEnt
     if isinstance(entry, str):
         entry = {"requirement": entry}
     if not isinstance(entry, dict):
-        raise InputError(f"neither a text nor an object: {entry!r:.60}; {_READS}", where)
+        raise InputError(f"not a text or an object: {entry!r:.60}; {_READS}", where)
     texts = [k for k in (*_STATEMENTS, *_NAMES) if isinstance(entry.get(k), str)]
     if not texts:
         keys = ", ".join(map(str, entry)) or "nothing"

@@ -96,7 +96,7 @@ def read_scores(
         builder.add(texts, repeat=rating.repeat, success=rating.success, value=rating.value)
     if not seen:
         among = f" of rater {rater!r}" if rater is not None else ""
-        among += f" ({unlabelled} rows wait for a label)" if unlabelled else ""
+        among += f" ({unlabelled} rows have no label yet)" if unlabelled else ""
         raise InputError(f"there are no ratings{among} in this file", str(file))
     if contradictions:
         _log.warning(
@@ -273,7 +273,7 @@ class _Rating:
 def _read(row: Mapping[str, Any], by_id: Mapping[str, Criterion], where: str) -> _Rating:
     run, criterion = _text(row, "run", where), _text(row, "criterion", where)
     if run is None or criterion is None:
-        raise InputError("run and criterion are needed in every row", where)
+        raise InputError("every row needs run and criterion", where)
     if by_id and criterion not in by_id:
         listed = ", ".join(sorted(by_id))
         raise InputError(f"criterion {criterion!r} is not among the criteria: {listed}", where)

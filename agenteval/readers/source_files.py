@@ -71,7 +71,7 @@ def find(source: str | Path) -> SourceFiles:
     """
     text = os.fspath(source)
     if "\0" in text or not text:
-        raise InputError("an empty path or one with a NUL character names no file")
+        raise InputError("a path must not be empty or contain a NUL character")
     path = Path(text)
     try:
         mode = path.stat().st_mode

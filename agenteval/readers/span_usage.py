@@ -124,7 +124,7 @@ def without_models(run: Run) -> str:
     kinds = [span.kind for span in run.spans]
     if not kinds or "llm" in kinds or 2 * kinds.count("chain") < len(kinds):
         return ""
-    return f"no model span in known words: {kinds_line(run.spans)}"
+    return f"no recognized model span: {kinds_line(run.spans)}"
 
 
 def why_not_understood(run: Run) -> str:
@@ -132,4 +132,4 @@ def why_not_understood(run: Run) -> str:
     if any(span.kind in _KNOWN_KINDS for span in run.spans):
         return ""
     line = kinds_line(run.spans)
-    return f"not examined: no model, tool or agent span in known words ({line})"
+    return f"not examined: no recognized model, tool or agent span ({line})"

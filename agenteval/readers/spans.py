@@ -331,7 +331,7 @@ class Walker:
                 stack.extend((names[k], inner) for k in reversed(_CHILDREN) if names.get(k))
             else:
                 kind = "an object" if names else "a value"
-                context.notes.add(f"{kind} that is no span was passed over", context.place)
+                context.notes.add(f"{kind} that is not a span was skipped", context.place)
 
     def _span(
         self, item: dict[str, Any], names: dict[str, Any], enclosing: _Around, context: Context

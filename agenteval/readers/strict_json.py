@@ -119,8 +119,8 @@ def _whole_characters(text: str, place: str, notes: Notes | None) -> str:
         if match[1] is None:
             return match[0]
         if notes is None:
-            raise InputError("half a character (a lone surrogate, \\ud800 to \\udfff)", place)
-        notes.add("lone surrogates (half characters) were replaced by U+FFFD", place)
+            raise InputError("a lone surrogate (\\ud800 to \\udfff)", place)
+        notes.add("lone surrogates were replaced by U+FFFD", place)
         return "\\ufffd"
 
     return _ESCAPE.sub(without_half, text)

@@ -121,7 +121,7 @@ def _add_node(event: yaml.NodeEvent, levels: list[_Level]) -> None:
 def _scalar(event: yaml.ScalarEvent) -> Any:
     word = event.value
     if _SURROGATE.search(word):
-        raise _YamlError("half a character (a lone surrogate)", event)
+        raise _YamlError("a lone surrogate", event)
     if not event.implicit[0]:
         return word
     if word in _WORDS:

@@ -95,7 +95,7 @@ def table_items(stream: BinaryIO, name: str, notes: Notes) -> Iterator[Item]:
             head = _head(cells, place)
             continue
         if any(map(str.strip, cells[len(head) :])):
-            problem = f"{len(cells)} cells, and the head line names {len(head)} columns"
+            problem = f"{len(cells)} cells, but the header has {len(head)} columns"
             raise InputError(problem, place)
         if cut_off or len(cells) < len(head):
             cells, cut_off = cells[:-1], True  # the last cell may be incomplete
@@ -248,7 +248,7 @@ class ColumnMap:
             if column in record:
                 continue
             listed = ", ".join([*record][:20])
-            problem = f"there is no column {column!r} for {name}; there are {listed}"
+            problem = f"there is no column {column!r} for {name}; columns: {listed}"
             if name in self.by_user or name in ("input", "output", "messages"):
                 raise InputError(problem, place)
             notes.add(problem, place)
@@ -280,7 +280,7 @@ def guess_mapping(
         best, *next_best = sorted(ranked, reverse=True)
         if is_text and next_best and best[:2] == next_best[0][:2]:
             columns_meant = f"{best[3]} or {next_best[0][3]}"
-            raise InputError(f"{columns_meant}: which is the {name}? Say --map {name}=COLUMN")
+            raise InputError(f"{columns_meant}: which is the {name}? Use --map {name}=COLUMN")
         guess[name] = best[3]
     texts = [key for key in columns if key not in guess.values() and _average(values[key]) >= _LONG]
     missing = [name for name in ("input", "output") if name not in guess]
@@ -288,8 +288,8 @@ def guess_mapping(
         guess |= zip(missing, texts, strict=True)
     talks = any((field_of(column) or ("",))[0] == "messages" for column in columns)
     if not {"output", "messages"} & guess.keys() and not talks:
-        problem = f"which column is what the system answered? There are {', '.join(columns[:20])}"
-        raise InputError(f"{problem}; say --map output=COLUMN,input=COLUMN")
+        problem = f"which column has the answers of the system? Columns: {', '.join(columns[:20])}"
+        raise InputError(f"{problem}; use --map output=COLUMN,input=COLUMN")
     return {name: guess[name] for name in MAPPED if name in guess}
 
 

@@ -95,7 +95,7 @@ def test_own_levels() -> None:
         ([{"requirement": "A", "weight": -1, "polarity": "positive"}], "positive, but weight -1"),
         ([{"requirement": "A", "polarity": "bad"}], "must be positive or negative"),
         ([{"rule": "A"}], "item 1: no statement among its keys .rule.; read are"),
-        ([["A"]], "item 1: neither a text nor an object"),
+        ([["A"]], "item 1: not a text or an object"),
         ({"rules": ["A"]}, "no known layout of a rubric: rules; read are"),
         ({"guidelines": "Be strict.", "criteria": ["A"]}, "guidelines"),
         ([{"requirement": "A", "options": [{"label": "x", "value": 0.4}]}], "evenly spaced"),

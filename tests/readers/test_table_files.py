@@ -60,7 +60,7 @@ def test_a_guess(columns: list[str], expected: dict[str, str]) -> None:
 
 def test_what_is_not_plain_is_not_guessed() -> None:
     rows = [{"a": f"{LONG}{n}", "b": f"{LONG}{n}", "c": f"{LONG}{n}"} for n in range(3)]
-    with pytest.raises(InputError, match="say --map output=COLUMN,input=COLUMN"):
+    with pytest.raises(InputError, match="use --map output=COLUMN,input=COLUMN"):
         guess_mapping(rows)  # three texts
     # `resolved` by its name, but what it holds is no verdict
     rows = [{"question": f"{LONG}{n}", "answer": f"{LONG}{n}", "resolved": "soon"} for n in "ab"]

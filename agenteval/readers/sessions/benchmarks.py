@@ -90,7 +90,7 @@ def tau_bench(row: Row) -> Session:
     _reward(session, row.get("reward"))
     info = row.get("info") or {}
     if not row["traj"]:
-        session.fail(info.get("error") or "the recording holds no message")
+        session.fail(info.get("error") or "the recording has no messages")
     session.metadata["instruction"] = first_of(first_of(info, "task"), "instruction")
     session.usage = usage_of(None, None, row.get("agent_cost"))
     return session

@@ -281,7 +281,7 @@ def session_runs(
             sessions = form.read(values)
             for session in [sessions] if isinstance(sessions, Session) else sessions:
                 if not session.steps and session.failure is None:
-                    problem = f"a session of {form.name} without messages was passed over"
+                    problem = f"a session of {form.name} without messages was skipped"
                     notes.add(problem, place)
                     continue
                 number += 1
@@ -292,7 +292,7 @@ def session_runs(
             raise InputError(str(error), place) from None
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             why = str(error).partition("\n")[0]
-            problem = f"not written as by {form.name} ({type(error).__name__}: {why})"
+            problem = f"not in the format of {form.name} ({type(error).__name__}: {why})"
             raise InputError(problem, place) from None
         for run in runs:
             if not with_gold:
@@ -327,7 +327,7 @@ def _refuse_other(form: SessionFormat, value: Any, place: str) -> None:
         return
     matching = (other for other in FORMATS[:-1] if other is not form and other.matches(value))
     if (other := next(matching, None)) is not None:
-        problem = f"this is of {other.name}, but the file begins as {form.name}; split the file"
+        problem = f"this is {other.name}, but the file starts as {form.name}; split the file"
         raise InputError(problem, place)
     if not form.lines and form is not FORMATS[-1]:
         raise InputError(f"not of {form.name}, as the file begins: {described(value)}", place)
