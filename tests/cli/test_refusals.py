@@ -85,7 +85,7 @@ export --otlp e.jsonl --traces criteria/sums.json --store c.db | criteria
 export --otlp http://a:b@127.0.0.1:1 --store c.db | set keys in OTEL_EXPORTER_OTLP_HEADERS
 export --otlp https:// --store c.db | set keys in OTEL_EXPORTER_OTLP_HEADERS
 init shop mails.csv --map output=Antwort,input=Anfrage | --description:
-init shop odd.csv --description D | odd.csv: which column is what the system answered?
+init shop odd.csv --description D | odd.csv: which column has the answers of the system?
 init shop mails.csv --map output=Reply --description D | there is no column 'Reply'
 init sums mails.csv --description D | this folder exists already
 init shop none.csv --description D | no such file
