@@ -1,4 +1,4 @@
-"""Run one agent on one request within its limits, and keep what it did however it ends."""
+"""Run one agent on one request within its limits, and keep its log however it ends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from agenteval.text import raised_at, redacted
 _log = logging.getLogger(__name__)
 _GRACE = 2.0  # seconds a cancelled agent gets to close its connections
 _MAX_OUTPUT = 100_000  # characters of last words
-_BEAT = 0.05  # seconds between two looks at whether the event loop goes round
+_BEAT = 0.05  # seconds between two checks that the event loop is not blocked
 _JITTER = 0.25  # seconds that a busy machine may be late
 _STATUS: tuple[tuple[type[Exception], FailureStatus], ...] = (
     (RequestTimeout, "error:timeout"),
@@ -44,10 +44,10 @@ async def drive(agent: Agent, task: Dialogue | str, tools: Toolbox) -> AgentLog 
     A timeout and too many turns are endings of the agent; but no timeout is its own when the event
     loop stood still for a second and a tenth of the time, or an AsyncBackend took as much of it.
     Unauthorized, BudgetExceeded, InputError and ModelUnavailable are raised, `spent` set to what
-    the case took: they would fail every further case alike.
+    the case took: they would make every further case fail too.
 
-    A stopped agent is cancelled, and again after 2 seconds. One that goes on is reported to the log
-    and left behind; asyncio waits for it at the end of the process.
+    A stopped agent is cancelled, and again after 2 seconds. One that continues is logged and
+    abandoned; asyncio waits for it when the process ends.
     """
     dialogue = Dialogue.of(task) if isinstance(task, str) else task
     tools.begin()
@@ -98,7 +98,7 @@ async def drive(agent: Agent, task: Dialogue | str, tools: Toolbox) -> AgentLog 
 async def _work(agent: Agent, dialogue: Dialogue, tools: Toolbox) -> str:
     try:
         output: object = await agent.run(dialogue, tools)
-    except SystemExit as left:  # would end the event loop, and every other case with it
+    except SystemExit as left:  # would end the event loop and every other case
         raise AgentevalError(f"the agent left with SystemExit({left.code!r})") from left
     if not isinstance(output, str):
         raise AgentevalError(f"the adapter returned {type(output).__name__} instead of text")
@@ -106,12 +106,12 @@ async def _work(agent: Agent, dialogue: Dialogue, tools: Toolbox) -> str:
 
 
 def _not_its_fault(limit: float, lost: float, waited: float) -> AgentevalError | None:
-    """The error for a timeout that tells nothing about the agent; None for one of its own."""
+    """Return an error if the timeout was not the agent's fault, else None."""
     much = max(1.0, 0.1 * limit)
     if lost > much:
         return AgentevalError(
             f"the event loop stood still for {lost:.1f} s, so the timeout tells nothing about this"
-            " agent; code that blocks belongs into a plain function or a command of its own"
+            " agent; put blocking code into a plain function or a separate command"
         )
     if waited > much:
         duration = f"the tools took {waited:.1f} s to answer"
@@ -146,13 +146,13 @@ class _Watch:
 
 async def _stop(work: asyncio.Future[str]) -> None:
     """Cancel the agent; once more if it is not over after its grace."""
-    # what an agent left behind raises is asked for, so that asyncio does not complain of it
+    # retrieve the exception of an abandoned agent, so that asyncio does not complain
     work.add_done_callback(lambda work: work.cancelled() or work.exception())
     for grace in (_GRACE, _JITTER):
         if work.cancel():
             await asyncio.wait({work}, timeout=grace)
     if not work.done():
-        _log.warning("an agent ignores that it was cancelled, and goes on in the background")
+        _log.warning("an agent ignored its cancellation and continues in the background")
 
 
 def _error(work: asyncio.Future[Any]) -> Exception | None:
@@ -174,7 +174,7 @@ def _error(work: asyncio.Future[Any]) -> Exception | None:
 
 
 def _parts(error: Exception | None) -> Iterator[BaseException]:
-    """The error, or those of a group, as task groups raise them."""
+    """Return the error, or the errors of an exception group."""
     if isinstance(error, ExceptionGroup):
         for part in error.exceptions:
             yield from _parts(part)

@@ -45,7 +45,7 @@ class Backend(Protocol):
 
 
 class AsyncBackend(Protocol):
-    """A backend that takes its time: `async def`, so the event loop goes on while it answers.
+    """A slow backend: `async def`, so the event loop keeps running while it answers.
 
     Its calls come one at a time, all on the event loop that the toolbox belongs to.
     """
@@ -62,16 +62,15 @@ Outcome = tuple[CallStatus | None, str]  # None: not counted; and what the agent
 class Toolbox:
     """Tools, their backend, and the log of one case.
 
-    An adapter calls `turn()` before it carries out the calls of one model turn; a call made
-    without a turn is a turn of its own. It reports messages and usage as they come. Past the limit
-    of turns (or of 1,000 calls) nothing is carried out or logged, and `exhausted` is set: the
-    driver then stops the agent. It is set with the logged call number `stop_after` too, so that
-    what an agent does first can be seen without asking it again; `beyond` are the names of the
-    calls that it made in the same turn after that one. Every method may be called from other
-    threads.
+    An adapter calls `turn()` before it carries out the calls of one model turn; a call made without
+    a turn is a turn of its own. It reports messages and usage as they come. Past the limit of turns
+    (or of 1,000 calls) nothing is carried out or logged, and `exhausted` is set: the driver then
+    stops the agent. The logged call number `stop_after` sets it too, so an agent's first calls can
+    be seen without another request; `beyond` has the names of later calls of the same turn. Every
+    method may be called from other threads.
 
     With an AsyncBackend the toolbox belongs to the event loop that was the first to use it (in
-    `begin` or a call), and `call` and `attempt` are for other threads than that of the loop.
+    `begin` or a call), and `call` and `attempt` are only for threads other than the loop's.
     """
 
     def __init__(
@@ -107,12 +106,12 @@ class Toolbox:
         self._parameters = {tool.name: tool.parameters for tool in self.tools}
         self._validators: dict[str, Any] = {}
         self._begun = time.monotonic()
-        self._lock = threading.Lock()  # of what is counted and kept; never held for long
+        self._lock = threading.Lock()  # for counters and logs; never held for long
         self._serial = threading.Lock()  # of the calls; a backend that hangs must not stop close()
 
     @property
     def seen_enough(self) -> bool:
-        """Whether `stop_after` is reached: nothing more is to be asked of the agent."""
+        """Whether `stop_after` is reached: the agent needs no further requests."""
         return self._stop_after is not None and len(self.events) >= self._stop_after
 
     @property
@@ -122,7 +121,7 @@ class Toolbox:
         return self._waited + under_way
 
     def begin(self) -> None:
-        """The clock starts now: a toolbox may have been made long before its agent's turn came."""
+        """Start the clock: the toolbox may have been created long before its agent started."""
         self._begun = time.monotonic()
         with contextlib.suppress(RuntimeError):  # no loop is running here
             self._loop = self._loop or asyncio.get_running_loop()
@@ -194,7 +193,7 @@ class Toolbox:
                 self.messages.append(message)
 
     def spend(self, usage: Usage) -> None:
-        """Add what a request took."""
+        """Add the usage of a request."""
         with self._lock:
             self.usage = self.usage + usage
 
@@ -258,7 +257,7 @@ class Toolbox:
         if self._loop is None or self._loop is asyncio._get_running_loop():
             with self._defects():
                 raise InputError(
-                    "these tools take their time to answer: where an event loop runs, call them"
+                    "these tools are slow: inside a running event loop, call them"
                     " with `await tools.call_async(name, arguments)`"
                 )
         answer = self._in_order(name, arguments, turn)
@@ -329,7 +328,7 @@ class Toolbox:
 def is_async(function: object) -> bool:
     """Whether calling it gives an awaitable: an `async def`, or an object whose `__call__` is."""
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004  its type is asked for, not whether
+        getattr(function, "__call__", None)  # noqa: B004 needs its type
     )
 
 

@@ -26,7 +26,7 @@ _FORM_WORDS = re.compile(
     r"response_?[ .]?format|json[_ ]?(schema|object|mode)|structured[ _]output|guided|grammar"
     r"|\bschemas?\b"
 )
-# A value out of range names the parameter as well; only these words say that it is not taken.
+# A value out of range names the parameter as well; only these words say that it is not accepted.
 _NOT_TAKEN = re.compile(
     r"unsupported|(not|n't) support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed"
     r"|only the default|cannot find|deprecated|invalid param|extra (inputs|fields)|extra_forbidden"
@@ -81,7 +81,7 @@ class Adaptation:
             return "text"
         form = self._form
         if form == 0 and (
-            not request.schema.get("properties")  # any object will do: that is JSON mode
+            not request.schema.get("properties")  # any object is valid: that is JSON mode
             or (self._bad_schemas and canonical_json(request.schema) in self._bad_schemas)
         ):
             form = 1
@@ -130,8 +130,8 @@ class Adaptation:
     def learn(self, said: ErrorBody, body: dict[str, Any], request: Request, form: str) -> bool:
         """Whether the next attempt will ask for less; False when the refusal has another reason.
 
-        Many requests under way may be refused for the same reason, so what counts is what was
-        sent, and not what another refusal has changed meanwhile.
+        Many requests under way may be refused for the same reason, so this looks at what was sent,
+        not at what another refusal has changed since.
         """
         text = said.text
         if form != "text" and _MALFORMED.search(text):  # the second time, without the form
@@ -201,7 +201,7 @@ class Adaptation:
         return True
 
     def _end_trial(self, request: Request) -> bool:
-        """The refusal stands in every form, so the form was not its reason."""
+        """Undo the trials: every form was refused, so the form was not the reason."""
         if self._tries and self._tries.pop(request.logical_hash(), 0):
             self._form_is_blameless = True
         return False

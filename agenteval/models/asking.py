@@ -1,4 +1,4 @@
-"""A question to a model whose reply must be parseable, with one repair request."""
+"""Ask a model for a parseable reply, with one repair request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agenteval.models.wire import Reply, Request
 from agenteval.records import Usage
 
 T = TypeVar("T")
-MOST_REQUESTS = 2  # of a question: one, and one to repair a reply that cannot be read
+MOST_REQUESTS = 2  # per question: one, and one to repair an unreadable reply
 _SHOWN = 8000  # characters of a reply that are shown back to the model
 
 

@@ -52,7 +52,7 @@ class AutogenTransport:
     """Sends through an AutoGen `ChatCompletionClient`, given as an object or a component config.
 
     `endpoint` names the class and, for a config, a hash of it without its secrets. The wrapped
-    client's own retries are turned off where it has the setting: every request is to be counted.
+    client's own retries are turned off where it has the setting: every request must be counted.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class AutogenTransport:
     def from_config(cls, path: Path) -> AutogenTransport:
         """Load a component config (JSON), as written by `dump_component`.
 
-        Raises InputError when it names no model client that can be loaded.
+        Raises InputError if it does not name a loadable model client.
         """
         config: Any = None
         text = read_text(path)
@@ -106,7 +106,7 @@ class AutogenTransport:
         }
         tools = [tool["function"] for tool in request.tools]
         if tools and isinstance(request.tool_choice, dict):  # it wants the object
-            raise BadRequest("an AutoGen client cannot be told to call one tool by its name")
+            raise BadRequest("an AutoGen client cannot be made to call one tool by name")
         choice: Any = {"tool_choice": request.tool_choice or "auto"} if tools else {}
         try:
             result = await self._client.create(
@@ -252,7 +252,7 @@ class AgentevalChatClient(ChatCompletionClient):
         extra_create_args: Mapping[str, Any] = {},
         cancellation_token: CancellationToken | None = None,
     ) -> AsyncGenerator[str | CreateResult, None]:
-        """The whole completion as one piece; judged text is never needed in chunks."""
+        """Yield the whole completion as one piece; judged text is never streamed."""
         yield await self.create(
             messages,
             tools=tools,
@@ -263,7 +263,7 @@ class AgentevalChatClient(ChatCompletionClient):
         )
 
     async def close(self) -> None:
-        """Nothing: the Client belongs to who made it."""
+        """Do nothing: the caller owns the Client."""
 
     def actual_usage(self) -> RequestUsage:
         """Tokens of the last call."""
@@ -285,7 +285,7 @@ class AgentevalChatClient(ChatCompletionClient):
     def remaining_tokens(
         self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = ()
     ) -> int:
-        """128,000 less the estimate; the true window is known to the endpoint alone."""
+        """128,000 less the estimate; only the endpoint knows the true window."""
         return 128_000 - self.count_tokens(messages, tools=tools)
 
     @property

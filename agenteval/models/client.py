@@ -1,4 +1,4 @@
-"""The one way to a model: cache, concurrency, budget, retries, usage; in this order, only here."""
+"""The only way to call a model: cache, concurrency, budget, retries and usage, in this order."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from agenteval.models.windows import longest_reply, reasons
 from agenteval.models.wire import Reply, Request, Resend, Simplified, Transport
 from agenteval.records import Usage, canonical_json
 
-MOST_RESENDS = 16  # of one request; more than the forms and parameters there are to leave out
+MOST_RESENDS = 16  # per request; more than the forms and parameters that can be left out
 MOST_SILENT = 5  # replies in a row that are cut off before they say anything
-TURNED_AWAY = 3  # requests that meet a 401 or 403 before any is answered: none will be
+TURNED_AWAY = 3  # requests with a 401 or 403 before any is answered: then none will be
 
 
 class ReplyCache(Protocol):
@@ -192,7 +192,7 @@ class Client:
         """Return the request with the user's parameters; a default length limit is not sent to a
         known reasoning model."""
         limited = not LIMITS.isdisjoint(self.parameters)
-        recorded = getattr(self.transport, "recorded", False)  # whoever was asked, and how
+        recorded = getattr(self.transport, "recorded", False)  # recordings ignore the parameters
         if recorded or not (self.parameters or reasons(self.model)):
             return request
         if limited or reasons(self.model):
@@ -200,8 +200,8 @@ class Client:
         return replace(request, parameters={**request.parameters, **self.parameters})
 
     async def _ask_for_words(self, request: Request, effort: _Effort) -> Reply:
-        """A reply. One that was cut off before it said anything is asked for once more without the
-        limit; where that helps, the limit is dropped for this endpoint and model."""
+        """A reply. If it was cut off before any text, it is requested again without the limit; if
+        that helps, the limit is dropped for this endpoint and model."""
         adapted = self._adapted
         # only a limit of ours, and only where the cost of a reply without one is known
         is_bounded = self.budget.max_cost is None or longest_reply(self.model) is not None
@@ -335,8 +335,8 @@ class Client:
             effort.usage = effort.usage + counted
 
     def _is_turned_away(self, error: ModelError) -> bool:
-        """Whether the first requests all met a 401 or 403: it is then not one of them that is
-        refused, although none of the refusals speaks of a key."""
+        """Whether the first requests all got a 401 or 403: then the key is refused, although no
+        message mentions a key."""
         if isinstance(error, Filtered) or error.said is None:
             return False
         if error.said.status not in (401, 403) or self._answered:
@@ -345,7 +345,7 @@ class Client:
         return self._turned_away >= TURNED_AWAY
 
     def _pause(self, error: Transient, effort: _Effort) -> float | None:
-        """Seconds to the next attempt, or None when there is to be none.
+        """Return the seconds to the next attempt, or None if there is none.
 
         Full jitter, random(0, min(longest, first · 2^n)) (Brooker, "Exponential Backoff And
         Jitter", AWS 2015), and never less than what the endpoint asked for.
@@ -383,7 +383,7 @@ def estimate_tokens(request: Request) -> int:
 
 def max_completion(request: Request, model: str = "") -> int:
     """Longest reply in tokens: the limit of the request, else what the model can write, else (for
-    an unknown model) 4,096; none for what is answered without text."""
+    an unknown model) 4,096; 0 for replies without text."""
     if request.questions:
         return 0
     limits = (request.parameters.get(name) for name in LIMITS)

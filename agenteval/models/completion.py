@@ -1,4 +1,4 @@
-"""Read the body of a chat completion, as the many servers of this API write it."""
+"""Read the body of a chat completion, in the dialects of many servers."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _MOST_TOKENS = 10**8  # a larger count is a defect of the endpoint, not a bill
 def read_completion(payload: bytes, mode: str, latency: float, where: str) -> Reply:
     """Reply from the body of a chat completion.
 
-    Raises Transient when the body is not JSON or holds no message: endpoints under load answer so
-    with status 200. An error that the body names is raised as what it is; the answer of another
-    API is a BadRequest.
+    Raises Transient when the body is not JSON or holds no message: overloaded endpoints send these
+    with status 200. An error named in the body is raised as its own type; the answer of another API
+    is a BadRequest.
     """
     body = read_object(payload, where)
     choices = body.get("choices")
@@ -80,7 +80,7 @@ def read_completion(payload: bytes, mode: str, latency: float, where: str) -> Re
 
 
 def read_object(payload: bytes, where: str) -> dict[str, Any]:
-    """The JSON object of a body, NaN and infinity as None. Raises Transient where it is none.
+    """The JSON object of a body, NaN and infinity as None. Raises Transient if it is not one.
 
     Events that were not asked for (`data: {...}`) are put together into one object.
     """

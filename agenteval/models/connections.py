@@ -24,7 +24,7 @@ from agenteval.text import keep_secret, public_url, url_secrets
 
 CONNECT_SECONDS = 15.0
 MOST_BYTES = 16 * 2**20  # of one answer; more is not a reply
-_MOST_REDIRECTS = 3  # in a row; the body goes out again with each
+_MOST_REDIRECTS = 3  # in a row; each sends the body again
 _REDIRECTS = (301, 302, 303, 307, 308)
 
 
@@ -142,7 +142,7 @@ async def _read_bounded(response: aiohttp.ClientResponse, where: str) -> bytes:
             response.close()
             if response.status < 400:
                 limit = MOST_BYTES // 2**20
-                raise BadRequest(f"{where}: the answer is longer than {limit} MiB; not read on")
+                raise BadRequest(f"{where}: the answer is longer than {limit} MiB; stopped reading")
             break
     return b"".join(chunks)
 
@@ -150,7 +150,7 @@ async def _read_bounded(response: aiohttp.ClientResponse, where: str) -> bytes:
 def redirect_target(home: URL, here: URL, location: str) -> URL:
     """The target of a redirect. Raises Redirected for another scheme, host, port or user.
 
-    https in the place of http on the same host is followed, both at their usual ports.
+    A change from http to https on the same host, both on default ports, is followed.
     """
     try:
         target = here.join(URL(location))
@@ -169,7 +169,7 @@ def redirect_target(home: URL, here: URL, location: str) -> URL:
         target = target.with_user(home.user).with_password(home.password)
     if (target.user, target.password) != (home.user, home.password):
         raise Redirected(
-            f"{home.origin()} redirects to another user of itself; nothing was sent there"
+            f"{home.origin()} redirects to itself with another user; nothing was sent there"
         )
     return target
 

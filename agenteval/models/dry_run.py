@@ -1,6 +1,5 @@
-"""Dry runs: inside `nothing_sent()` no client of this package sends a request; it is noted instead.
-
-The code that asks is the code of the real run. Replies that are stored are answered from the store.
+"""Dry runs: inside `nothing_sent()` clients of this package record requests instead of sending
+them. The code is that of a real run. Replies that are stored are answered from the store.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The threshold above which two texts count as paraphrases belongs to the embedder, because
 embedders spread their cosines differently. `data/embedders.json` holds those that were measured, on
-criteria of real critics (`benchmarks/merge_quality`); `GUESSED_TAU` is that of all others.
+criteria of real critics (`benchmarks/merge_quality`); all others use `GUESSED_TAU`.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ class EndpointEmbedder:
     """Embeddings of an OpenAI-compatible endpoint.
 
     Without `base_url` those of OPENAI_BASE_URL, else of OpenAI, with the key of OPENAI_API_KEY.
-    With a `base_url` only the given key is sent: a key from the environment belongs to somebody
-    else. Equal texts are sent once, so they get equal rows even from an endpoint that is not
+    With a `base_url` only the given key is sent: a key from the environment belongs to another
+    service. Equal texts are sent once, so they get equal rows even from an endpoint that is not
     deterministic. Raises InputError when no key is known.
     """
 
@@ -148,7 +148,7 @@ class EndpointEmbedder:
                     vectors = {row.get("index"): row.get("embedding") for row in listed}
                 ordered = [vectors.get(position) for position in range(len(batch))]
                 if not all(isinstance(vector, list) for vector in ordered):
-                    what = f"{len(batch)} texts sent, but no vector for each came back"
+                    what = f"{len(batch)} texts sent, but not one vector for each returned"
                     raise ModelError(f"embeddings endpoint: {what}")
                 rows += [vector for vector in ordered if vector is not None]
         finally:

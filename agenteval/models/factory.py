@@ -52,8 +52,8 @@ class ChatModel:
     """A chat model for the Python API, accepted wherever the name of a model is.
 
     `client` is an `AsyncOpenAI` or `AsyncAzureOpenAI` object that sends the requests. Without it,
-    `model` is a name such as "openai:gpt-4o", or None for AGENTEVAL_MODEL. `parameters` are added
-    to every request and are part of the judge's identity: {"max_tokens": None} removes the limit,
+    `model` is a name like "openai:gpt-4o", or None for AGENTEVAL_MODEL. `parameters` are added to
+    every request and are part of the judge's identity: {"max_tokens": None} removes the limit,
     {"reasoning_effort": "low"} sets the effort.
     """
 
@@ -119,7 +119,7 @@ def choose_model(
     model = spec if isinstance(spec, ChatModel) else ChatModel(spec)
     if model.client is not None:
         if model.model is None:
-            raise InputError("a client object needs the name of its model", "ChatModel")
+            raise InputError("a client object needs a model name", "ChatModel")
         url = str(getattr(model.client, "base_url", ""))
         choice = ModelChoice("chat", model.model, "client", url, client=model.client)
     else:
@@ -166,7 +166,7 @@ def _choose(
         )
     if base_url:
         if spec.lower() == f"{provider}/{name}".lower():
-            name = spec  # servers name their models so: openai/gpt-oss-20b
+            name = spec  # servers use such names: openai/gpt-oss-20b
         return _remote(provider or "openai", name, base_url)
     return _remote(provider, name, need_key=need_key)
 
@@ -175,7 +175,7 @@ def _deciding(spec: str, *, decides: bool) -> str:
     """The model after `decisions:`. Raises InputError where such a model is not supported."""
     inner = spec[len(DECISIONS) :]
     if not decides:
-        why = "writes no text: it judges runs, in quantify and verify, and does nothing else"
+        why = "writes no text: it can only judge runs, in quantify and verify"
         raise InputError(f"{spec} {why}", "--model")
     if inner in ("", "embedded", "recorded") or inner.lower().startswith("autogen:"):
         raise InputError(f"{spec} cannot decide; write decisions:NAME", "--model")
@@ -292,7 +292,7 @@ def make_client(choice: ModelChoice, limits: Limits, store: ReplyCache | None) -
     unlimited = reasons(choice.name) and LIMITS.isdisjoint(choice.parameters)
     unlimited |= any(choice.parameters.get(name, 0) is None for name in LIMITS)
     if limits.max_cost is not None and unlimited and longest_reply(choice.name) is None:
-        what = f"how long a reply of {choice.name} can get is not known, so that no cap on cost "
+        what = f"the longest reply of {choice.name} is not known, so no cap on cost "
         raise InputError(f"{what}holds: give --max-tokens N", "--max-cost")
     transport = make_transport(choice)
     return Client(
@@ -307,7 +307,7 @@ def make_client(choice: ModelChoice, limits: Limits, store: ReplyCache | None) -
 
 
 def no_model(error: Exception) -> ModelUnavailable:
-    """A missing local part, said with both ways out in one line."""
+    """Return a one-line error for a missing local part, with both remedies."""
     return ModelUnavailable(f"{NO_MODEL} ({error})")
 
 
@@ -315,4 +315,4 @@ def notes_on(choice: ModelChoice | None) -> tuple[str, ...]:
     """Return a note where the replies come from a recording."""
     if choice is None or choice.provider not in ("replay", "recorded"):
         return ()
-    return ("the replies come from a recording: no endpoint is asked, nothing is paid",)
+    return ("the replies come from a recording: no requests are sent and nothing is paid",)

@@ -26,8 +26,7 @@ _MESSAGE_KEYS |= {"title", "description", "raw", "reasons", "error_message"}
 _CODE_KEYS = {"code", "type", "status", "reason", "error_code", "error_type"}
 _PARAM_KEYS = {"param", "parameter", "field"}
 
-# Longer than the context. A limit on the reply that does not fit beside the prompt is another
-# matter: `room_in` finds what is left for it.
+# Longer than the context. A reply limit that does not fit after the prompt is handled by `room_in`.
 _TOO_LONG = re.compile(
     r"context[ _](length|window|size)|prompt is too long|(input|prompt) (tokens|length) exceed"
     r"|exceeds? the (available )?context|maximum (prompt|input) length|input is too long"
@@ -107,7 +106,7 @@ def read_body(body: bytes) -> ErrorBody:
 
 
 def _parsed(text: str) -> Any:
-    """The object or list that the text is; None for any other text."""
+    """Return the JSON object or list in the text, or None if it is neither."""
     if text[:1] not in ("{", "["):
         return None
     try:
@@ -149,7 +148,7 @@ def room_in(text: str) -> int | None:
 
 
 def read_error(where: str, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
-    """The typed error for a failed request; `said` of it is the ErrorBody."""
+    """Return the typed error for a failed request; its `said` is the ErrorBody."""
     details = replace(read_body(body), status=status)
     words = one_line(details.message) or "no reason given"
     if request_id := next((headers[name] for name in _IDS if headers.get(name)), ""):
@@ -178,7 +177,7 @@ def _typed(
     if concerns_request and _FILTERED.search(text) and not re.search(r"\baccount\b|\bkey\b", text):
         return Filtered(f"{where}: withheld by a content filter, HTTP {status} ({words})")
     no_money = "insufficient_quota" in said.codes or (status != 429 and _NO_MONEY.search(text))
-    # an exhausted quota is like a refused key: every further request would fail alike
+    # an exhausted quota is like a refused key: every further request would fail too
     if (status == 402 or (no_money and status < 500)) and not may_retry:
         return Unauthorized(message)
     if status in (401, 403) and not may_retry:
@@ -188,7 +187,7 @@ def _typed(
     if not (may_retry or throttled or heals):
         return BadRequest(message)
     if may_retry is False:
-        message += "; it asks not to be asked again"
+        message += "; it asks not to retry"
     elif wait is not None and wait >= 1:
         message += f"; it asks to wait {wait:.0f} s"
     return Transient(message, retry_after=wait, overload=throttled, again=may_retry is not False)
@@ -214,8 +213,8 @@ def retry_after(headers: Mapping[str, str], *, now: float | None = None) -> floa
     Reads `retry-after-ms`, and `retry-after` as seconds (one number, or several with commas) or as
     an HTTP date (in UTC when it names no zone); negative, infinite and unreadable hints count as
     none. Only without such hints, reads `x-ratelimit-reset-requests` and `-tokens` ("1m2.5s",
-    "250ms", seconds) of the limits of which nothing is known to be left: they say when a limit is
-    full again, which may be far later than when the next request would pass.
+    "250ms", seconds) of limits that seem exhausted: they say when a limit is full again, often long
+    after the next request would pass.
     """
     hints: list[float] = []
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):

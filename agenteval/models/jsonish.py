@@ -2,7 +2,7 @@
 
 Beyond JSON it accepts single and typographic quotes, bare names as keys, Python's True, False and
 None, trailing commas, comments, tuples, `range(a, b)` and `list(range(a, b))`, and text that breaks
-off. A value that breaks off is dropped whole: half a label is not a label.
+off. A truncated value is dropped entirely: half a label is not a label.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _SPACE = re.compile(r"\s*+(?:(?://[^\n]*|#[^\n]*|/\*.{0,100}?\*/)\s*+)*", re.S)
-_TOKEN = re.compile(r"[-+.\w]*")  # a number or a word, taken whole: 1/2, 007 and 5O are neither
+_TOKEN = re.compile(r"[-+.\w]*")  # a complete number or word: 1/2, 007 and 5O are neither
 _NUMBER = re.compile(r"-?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.A)
 _STRICT_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.A)
 _BOUNDS = r"range\(\s*(-?\d{1,9})\s*(?:,\s*(-?\d{1,9})\s*)?\)"
@@ -325,7 +325,7 @@ def to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = doubled_object(pairs)
     for key, value in result.items():
         if isinstance(value, Doubled):
-            raise NotJsonish(f"the key {key!r} stands twice with different values")
+            raise NotJsonish(f"the key {key!r} appears twice with different values")
     return result
 
 

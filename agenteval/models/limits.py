@@ -1,24 +1,24 @@
 """Concurrency that follows the endpoint, and a budget that is reserved before it is spent.
 
-The endpoint has an unknown ceiling that may change; each attempt too many is a 429, and
-a few 429s have nothing to do with load. One idea: 429s are bought. Every answer earns SHARE of a
-429; to try one attempt more costs what is refused, so trials are as rare as they are dear. The
-rest comes from TCP: slow start (RFC 5681, section 3.1: one slot more for each answer, which
-doubles the number each round trip), only while the limit is used (RFC 7661); above a limit that
-was refused before, growth begins slowly and accelerates (the shape of CUBIC, RFC 9438, section
-4.2, here in answers instead of seconds); attempts know their epoch, so that one burst is one
-message. Unlike a router, an endpoint tells of a loss at once and keeps what it has accepted: the
-number in flight after a burst is the ceiling itself, and nothing has to be halved.
+The endpoint has an unknown ceiling that may change; each excess attempt gets a 429, and some 429s
+are unrelated to load. One idea: 429s are bought. Every answer earns SHARE of a 429; trying one more
+attempt costs the 429s it causes, so expensive trials are rare. The rest comes from TCP: slow start
+(RFC 5681, section 3.1: one slot more for each answer, which doubles the number each round trip),
+only while the limit is used (RFC 7661); above a limit that was refused before, growth begins slowly
+and accelerates (the shape of CUBIC, RFC 9438, section 4.2, here in answers instead of seconds);
+attempts know their epoch, so that one burst is one message. Unlike a router, an endpoint reports a
+loss at once and keeps the requests it has accepted: the number in flight after a burst is the
+ceiling itself, and nothing has to be halved.
 
 What the tests show in virtual time under the thorough profile, from a start of 8: with ceilings of
 5 to 500 and latencies of 0.05 to 3 s at least 80% of the ceiling is used and at most 2% of the
-requests are refused after 10 s, or after eight round trips when these take longer; with up to 1%
-of 429s that load did not cause where latencies are exponential, up to 0.1% where all are equal.
-The same 20 s after the ceiling rose or fell tenfold, for exponential latencies up to 1 s. Not so
-with 500 at 3 s when all latencies are equal: six round trips double to it, and the last, at one
-instant, may overshoot by half. Trials cost about one 429 in 60 answers, so that with few requests
-each second they are rare: a ceiling of 5 at 3 s that rises is found after a minute, and so is any
-limit after everything was refused for a while.
+requests are refused after 10 s, or after eight round trips when these take longer; with up to 1% of
+429s that load did not cause where latencies are exponential, up to 0.1% where all are equal. The
+same holds 20 s after the ceiling rose or fell tenfold, for exponential latencies up to 1 s. It does
+not hold for 500 at 3 s when all latencies are equal: six round trips double to it, and the last, at
+one instant, may overshoot by half. Trials cost about one 429 in 60 answers, so that with few
+requests each second they are rare: a ceiling of 5 at 3 s that rises is found after a minute, and so
+is any limit after everything was refused for a while.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from agenteval.errors import BudgetExceeded, InputError
 from agenteval.records import Usage
 
 SHARE = 1 / 60  # of a 429 that an answer earns: strays and trials together stay below 2%
-LOW = 4  # a limit below it earns as much in a round trip as LOW would: else an outage lasts
-SAVED = 2.0  # 429s that can be saved up, beside what one round trip earns; enough for a trial
-OWED = -2.0  # the deepest debt: a burst does not put off the next trial for ever
-CLOSE = 2  # 429s of attempts so near to one another are no accident
+LOW = 4  # a lower limit earns as much per round trip as LOW would; otherwise an outage lasts
+SAVED = 2.0  # 429s that can be saved on top of one round trip's earnings; enough for a trial
+OWED = -2.0  # the largest debt: a burst must not postpone the next trial forever
+CLOSE = 2  # 429s of attempts this close together are not a coincidence
 PAUSE = 4.0  # seconds without a trial after the limit fell; many a quick endpoint sees few trials
 ROUND = 32  # attempts after the one that proves a trial (one round trip, when that is fewer)
 SPEED = 2.0  # what was gained grows about e^SPEED times a round trip, until slots double in it
-SHRINK = 0.93  # the fall of a limit that once worked; so many slots too few are soon regained
+SHRINK = 0.93  # drop of a limit that once worked; these slots are soon regained
 
 
 class Slot(NamedTuple):
@@ -134,8 +134,8 @@ class Ceiling:
 class Limiter:
     """At most `limit` attempts in flight; `limit` moves between 1 and `maximum` (see Ceiling).
 
-    `enter` gives the attempt's slot, which `answered` and `overloaded` want back, and
-    `leave` at the end of every attempt. Who waits is served in order of arrival.
+    `enter` gives the attempt's slot, which `answered` and `overloaded` take; call `leave` at the
+    end of every attempt. Waiting attempts are served in order of arrival.
     """
 
     def __init__(
@@ -153,12 +153,12 @@ class Limiter:
 
     async def enter(self) -> Slot:
         """The slot of one attempt, as soon as one is free."""
-        if self.in_flight < int(self.limit):  # then nobody waits: `_wake` follows every change
+        if self.in_flight < int(self.limit):  # then nothing waits: `_wake` follows every change
             return self._admit()
         turn: asyncio.Future[Slot] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
-            return await turn  # `_wake` has counted us in: nobody who comes later can be faster
+            return await turn  # `_wake` has counted this attempt: later ones cannot overtake it
         except BaseException:
             if turn.done() and not turn.cancelled():
                 self.leave(turn.result())
@@ -193,7 +193,7 @@ class Limiter:
         self._wake()
 
     def overloaded(self, slot: Slot) -> None:
-        """The endpoint said to this attempt that it is too much."""
+        """Record that the endpoint refused this attempt as one too many."""
         self.overloads += 1
         self.ceiling.refused(slot, self.in_flight - 1)
         self._wake()
@@ -218,9 +218,9 @@ class Price:
 class Budget:
     """Caps on requests and money. Hold before an attempt, settle after it.
 
-    Every attempt counts as a request, failed ones as well. What is held is the worst case (the
-    longest prompt the bytes allow plus the longest possible reply), so that workers in parallel
-    cannot overshoot together. `spent` starts with what earlier sessions of the experiment used.
+    Every attempt counts as a request, failed ones as well. The worst case is held (the longest
+    prompt the bytes allow plus the longest reply), so parallel workers cannot exceed the cap
+    together. `spent` starts with what earlier sessions of the experiment used.
     """
 
     def __init__(
@@ -233,7 +233,7 @@ class Budget:
     ) -> None:
         if max_cost is not None and price is None:
             raise ValueError("a cap on cost needs a price")
-        if max_cost is not None and not max_cost >= 0:  # NaN would be no cap at all
+        if max_cost is not None and not max_cost >= 0:  # NaN would not limit anything
             raise ValueError("a cap on cost must be a number, zero or above")
         self.max_calls = max_calls
         self.max_cost = max_cost
@@ -244,9 +244,8 @@ class Budget:
         self._settled: list[asyncio.Future[None]] = []
 
     async def hold(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """`reserve`, but waits while attempts under way could still leave enough money.
-
-        Raises BudgetExceeded when even what they leave cannot pay for this one.
+        """Like `reserve`, but wait while running attempts could still leave enough money. Raises
+        BudgetExceeded if even that cannot pay for this attempt.
         """
         while True:
             try:
@@ -299,9 +298,9 @@ class Budget:
     def settle(self, held: float, usage: Usage | None, *, charged: bool = True) -> Usage:
         """Release what was held and count what was used; returns the usage with its cost.
 
-        An attempt counts as one request. Without a full report of tokens it costs, when there is
-        a price, the whole sum held: money that may have been spent is never forgotten.
-        `charged=False` is for an attempt that the endpoint turned away: it cost nothing.
+        An attempt counts as one request. With a price but without a full token report, it costs the
+        whole amount held, which may have been spent. `charged=False` is for an attempt that the
+        endpoint turned away: it cost nothing.
         """
         self._held_calls -= 1
         self._held_cost = self._held_cost - held if self._held_calls else 0.0

@@ -101,11 +101,11 @@ class OpenAITransport:
         self._query = f"?{query or own_query}" if query or own_query else ""
         self.key = key = (api_key or "").strip()
         if not (key.isascii() and key.isprintable()):
-            raise InputError("the API key holds characters that no key has", self.endpoint)
+            raise InputError("the API key contains invalid characters", self.endpoint)
         secrets = (key, *url_secrets(base_url or ""))
         keep_secret(secrets)  # what a library or an endpoint says may repeat them
         spelled = {s.encode() for secret in secrets for s in spellings(secret)}
-        self._bytes = sorted(spelled, key=len, reverse=True)  # a whole before its parts
+        self._bytes = sorted(spelled, key=len, reverse=True)  # the longest first
         self._key_variables = key_variables
         # a local server needs no key, but some want the header
         value = f"Bearer {key or 'none'}" if key_header == "Authorization" else key
@@ -146,7 +146,7 @@ class OpenAITransport:
         try:  # `from None`: its causes may hold the prompt
             data = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
         except UnicodeEncodeError:
-            raise BadRequest("the request holds half characters (lone surrogates)") from None
+            raise BadRequest("the request contains lone surrogates") from None
         if self._connections is None:
             from agenteval.models.connections import Connections
 
@@ -171,7 +171,7 @@ class OpenAITransport:
 
     def _unsaid(self, payload: bytes) -> bytes:
         """The body without our key, which some endpoints and debugging proxies repeat: replies
-        are stored. Also where its letters are written as JSON escapes, at whatever depth."""
+        are stored. Also finds it written in JSON escapes, at any depth."""
         if self._bytes and b"\\u00" in payload:
             plain = _ESCAPED.sub(lambda m: bytes((int(m[1], 16),)), payload)
             if any(secret in plain for secret in self._bytes):
@@ -214,7 +214,7 @@ class ClientTransport(OpenAITransport):
     def __init__(self, client: Any, model: str) -> None:
         url = str(client.base_url)
         super().__init__(model, base_url=url, api_key=str(client.api_key or ""))
-        self._sdk = client.with_options(max_retries=0)  # every request is to be counted
+        self._sdk = client.with_options(max_retries=0)  # every request must be counted
 
     async def _post(self, body: dict[str, Any]) -> bytes:
         return self._unsaid(await post_through(self._sdk, self.path, body, self.endpoint))
@@ -280,7 +280,7 @@ class DecisionsTransport(OpenAITransport):
     The form is that of openai 3.54 (`client.decisions.create`): `model`, `input` (messages) and
     `questions`, each a `predicate`, `choice` or `score`; the reply holds `answers` in their order,
     each of the question's type or a `refusal`. The reply's text is the JSON list of the answers;
-    parameters of sampling and of the form are not sent, since the endpoint has none.
+    parameters of sampling and of the form are not sent, which the endpoint does not have.
     """
 
     path = "/decisions"

@@ -1,12 +1,11 @@
-"""Recordings: replies in the place of a model.
+"""Recordings: stored replies used instead of a model.
 
 A recording is a JSON-lines file. Each line holds the reply (`text`, or the whole `reply` object
 that `agenteval export --replies` writes) and how to find it: `key`, the hash of the logical
-request; or, for replies recorded elsewhere or to prompts worded otherwise, `run`, `repeat` and
-`role`. With `about`, the hashes of what was judged and by which criteria, such a reply answers for
-nothing else, and `variant` tells perturbed copies apart. A line with a key and no reply says that
-this run, too, made the request of the key: its reply is in an earlier line. Of two replies to one
-key the first counts.
+request; or, for replies recorded elsewhere or with other prompts, `run`, `repeat` and `role`. With
+`about`, the hashes of what was judged and by which criteria, a reply is used for nothing else, and
+`variant` identifies perturbed copies. A line with a key but no reply means that this run made the
+same request: the reply is in an earlier line. The first of two replies to a key is used.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ class _Address(NamedTuple):
 class ReplayTransport:
     """Answers from a recording. A request that was not recorded is a BadRequest, never a guess.
 
-    `endpoint` holds a hash of the file, so that another recording of the same name, or the same
-    one edited, is not answered from the cache of this one. Raises InputError for a file that
-    cannot be read, naming the line; so for a last line that broke off.
+    `endpoint` holds a hash of the file, so that another recording of the same name, or an edited
+    version, does not get cached replies of this one. Raises InputError, naming the line, for a file
+    that cannot be read or a truncated last line.
     """
 
     recorded = True  # a client asks it for requests as they are recorded, without a nonce
@@ -66,7 +65,7 @@ class ReplayTransport:
                 if line.key is None:
                     cell = (address.run, address.repeat, address.role)
                     raise InputError(f"a second, different reply for {cell!r}", line.where)
-                self._by_address[address] = None  # the hash alone tells them apart
+                self._by_address[address] = None  # only the hash distinguishes them
         if not self._by_key and not self._by_address and not self._by_subject:
             raise InputError("the recording holds no reply", str(path))
 
@@ -136,7 +135,7 @@ class _Line(NamedTuple):
 
 
 def _lines(data: bytes, path: Path) -> Iterator[_Line]:
-    """The lines of a recording. Raises InputError, naming the line, for what is none."""
+    """Return the lines of a recording. Raises InputError, naming the line, if one is invalid."""
     replies: dict[str, Reply] = {}
     # not splitlines: JSON may hold U+2028 and other separators inside a string
     for number, text in enumerate(decoded(data, str(path)).split("\n"), 1):
@@ -171,7 +170,7 @@ def _entry(text: str, where: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise InputError(f"not a recorded reply ({error})", where) from error
     if not isinstance(entry, dict):
-        raise InputError("not a recorded reply (no JSON object)", where)
+        raise InputError("not a recorded reply (not a JSON object)", where)
     for name in ("key", "role", "variant"):
         if not isinstance(entry.get(name), str | None):
             raise InputError(f"`{name}` must be a text", where)

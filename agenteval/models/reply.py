@@ -1,4 +1,4 @@
-"""From a reply's text to a value: the ladder, and the rung that was needed.
+"""Parse a reply's text into a value, and record which step (rung) was needed.
 
 json       the text is exactly one JSON value
 fenced     it stands in a code fence
@@ -7,8 +7,8 @@ loose      single quotes, Python literals, trailing commas, JSON as text in JSON
            meant
 salvaged   the text broke off; complete members are kept
 
-One request for repair is the evaluator's next rung, a Failure the last. What stands within
-`<think>` and the like is a draft: it is never the answer.
+One request for repair is the evaluator's next rung, a Failure the last. Text within `<think>` and
+similar tags is a draft, never the answer.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from agenteval.models.jsonish import (
 from agenteval.models.wire import printable
 
 _FENCE_OPEN = re.compile(r"```[\w+-]*\s*\Z")
-# A brace before anything else opens no object in any dialect: passed over without reading on.
+# A brace followed by anything else opens no object in any dialect and is skipped.
 _OPENING = re.compile(r"""\[|\{(?=\s*+(?:["'“}/#\w]|\Z))""")
 _LINE_OPENING = re.compile(r"^[{\[]", re.M)
-# What opens like this was meant as JSON, whatever is wrong with the rest of it.
+# Text that opens like this was meant as JSON, even if the rest is broken.
 _MEANT = re.compile(r"""\{\s*(?:["'“][^"'”\n]{0,200}["'”]|\w{1,50})\s*:|\[\s*[{\["']""")
 _PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.S)
 _MAX_CHARS = 2_000_000
@@ -74,7 +74,7 @@ def parse_reply(
 ) -> Parsed:
     """The object or list in a reply.
 
-    Several may stand in one reply (a rubric repeated before the answer): the last that `accept`
+    There may be several (a rubric repeated before the answer): the last that `accept`
     takes wins, because what comes first may be quoted. Where the last one broke off, only it
     counts, for the same reason; where the last one is broken, none does, unless `last_counts` is
     False. An object in which a key has two values is broken, unless `doubled` is True: then the
@@ -117,7 +117,7 @@ def _parse(
     if parsed := list(islice(ranked, most)):
         return Body(text, parsed[::-1])
     if scans:
-        reason = "the reply holds JSON, but not in the form asked for"
+        reason = "the reply contains JSON, but not in the requested form"
         if scans[-1].cut:
             reason = "the reply broke off before its last object could be used"
     raise ReplyError(reason)
@@ -198,7 +198,7 @@ def _search(text: str, doubled: bool) -> tuple[list[Scan], int | None, str]:
             at = max(error.at, start + 1)
             if error.begun or _MEANT.match(text, start):
                 broken = start
-                # What stands inside the broken object is not an answer by itself.
+                # Values inside the broken object are not answers.
                 end = _end_of_broken(text, start) if opening is _OPENING else None
                 if end is None:
                     opening = _LINE_OPENING  # only what starts a line can be a new answer
@@ -248,9 +248,8 @@ _FINAL_CHANNEL = re.compile(
 
 
 def behind_thinking(text: str) -> str:
-    """The text after the thinking with which it begins; the text itself without one.
-
-    Raises ReplyError when that thinking has no end: the answer never came.
+    """Return the text after its initial thinking, if any. Raises ReplyError if that thinking has no
+    end, so there is no answer.
     """
     opening = _TAG.match(text)
     if _CHANNEL.match(text):
@@ -260,7 +259,7 @@ def behind_thinking(text: str) -> str:
     else:
         ends = [tag.end() for tag in _TAG.finditer(text, opening.end()) if _ends(tag)][:1]
     if not ends:
-        raise ReplyError("the reply ends within its thinking: there is no answer in it")
+        raise ReplyError("the reply ends within its reasoning: it has no answer")
     return text[ends[0] :]
 
 
@@ -299,9 +298,8 @@ def _ends(tag: re.Match[str]) -> bool:
 
 
 # ---- refusals ------------------------------------------------------------------------------------
-#
-# Told by what a text opens with, in the languages models decline in. They only name the reason for
-# which there is no answer: it is asked after nothing could be read.
+# Recognised by the opening words, in several languages. They only explain a missing answer: they
+# are checked after nothing could be parsed.
 
 _REFUSAL_LONGEST = 2000  # characters; a refusal is short
 _REFUSAL_OPENING = 300  # characters in which it says so

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-UNKNOWN = 8192  # what any chat model of today takes
+UNKNOWN = 8192  # accepted by every current chat model
 LARGEST = 128_000  # longer prompts are possible; judges find less in them (arXiv 2505.08638)
 
 # Families of which every chat model takes at least LARGEST tokens, prompt and reply together, by
@@ -19,7 +19,7 @@ _LONG = re.compile(
 _OTHER = re.compile(r"realtime|audio|transcribe|tts|image|search|live|vision|embedding|research")
 
 
-# Families that think before they write, and spend the tokens of the reply on it.
+# Families that reason before they write, which uses tokens of the reply.
 _REASONING = re.compile(
     r"o[134](?:-|$)|gpt-5|gpt-oss|deepseek-r|deepseek-reasoner|qwq|magistral|grok-(?:3-mini|4)"
     r"|gemini-(?:2\.5|3)|sonar-(?:reasoning|deep)|glm-(?:4\.[5-9]|5|z1)|minimax-m|phi-4-reasoning"
@@ -41,7 +41,7 @@ _LONGEST_REPLIES = (
 
 
 def reasons(model: str) -> bool:
-    """Whether the model is known to think before it writes."""
+    """Return whether the model is known to reason before it writes."""
     return _REASONING.match(_family(model)) is not None
 
 

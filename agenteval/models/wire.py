@@ -1,4 +1,4 @@
-"""Request and Reply: what goes to a model and what comes back, whatever carries it."""
+"""Request and Reply: the messages to and from a model, independent of the transport."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agenteval.errors import Transient
 from agenteval.records import Usage, canonical_json
 from agenteval.text import redacted
 
-# Stands in a logical request wherever the nonce goes. Untrusted text is cleared of it (prompts.py).
+# Placeholder for the nonce in a logical request. It is removed from untrusted text (prompts.py).
 NONCE = "\ue0f0nonce\ue0f0"
 
 WireMessage = dict[str, Any]  # OpenAI's message format: {"role": ..., "content": ...}
@@ -26,10 +26,10 @@ class Request:
 
     `messages` follow OpenAI's wire format. `schema` is the JSON schema of the reply; `questions`
     are those of a decision (`DecisionsTransport`). `repeat` and `attempt` are part of the identity,
-    so repeats never answer for one another and a fresh try of a reply that was not in form is
-    really sent. `role`, `run_id`, `variant` (of a perturbed copy) and `about` (hashes of what it is
-    about, by name) say what the request is for; they help to find recorded replies when prompts are
-    worded anew, and are not part of the identity.
+    so repeats never share a reply and a retry after a malformed reply is really sent. `role`,
+    `run_id`, `variant` (of a perturbed copy) and `about` (hashes of what it is about, by name) say
+    what the request is for; they help to find recorded replies after prompts change, and are not
+    part of the identity.
     """
 
     messages: tuple[WireMessage, ...]
@@ -133,7 +133,7 @@ class Reply:
 
     @property
     def says_nothing(self) -> bool:
-        """Whether its length limit cut it off before it said anything, such as within thinking."""
+        """Whether the length limit cut it off before any text, for example while reasoning."""
         if self.finish != "length" or self.tool_calls:
             return False
         return not self.text.strip() or bool(_UNFINISHED_THOUGHT.fullmatch(self.text))
@@ -206,7 +206,7 @@ class Simplified(Resend):
 
 
 class Transport(Protocol):
-    """The one seam to a model. Everything above it is the same for all models and in tests."""
+    """The interface to a model. Everything above it is the same for all models and in tests."""
 
     endpoint: str
     model: str
@@ -225,7 +225,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def printable(text: str) -> str:
-    """The text with half characters (lone surrogates), which cannot be stored, as U+FFFD."""
+    """Replace lone surrogates, which cannot be stored, with U+FFFD."""
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
