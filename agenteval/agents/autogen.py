@@ -1,10 +1,10 @@
 """An AutoGen AssistantAgent under test. Imported lazily: it loads autogen-agentchat.
 
-What AutoGen 0.7.5 does with a model's mistakes, and keeps to itself: a call of an unknown tool is
-answered "Error: tool 'x' not found in any workbench", arguments that are no JSON "Error: ..." with
-the parser's words, and neither reaches a tool; `null`, `[]`, `0` and `""` as arguments are taken
-for `{}`. So every call is carried out when the agent announces it, in the words of the model and
-in its order, and the tools only hand out the answers. The model is told AutoGen's own sentences.
+AutoGen 0.7.5 handles a model's mistakes internally: a call of an unknown tool is answered "Error:
+tool 'x' not found in any workbench", arguments that are not JSON "Error: ..." with the parser's
+message, and neither reaches a tool; `null`, `[]`, `0` and `""` as arguments are treated as `{}`. So
+calls are executed when the agent announces them, unchanged and in order, and the tools only return
+the answers. The model sees AutoGen's own sentences.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ class AutogenAgent:
     async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
         """The agent's last message. Raises ModelError for a failing endpoint.
 
-        All calls of one reply share a turn. AutoGen's own bound on turns lies one above the
-        toolbox's: at its bound it would end as if the agent had finished.
+        All calls of one reply share a turn. AutoGen's limit on turns is one above the toolbox's: at
+        its limit it would end as if the agent had finished.
         """
         dialogue = begun(dialogue, self._instructions, tools)
         line = Line(self._client, tools)
@@ -139,7 +139,7 @@ class AutogenAgent:
 
 
 def _context(dialogue: Dialogue) -> tuple[list[LLMMessage], str | None]:
-    """(what stands in the model context, the task): a user's last message is the task.
+    """Return (model context, task): a final user message is the task.
 
     A dialogue that ends with a tool's result has no task: AssistantAgent then asks the model with
     its context alone. Results of calls made at once are one message, as AutoGen makes it.

@@ -25,9 +25,8 @@ from agenteval.text import did_you_mean
 
 
 class AgentStopped(BaseException):
-    """The session is over: raised by a tool to end a function that goes on calling.
-
-    No Exception, so that a loop that survives every failure of its tools ends all the same.
+    """Raised by a tool to end a function that keeps calling after the session. It does not derive
+    from Exception, so that a loop that catches every tool failure still ends.
     """
 
 
@@ -53,7 +52,7 @@ class Tools(Mapping[str, Callable[..., str]]):
         return [tool.function() for tool in self._toolbox.tools]
 
     def call(self, name: str, arguments: object = None) -> str:
-        """The tool's answer, or a sentence that says why the call was not carried out."""
+        """Return the tool's answer, or the reason why the call was not executed."""
         return self._go_on(self._toolbox.call(name, arguments, turn=self._turn))
 
     async def call_async(self, name: str, arguments: object = None) -> str:
@@ -107,7 +106,7 @@ class CallableAgent:
             raise InputError(
                 f"{self._name} cannot be called as {call}: {error}", "--agent"
             ) from error
-        except ValueError:  # a builtin without a signature: only the call will tell
+        except ValueError:  # a builtin without a signature: only the call can show it
             if not callable(function):
                 raise
         if dialogue and _first_parameter(function)[1] in (str, "str"):
@@ -181,7 +180,7 @@ def load(reference: str, option: str = "--agent") -> Any:
         importlib.invalidate_caches()
     try:
         member: Any = importlib.import_module(module_name)
-    except Exception as error:  # whatever a user's module does while it is imported
+    except Exception as error:  # a user's module may raise anything during import
         absent = getattr(error, "name", None) if isinstance(error, ModuleNotFoundError) else None
         if absent and f"{module_name}.".startswith(f"{absent}."):
             where = f"neither in {Path.cwd()} nor on PYTHONPATH"
@@ -202,14 +201,13 @@ def load_function(reference: str, option: str = "--agent") -> Callable[..., Any]
     """Like `load`, for a callable."""
     function = load(reference, option)
     if not callable(function):
-        raise InputError(f"{reference} is a {type(function).__name__}, no function", option)
+        raise InputError(f"{reference} is a {type(function).__name__}, not a function", option)
     return function  # type: ignore[no-any-return]
 
 
 def source_sha256(function: object) -> str | None:
-    """sha256 (hex) of the source file of the module that it is or stands in; None without a file.
-
-    What that module imports is not covered.
+    """Return the sha256 (hex) of the source file of the object's module; None without a file.
+    Imports of that module are not covered.
     """
     name = getattr(function, "__module__", None) or getattr(function, "__name__", "")
     module = sys.modules.get(str(name))
@@ -234,14 +232,14 @@ async def _in_thread(function: Callable[[], object]) -> object:
         error: BaseException | None = None
         try:
             value = context.run(function)
-        except (StopIteration, SystemExit) as odd:  # neither may be raised into a task
+        except (StopIteration, SystemExit) as odd:  # neither may be raised in a task
             error = AgentevalError(f"the agent left with {odd!r}")
         except BaseException as raised:  # noqa: BLE001  raised again where it is awaited
             error = raised
         try:
             loop.call_soon_threadsafe(settle, value, error)
         except RuntimeError:
-            return  # the loop has ended: the case was over long ago
+            return  # the loop has ended: the case is over
 
     threading.Thread(target=work, name="agent", daemon=True).start()
     return await done

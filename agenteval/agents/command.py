@@ -30,14 +30,14 @@ from agenteval.agents.toolbox import Toolbox, clean
 from agenteval.errors import ModelError
 from agenteval.records import Message
 
-_PATIENCE = 1.0  # seconds for a command to end by itself
+_PATIENCE = 1.0  # seconds for a command to exit
 _MAX_MESSAGES = 1000
 _MAX_CONTENT = 100_000  # characters of one message
 Line = dict[str, Any]
 
 
 class CommandAgent:
-    """An agent that is a command; started anew every time, without a shell.
+    """An agent that is a command; started for every case without a shell.
 
     Raises InputError for a command that cannot be run.
     """
@@ -63,7 +63,7 @@ class CommandAgent:
                     await child.exit_code(_PATIENCE)
                     return last
                 if tools.seen_enough:
-                    return ""  # nothing more is sent, so it asks nobody anything more
+                    return ""  # stdin is closed, so it can make no further calls
             code = await child.exit_code(_PATIENCE)
             how = "closed its stdout" if code is None else f"ended (exit code {code})"
             raise await child.failed(f"the command {how} before a final line")
@@ -106,11 +106,11 @@ class _Session:
             await self._call(calls)
         else:
             shown = repr(kind)[:60]
-            await self.refuse(line, f"{shown} is no type of line, or its fields are wrong")
+            await self.refuse(line, f"{shown} is not a valid type of line, or its fields are wrong")
         return None
 
     async def refuse(self, line: bytes, why: str) -> None:
-        """Log a line that cannot be used, and say so."""
+        """Log an unusable line and report it to the command."""
         self._tools.malformed(line.decode("utf-8", "replace"))
         if not self._tools.seen_enough:
             await _send(self._child, {"type": "error", "message": why})

@@ -23,8 +23,8 @@ _NOTATION = re.compile(
 
 
 def begun(dialogue: Dialogue, instructions: str | None, tools: Toolbox) -> Dialogue:
-    """The dialogue with instructions. Those given are for a single request, whose messages are
-    kept in the toolbox; a conversation has its own."""
+    """The dialogue with instructions. The given ones are for a single request, whose messages the
+    toolbox keeps; a conversation has its own."""
     if dialogue.instructions is not None:
         return dialogue
     if instructions:
@@ -67,8 +67,7 @@ def turn_messages(log: AgentLog, dialogue: Dialogue) -> tuple[Message, ...]:
 def wire_messages(dialogue: Dialogue) -> list[WireMessage]:
     """The dialogue as OpenAI's chat completions take it, the instructions first.
 
-    Raises InputError for the result of a tool that no call before it asked for: no endpoint takes
-    such a history.
+    Raises InputError for a tool result without an earlier call: endpoints reject such a history.
     """
     wire: list[WireMessage] = []
     if dialogue.instructions:
@@ -103,8 +102,8 @@ class Exchange:
 def in_words(messages: Sequence[Message]) -> Iterator[Message | Exchange]:
     """The dialogue for an agent that reads and writes text: messages, and calls one by one.
 
-    An assistant's words that stand in its message before (a thought and what was said of it) are
-    not repeated. Raises InputError for the result of a tool that no call asked for.
+    Assistant text that its previous message already contains is not repeated. Raises InputError for
+    the result of a tool that no call asked for.
     """
     unanswered: dict[str, tuple[str, ToolCall]] = {}
     last_words = ""  # of the assistant, when it spoke last
@@ -140,7 +139,7 @@ def wire_call(call: ToolCall) -> dict[str, Any]:
 
 
 def arguments_text(call: ToolCall) -> str:
-    """The arguments of a call as JSON text, or as the text they were when they were no JSON."""
+    """Return the arguments of a call as JSON text, or unchanged if they are not JSON."""
     if isinstance(call.arguments, str):
         return call.arguments
     if call.arguments is None:

@@ -37,12 +37,12 @@ INSTRUCTIONS = "You are a helpful assistant. Use the tools to do what the user a
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Which model an agent runs on, and how it is asked.
+    """The model that an agent runs on, and its request settings.
 
-    `temperature` and `max_tokens` are not sent when None; `extra` are further parameters.
-    `timeout` bounds one request in seconds; what can heal is asked again up to `max_retries` times.
-    With a `recording` its replies are those of the model. The key is in no `repr` and not in
-    `parameters`. Raises InputError for values out of bounds.
+    `temperature` and `max_tokens` are not sent when None; `extra` are further parameters. `timeout`
+    bounds one request in seconds; transient errors are retried up to `max_retries` times. A
+    `recording` replaces the model. The key is in no `repr` and not in `parameters`. Raises
+    InputError for values out of bounds.
     """
 
     model: str
@@ -106,11 +106,11 @@ def connect(  # noqa: PLR0913  each is one side of a client
 ) -> Client:
     """The one client of a campaign: all its cases share its connections, retries and budget.
 
-    Nothing is opened before the first request; close it at the end, in the same event loop.
-    Replies are written to `store` for `export --replies`, and never read from it: a second trial
-    of a case has to be a trial. `concurrency` should not be below the number of cases run at once,
-    or they wait for each other while their clocks run. `clock` must agree with that of the event
-    loop, in seconds.
+    Nothing is opened before the first request; close it at the end, in the same event loop. Replies
+    are written to `store` for `export --replies`, and never read from it: a second trial of a case
+    must be a real one. `concurrency` should not be below the number of cases run at once, or they
+    wait for each other while their clocks run. `clock` must agree with that of the event loop, in
+    seconds.
     """
     sender: Transport
     if endpoint.recording is not None:
@@ -171,7 +171,7 @@ class Line:
         endpoint withheld.
         """
         began = self._clock()
-        # another attempt at a case is never answered with what was recorded of the first
+        # a later attempt at a case never gets the first attempt's recorded reply
         request = replace(request, repeat=self._tools.trial)
         try:
             reply = await self._client.complete(request, within=self._deadline - began)
@@ -232,7 +232,7 @@ def whole_calls(payload: bytes) -> bytes:
         message = body["choices"][0]["message"]
         calls = message.get("tool_calls") or []
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
-        return payload  # the reader of replies says what is wrong with it
+        return payload  # the reply parser reports the error
     if not calls and message.get("function_call"):
         calls = [{"function": message["function_call"]}]
     if not calls:
@@ -255,7 +255,7 @@ def whole_calls(payload: bytes) -> bytes:
 def sendable_call(name: str, arguments: str) -> dict[str, str]:
     """Name and arguments of a call in a form that every endpoint takes back.
 
-    The name gets the letters of the pattern `^[a-zA-Z0-9_-]{1,64}$`; arguments that are no JSON
+    The name gets the letters of the pattern `^[a-zA-Z0-9_-]{1,64}$`; arguments that are not a JSON
     object are wrapped in one: chat templates parse them.
     """
     _, problem = as_object(arguments)

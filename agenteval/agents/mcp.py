@@ -1,8 +1,8 @@
 """The tools as an MCP server, and a foreign command that uses them.
 
-Every case has a server of its own (streamable HTTP on 127.0.0.1, a free port, an unguessable
-path), which ends with it. The log is what the server received; the command's stdout is its last
-words. The command is told where the server is by its environment and by placeholders:
+Every case has a server of its own (streamable HTTP on 127.0.0.1, a free port, an unguessable path),
+which ends with it. The log holds the calls that the server received; the command's stdout is its
+final answer. The command is told where the server is by its environment and by placeholders:
 
 ====================  ==================  ====================================================
 in the command        environment         what it is
@@ -59,7 +59,7 @@ class Offer:
 
 
 class McpAgent:
-    """An agent that is an MCP client: a command, started anew every time, without a shell.
+    """An agent that is an MCP client: a command, started for every case without a shell.
 
     Raises InputError for a command that cannot be run and ModelUnavailable without `mcp`.
     """
@@ -114,7 +114,7 @@ def check_placeholders(words: Sequence[str]) -> None:
 
 
 def require_mcp() -> None:
-    """Raise ModelUnavailable, which names the way out, when the package `mcp` is not there."""
+    """Raise ModelUnavailable, with the install command, if the package `mcp` is missing."""
     try:  # all of it here: a second of imports must not stop the event loop during a case
         for name in ("mcp.server.lowlevel", "mcp.server.streamable_http_manager", "uvicorn"):
             importlib.import_module(name)
@@ -128,15 +128,15 @@ def require_mcp() -> None:
 async def served(tools: Toolbox, hold: float = _HOLD) -> AsyncIterator[Offer]:
     """Offer the tools at `Offer.url` until the block ends.
 
-    MCP does not say which calls a model asked for together. What arrives within `hold` seconds of
-    a call, before its answer is sent, is taken as the same turn: who waits for answers can never
-    be in it. Raises ModelUnavailable without the package `mcp`.
+    MCP does not say which calls a model requested together. Calls that arrive within `hold` seconds
+    of a call, before its answer is sent, count as the same turn; a client that waits for answers is
+    unaffected. Raises ModelUnavailable without the package `mcp`.
     """
     require_mcp()
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
     from mcp.server.transport_security import TransportSecuritySettings
 
-    names = ["127.0.0.1:*", "localhost:*"]  # a web page's script in a browser has other ones
+    names = ["127.0.0.1:*", "localhost:*"]  # scripts of web pages send other hosts
     security = TransportSecuritySettings(
         allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names]
     )
@@ -188,7 +188,7 @@ class _Turns:
         await self._open.wait()
 
     def _due(self, turn: asyncio.Event) -> None:
-        """Answer, unless nothing more is to be asked of the agent: then it waits for its end."""
+        """Answer, unless the agent needs no further requests: then wait for its end."""
         if not self._tools.seen_enough:
             self.answer(turn)
 
@@ -202,7 +202,7 @@ class _Turns:
 
 
 def _server(tools: Toolbox, turns: _Turns) -> Server[Any]:
-    """The protocol's side: the schemas as they are; no check but the toolbox's own."""
+    """The protocol's side: schemas are unchanged, and only the toolbox checks calls."""
     from mcp import types
     from mcp.server.lowlevel.server import Server
 
@@ -260,7 +260,7 @@ async def _listening(application: Any) -> AsyncIterator[int]:
         access_log=False,
         proxy_headers=False,
         timeout_keep_alive=86_400,  # an agent may think for longer than the usual 5 s
-        timeout_graceful_shutdown=0,  # nobody reads the answers any more
+        timeout_graceful_shutdown=0,  # no client reads the answers any more
     )
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = Listener(config)
@@ -282,5 +282,5 @@ def _told(folder: Path, task: str, url: str, *, is_single: bool) -> dict[str, st
     values = {"{url}": url, "{config}": str(config)}
     if not is_single:
         return {**values, "{dialogue_file}": str(file)}
-    # no argument can hold a NUL
+    # arguments cannot contain NUL
     return {**values, "{request_file}": str(file), "{request}": task.replace("\0", " ")}

@@ -58,7 +58,7 @@ class OpenAIChatAgent:
             for number, answer in await carry_out(reply.tool_calls, tools, turn):
                 tools.say(Message(role="tool", content=answer, tool_call_id=number))
                 items.append(self.answered(number, answer))
-        return ""  # stopped: nobody reads it
+        return ""  # stopped: nothing reads it
 
     def history(self, dialogue: Dialogue) -> Items:
         """The dialogue as the endpoint takes it."""
@@ -87,8 +87,8 @@ def openai_chat(
     dialogue: bool = False,
     kind: type[OpenAIChatAgent] = OpenAIChatAgent,
 ) -> System:
-    """The system `openai-chat:MODEL`; `client` comes from `connect(endpoint)`. With `dialogue` it
-    is known by what it does in conversations, which have instructions of their own."""
+    """The system `openai-chat:MODEL`; `client` comes from `connect(endpoint)`. With `dialogue` its
+    parameters are those of conversations, which have their own instructions."""
     parameters: dict[str, JsonValue] = {} if dialogue else {"instructions": instructions}
     make = partial(kind, endpoint, client, instructions)
     return model_system(kind.adapter, endpoint, make, name, parameters)

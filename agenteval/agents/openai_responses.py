@@ -33,8 +33,8 @@ class ItemsReply(Reply):
 class ResponsesTransport(OpenAITransport):
     """The Responses API of one endpoint; `Request.messages` are its input items.
 
-    Nothing is kept by the endpoint (`store` false), so reasoning models have to hand out their
-    reasoning encrypted; an endpoint that does not know how is asked without, once for all.
+    Nothing is kept by the endpoint (`store` false), so reasoning models must return encrypted
+    reasoning; it is no longer requested from an endpoint that does not support it.
     """
 
     path = "/responses"
@@ -83,7 +83,7 @@ def read_response(payload: bytes, latency: float, where: str) -> ItemsReply:
     except (ValueError, RecursionError):
         raise Transient(f"{where}: the answer is not JSON ({len(payload)} bytes)") from None
     if not isinstance(body, dict):
-        raise Transient(f"{where}: the answer is no JSON object")
+        raise Transient(f"{where}: the answer is not a JSON object")
     output, status, model = body.get("output"), body.get("status"), body.get("model")
     items = [i for i in output if isinstance(i, dict)] if isinstance(output, list) else []
     error = body.get("error")
@@ -144,7 +144,7 @@ def _calls(items: Items, stem: str) -> tuple[Items, Items]:
             function = {"name": printable(name), "arguments": printable(arguments)}
             calls.append({"id": number, "type": "function", "function": function})
             item |= {"call_id": number, **sendable_call(**function)}
-        # nobody keeps a reasoning item that is only named
+        # the endpoint does not store reasoning items, so an id alone is useless
         empty = not (item.get("encrypted_content") or item.get("content"))
         if not (item.get("type") == "reasoning" and empty):
             sendable.append(item)
@@ -152,7 +152,7 @@ def _calls(items: Items, stem: str) -> tuple[Items, Items]:
 
 
 class OpenAIResponsesAgent(OpenAIChatAgent):
-    """A model with function tools behind the Responses API, asked until it makes no call."""
+    """A model with function tools behind the Responses API, called until it requests no tools."""
 
     adapter = "openai-responses"
 

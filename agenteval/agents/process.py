@@ -1,4 +1,4 @@
-"""A foreign command as a child process: bounded lines, bounded stderr, nothing left behind."""
+"""Run a command as a child process with bounded lines and stderr, and clean up after it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def split(command: str) -> list[str]:
     if not words or "\0" in command:
         raise InputError("a command is needed, e.g. command:'python agent.py'", "--agent")
     if shutil.which(words[0]) is None:
-        raise InputError(f"there is no program {words[0]!r} that can be run", "--agent")
+        raise InputError(f"the program {words[0]!r} does not exist or is not executable", "--agent")
     return words
 
 
@@ -67,7 +67,7 @@ class Child:
     async def write(self, data: bytes, *, last: bool = False) -> None:
         """Send to its stdin, and close it after the last piece.
 
-        A child that has closed it is not interested: no error.
+        If the child has closed it, this is not an error.
         """
         assert self._process.stdin is not None
         with contextlib.suppress(ConnectionError):
@@ -100,7 +100,7 @@ class Child:
         return buffer.decode("utf-8", "replace")
 
     async def exit_code(self, within: float | None = None) -> int | None:
-        """Its exit code, once it has ended (-9 is SIGKILL); None when it goes on for so long."""
+        """Return its exit code once it has ended (-9 is SIGKILL), or None after the timeout."""
         await asyncio.wait({self._exit}, timeout=within)
         return self._transport.get_returncode()
 
@@ -118,7 +118,7 @@ class Child:
             if not self._exit.done():
                 self._signal(signal.SIGTERM)
                 await self.exit_code(_TERM)
-        finally:  # also when this is cancelled, and for what the child has left behind
+        finally:  # also when cancelled, and for processes that the child left behind
             self._signal(signal.SIGKILL)
         await self.exit_code(_TERM)
         for task in (self._drain, self._exit):
@@ -157,7 +157,7 @@ async def running(
 ) -> AsyncIterator[Child]:
     """The command as the leader of a process group of its own, which is killed at the end.
 
-    `environment` is added to ours. What leaves the group (setsid) is not found any more.
+    `environment` is added to ours. Processes that leave the group (setsid) are not killed.
     Raises InputError when it cannot be started.
     """
     loop, pipe = asyncio.get_running_loop(), asyncio.subprocess.PIPE
@@ -181,7 +181,7 @@ async def running(
         ending = asyncio.ensure_future(child.stop())
         try:
             await asyncio.shield(ending)
-        except asyncio.CancelledError:  # given up meanwhile: its end is waited for all the same
+        except asyncio.CancelledError:  # already abandoned: still wait for its end
             await ending
             raise
 

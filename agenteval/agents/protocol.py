@@ -1,10 +1,10 @@
-"""The interface of agents under test: their input, their duties, and the log.
+"""The interface of agents under test: input, obligations and log.
 
 An agent is anything with `async run(dialogue, tools) -> str`: it reads the dialogue, calls tools
 through the `Toolbox` it is handed, and returns its last words. A request is a dialogue with one
 message. Everything that is judged later is kept by the toolbox while it happens, so that nothing is
-lost when the agent crashes or is stopped. It keeps nothing between two turns of a dialogue, so the
-same adapter serves a live session, one turn of a recorded one, and a session taken up again.
+lost when the agent crashes or is stopped. It keeps no state between the turns of a dialogue, so the
+same adapter serves live, recorded and resumed sessions.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ToolEvent(Record):
     """One call, or attempt of a call, in the order in which it was made.
 
     `turn` counts the agent's turns from 0: calls asked for in one turn are simultaneous.
-    `arguments` is the raw text where it was no JSON object. `at` is seconds since the start.
+    `arguments` is the raw text if it was not a JSON object. `at` is seconds since the start.
     `malformed` is text that was meant as a call but could not be read as one; its name is "".
     """
 

@@ -19,7 +19,7 @@ from agenteval.models.prompts import load_prompt
 from agenteval.models.wire import Request, WireMessage, printable
 from agenteval.records import Message, ToolCall, canonical_json
 
-VERSION = 1  # of the template and of how replies are read: raised with every change of either
+VERSION = 1  # of the template and of the reply parser; raised when either changes
 STOP = "Observation:"
 CORRECTION = (
     "That was no step. Write `Action:` with the name of one tool and `Action Input:` with a JSON "
@@ -145,7 +145,7 @@ class Step:
 
 
 def read_step(reply: str) -> Step:
-    """The first step in a reply, whatever the model has added to it."""
+    """Return the first step in a reply, ignoring text that the model added."""
     text = _THINKING.sub("", printable(reply)).strip()
     action, final = _ACTION.search(text), _FINAL.search(text)
     if final and not (action and action.start() < final.start()):
@@ -174,7 +174,7 @@ def read_step(reply: str) -> Step:
 def text_history(messages: Sequence[Message]) -> Iterator[WireMessage]:
     """A dialogue in the form of ReAct: a step for each call, with its result as the observation.
 
-    What was asked for at once stands one after the other: a step has one call. Raises InputError
+    Simultaneous calls become consecutive steps, because a step has one call. Raises InputError
     for the result of a tool that no call asked for.
     """
     for item in in_words(messages):
@@ -236,7 +236,7 @@ def _from_object(body: str) -> tuple[str, str]:
 
 
 def _arguments(body: str) -> str:
-    """The arguments as text: a leading JSON object alone, "" for every way to say none."""
+    """Return the arguments as text: only a leading JSON object, or "" for any form of none."""
     body = _bare(body)
     if len(body) > 1 and body[0] == body[-1] == "`":
         body = body.strip("`").strip()

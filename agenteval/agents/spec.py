@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Scripted = Mapping[str, Callable[[], Agent]]
 # Further adapters that run a model, by name; each makes its system for an endpoint.
 OnModel = Mapping[str, "Callable[[Endpoint, Client], System]"]
-VERSION = 1  # of the adapters here; a change in what an agent is told is a new one
+VERSION = 1  # of these adapters; raised when the text sent to an agent changes
 _MODEL_MAKERS = {  # module, and the function in it
     "openai": "openai_chat",
     "responses": "openai_responses",
@@ -64,16 +64,16 @@ class AgentSettings:
 
 _UNCOUNTED = {
     "scripted": "the agent is a script and sends no requests",
-    "recorded": "recorded sessions are replayed: the agent asks no model",
+    "recorded": "recorded sessions are replayed: the agent calls no model",
     **dict.fromkeys(
         ("python", "command", "mcp"),
-        "the agent spends whatever it spends itself; none of it is counted here",
+        "the agent makes its own requests; they are not counted here",
     ),
 }
 
 
 def uncounted(parameters: Mapping[str, JsonValue]) -> tuple[str, ...]:
-    """Why a dry run can say nothing of the agent of these parameters; empty where it can."""
+    """Return why a dry run cannot estimate this agent's requests; empty if it can."""
     adapter = parameters.get("adapter")
     return (_UNCOUNTED[adapter],) if isinstance(adapter, str) and adapter in _UNCOUNTED else ()
 
@@ -110,7 +110,7 @@ async def opened(
     chooser = _Chooser(settings or AgentSettings(), scripted or {}, more or {}, dialogue)
     chosen, client = chooser.choose(spec)
     if client is not None:
-        # Loading the SDK takes seconds, which must not run on the clocks of the first cases.
+        # Loading the SDK takes seconds, which must not count against the first cases.
         await asyncio.to_thread(importlib.import_module, "openai.resources.chat")
     try:
         yield chosen
@@ -144,7 +144,7 @@ class _Chooser:
             if target not in self.scripted:
                 scripts = f"known: {', '.join(sorted(self.scripted)) or 'none here'}"
                 hint = did_you_mean(target, self.scripted) or scripts
-                raise InputError(f"there is no scripted agent {target!r}; {hint}", "--agent")
+                raise InputError(f"no scripted agent is called {target!r}; {hint}", "--agent")
             make = self.scripted[target]
             return _system("scripted", f"scripted:{target}", make, script=target), None
         raise InputError(self._unknown(spec, adapter), "--agent")
@@ -197,18 +197,18 @@ class _Chooser:
         return _system("python", name, make, function=reference, source=source)
 
     def _check_class(self, target: type, reference: str) -> None:
-        """It has the method itself, and is made anew every time, without arguments."""
+        """The class has the method itself, and is instantiated every time without arguments."""
         problem = None
         if not inspect.iscoroutinefunction(getattr(target, "run", None)):
             takes = "dialogue" if self.dialogue else "request"
-            problem = f"it has no `async def run(self, {takes}, tools)`"
+            problem = f"it lacks `async def run(self, {takes}, tools)`"
         else:
             try:
                 inspect.signature(target).bind()
             except TypeError as error:
                 problem = f"it cannot be made without arguments: {error}"
         if problem:
-            raise InputError(f"the class {reference} is no agent: {problem}", "--agent")
+            raise InputError(f"the class {reference} is not an agent: {problem}", "--agent")
 
     def _of_command(self, adapter: str, command: str) -> System:
         words = split(command)

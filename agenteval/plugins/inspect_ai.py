@@ -17,7 +17,7 @@ def adapt(judge: Any) -> Scorer:
     """The scorer; the decorated function itself is called without arguments first.
 
     The state has the problem and the answer as messages and the answer as `output`. Raises
-    InputError for solvers and the like, and for a function that needs arguments.
+    InputError for solvers and similar objects, and for a function that needs arguments.
     """
     from inspect_ai.model import ChatMessageAssistant, ChatMessageUser, ModelName, ModelOutput
     from inspect_ai.scorer import Target
@@ -31,7 +31,7 @@ def adapt(judge: Any) -> Scorer:
             judge = judge()
         except TypeError as error:
             raise InputError(
-                f"{info.name} needs arguments ({error}): give a call of it", "judge"
+                f"{info.name} needs arguments ({error}): call it and pass the result", "judge"
             ) from error
 
     async def score(run: Run) -> list[ScorerGrade]:

@@ -12,8 +12,8 @@ from agenteval.utility.scorers import Scorer, ScorerGrade, refuse
 def adapt(judge: Any) -> Scorer:
     """The scorer; InputError for scorers of whole sessions.
 
-    It gets `inputs={"input": ...}`, the answer as `outputs` and, where it may be seen, the
-    reference as `expectations={"expected_response": ...}`; no trace.
+    It gets `inputs={"input": ...}`, the answer as `outputs` and, if it may be shown, the reference
+    as `expectations={"expected_response": ...}`; no trace.
     """
     from mlflow.exceptions import MlflowException
     from mlflow.genai.scorers import Scorer as MlflowScorer
@@ -33,9 +33,9 @@ def adapt(judge: Any) -> Scorer:
 
     try:
         settings = judge.model_dump()
-    except MlflowException:  # of a class of one's own, which mlflow cannot write down
+    except MlflowException:  # of a custom class, which mlflow cannot serialise
         settings = vars(judge)
-    function = getattr(judge, "_original_func", None)  # what @scorer was put on
+    function = getattr(judge, "_original_func", None)  # the function decorated with @scorer
     return Scorer(judge.name, "mlflow", score, function or type(judge), settings)
 
 

@@ -11,7 +11,7 @@ from agenteval.utility.scorers import Scorer, ScorerGrade, refuse
 
 
 def adapt(judge: Any) -> Scorer:
-    """The scorer, which gets `inputs`, `outputs` and, where it may be seen, `reference_outputs`."""
+    """The scorer, which gets `inputs`, `outputs` and, if it may be shown, `reference_outputs`."""
     names = inspect.signature(judge).parameters if inspect.isfunction(judge) else {}
     if "outputs" not in names:
         refuse(judge, "evaluator of openevals, a function of outputs")

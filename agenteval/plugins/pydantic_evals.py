@@ -29,7 +29,7 @@ def adapt(judge: Any) -> Scorer:
             expected_output=reference_of(run),
             output=run.output,
             duration=duration,
-            _span_tree=SpanTreeRecordingError("no spans are recorded of a stored run"),
+            _span_tree=SpanTreeRecordingError("stored runs have no recorded spans"),
             attributes={},
             metrics={},
         )

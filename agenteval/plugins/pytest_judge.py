@@ -38,7 +38,7 @@ _ROUNDING = 1e-9  # 2 of 3 levels reach a threshold of 2/3
 
 
 class JudgeFailed(AgentevalError):
-    """The judge gave no score where one was demanded: the test has neither passed nor failed."""
+    """Raised when the judge gave no required score: the test neither passed nor failed."""
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,8 @@ class Judge:
         `with_reference`, and used by criteria that are computed.
 
         Raises AssertionError when a criterion is below its threshold, JudgeFailed when the judge
-        gave no score, and what else is an AgentevalError; of these two the test becomes an error.
-        In a dry run it skips the test.
+        gave no score, or another AgentevalError; these make the test an error. In a dry run it
+        skips the test.
         """
         __tracebackhide__ = True
         self._calls += 1
@@ -186,16 +186,16 @@ class Judge:
             if name not in by_name or not by_name[name].ordered:
                 ordered = ", ".join(c.id for c in criteria if c.ordered)
                 raise InputError(
-                    f"no criterion {name!r} with an order; there are {ordered}", "threshold"
+                    f"no ordered criterion is called {name!r}; choose from {ordered}", "threshold"
                 )
             if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1:
-                raise InputError(f"{least!r} is no number from 0 to 1", "threshold")
+                raise InputError(f"{least!r} is not a number from 0 to 1", "threshold")
         if not thresholds:
             raise InputError("no criterion has an order: the test could not fail", "threshold")
         return {by_name[name].id: float(least) for name, least in thresholds.items()}
 
     def _skip(self, judging: Judging) -> None:
-        """Note what would be asked, and skip the test."""
+        """Record the requests that would be sent, and skip the test."""
         estimate = run_sync(quantify_estimate(judging))
         source = judging.evaluator(None)[0].source
         self._tell(judging, source.sha256, judge=source.model, estimate=estimate)
@@ -216,7 +216,7 @@ class Judge:
             usage = ended.progress.usage.model_dump()
             self._tell(judging, source, run=view.sha256, repeats=judging.repeats, usage=usage)
             r, c = schema.results.c, schema.items.c
-            query = (  # by the index: a suite of many tests reads each of its results once
+            query = (  # uses the index: a suite of many tests reads each result once
                 select(schema.results, c.id.label("criterion_id"))
                 .join(schema.items, c.item_key == r.criterion_key)
                 .where(r.source_key == source, r.item_key == view.sha256, r.variant == ORIGINAL)
@@ -238,7 +238,7 @@ def limits_of(option: Any) -> Limits:
     """The caps and prices of the command line. Raises InputError for one price alone."""
     prices = option.agenteval_price_in, option.agenteval_price_out
     if prices.count(None) == 1:
-        raise InputError("one price without the other gives no cost; say both", "--agenteval-price")
+        raise InputError("both prices are needed to compute a cost", "--agenteval-price")
     price = None if None in prices else Price(*prices)
     return Limits(
         max_calls=option.agenteval_max_calls, max_cost=option.agenteval_max_cost, price=price
@@ -269,7 +269,7 @@ def summary(told: Sequence[Mapping[str, Any]], option: Any, width: int) -> str:
             )
         usage = sum((Usage.model_validate(record["usage"]) for record in group), Usage())
         foot = (
-            "intervals treat the case as the unit: tests of one input are one case",
+            "intervals use cases as units: tests with the same input are one case",
             f"asked now: {spent(usage)}; store: {store.shown}",
         )
         criteria = [criteria_by_key[key] for key in keys if key in criteria_by_key]

@@ -3,10 +3,10 @@
 See docs/pytest.md. pytest loads this module at every start, so it imports nothing of agenteval
 before the first test asks for the fixture, or an evaluation file is collected.
 
-A judge that gives no score is an error of the test. pytest calls "error" what goes wrong outside of
-the test's own body, and tells it by `report.when`; so the report of such a call is filed under
-setup. Terminal, JUnit XML, xdist and other plugins then count one error and neither a pass nor a
-failure, whether the test caught the exception or is expected to fail.
+A judge that gives no score is an error of the test. pytest reports failures outside the test body
+as errors, based on `report.when`; so the report of such a call is marked as setup. Terminal, JUnit
+XML, xdist and other plugins then count one error and neither a pass nor a failure, whether the test
+caught the exception or is expected to fail.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _judge = pytest.StashKey["Judge"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Options of the whole suite; what may differ from test to test is said by the marker."""
+    """Add options of the whole suite; the marker has those that differ by test."""
     group = parser.getgroup("agenteval", "agenteval: tests judged by a model")
     options: dict[str, tuple[str, dict[str, Any]]] = {
         "store": (
@@ -39,17 +39,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             "Retry permanent failures, such as malformed replies.",
             {"action": "store_true"},
         ),
-        "max-calls": ("Requests of a judge at most, earlier ones included.", {"type": int}),
-        "max-cost": ("Money for a judge at most, earlier calls included.", {"type": float}),
-        "price-in": ("Price of a million prompt tokens.", {"type": float}),
-        "price-out": ("Price of a million reply tokens.", {"type": float}),
+        "max-calls": ("Maximum requests of a judge, including earlier ones.", {"type": int}),
+        "max-cost": ("Maximum cost of a judge, including earlier calls.", {"type": float}),
+        "price-in": ("Price per million prompt tokens.", {"type": float}),
+        "price-out": ("Price per million reply tokens.", {"type": float}),
     }
     for name, (text, more) in options.items():
         group.addoption(f"--agenteval-{name}", help=text, **more)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known, and listen to what is judged."""
+    """Register the marker and the collector of results."""
     config.addinivalue_line(
         "markers",
         "agenteval(threshold, criteria, model, task, ...): how the fixture `judge` judges, and "
@@ -70,7 +70,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 @pytest.fixture
 def judge(request: pytest.FixtureRequest) -> Judge:
-    """Have what an agent did judged: `judge(input=..., output=...)`; see `Judge` in
+    """Judge a run of an agent: `judge(input=..., output=...)`; see `Judge` in
     `agenteval.plugins.pytest_judge`."""
     from agenteval.plugins.pytest_judge import Judge
 
@@ -85,7 +85,7 @@ def judge(request: pytest.FixtureRequest) -> Judge:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Let the report carry what was judged, and make an error of what could not be."""
+    """Attach the ratings to the report, and turn failed judging into an error."""
     report = yield
     judge = item.stash.get(_judge, None)
     if judge is None:

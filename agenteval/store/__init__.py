@@ -1,4 +1,4 @@
-"""Results that survive: one SQLite file, group commit, resume by what is missing."""
+"""Durable results: one SQLite file, group commit, and resuming with the missing results."""
 
 from agenteval.store.connect import of_one_state
 from agenteval.store.store import CellState, Store, default_path, is_there

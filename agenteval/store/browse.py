@@ -81,7 +81,7 @@ class TrialLine:
 
 
 def original_runs(store: Store, keys: Sequence[str] | None = None) -> Iterator[OriginalRun]:
-    """Yield all runs that are no perturbed copy, or those with these keys, by system and id."""
+    """Yield all original runs, or those with these keys, by system and id."""
     length = func.length(dialect_of(store.engine).json_text(_items.body, "trajectory"))
     query = select(
         _items.item_key,
@@ -220,7 +220,7 @@ def trial_lines(
     """Return a page of trials, the latest first, and how many there are in all.
 
     They are those of an evaluator, with an outcome or status, and of a source (start of its key),
-    where these are named.
+    if given.
     """
     chosen, count = _trials(select(*_TRIAL)), _trials(select(func.count()))
     wheres = []
@@ -238,7 +238,7 @@ def trial_lines(
 
 
 def trial_line(store: Store, call_id: str) -> TrialLine | None:
-    """Return one trial, None where it is not (or no longer) stored."""
+    """Return one trial, or None if it is not (or no longer) stored."""
     lines = store.fetch(_trials(select(*_TRIAL)).where(_calls.call_id == call_id))
     return TrialLine(*lines[0]) if lines else None
 
@@ -253,7 +253,7 @@ def _trials(query: Select[Any]) -> Select[Any]:
 
 
 def outcomes_of(store: Store, source_key: str) -> dict[str, int]:
-    """Return how many trials of a source have which outcome, those without one left out."""
+    """Return the number of trials of a source by outcome, without those that have none."""
     query = (
         select(_calls.outcome, func.count())
         .where(_calls.source_key == source_key, _calls.outcome.is_not(None))
@@ -273,10 +273,10 @@ def labelled_successes(store: Store) -> dict[str, tuple[str, bool | None]]:
     }
 
 
-# ---- the texts that a judge has judged, and its words on them ------------------------------------
+# ---- the texts that a judge has judged, and its comments -----------------------------------------
 
 _KEYS = 400  # keys in one query
-_RAW = 4_000  # characters of a reply that could not be used
+_RAW = 4_000  # characters of an unusable reply
 
 
 @dataclass(frozen=True)
@@ -334,7 +334,7 @@ def judged_cells(store: Store, source_key: str) -> dict[str, int]:
 def stored_words(
     store: Store, source_key: str, run_keys: Sequence[str], criteria: Collection[str]
 ) -> Iterator[StoredWords]:
-    """Yield the words of a source on these texts and criteria (content hashes)."""
+    """Yield the comments of a source on these texts and criteria (content hashes)."""
     c, calls = schema.results.c, schema.calls.c
     query = (
         select(c.item_key, c.variant, c.criterion_key, c.repeat, c.status, c.detail, calls.record)

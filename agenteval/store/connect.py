@@ -53,7 +53,7 @@ class DatabaseDialect(Protocol):
 
 
 def dialect_of(engine: Engine) -> DatabaseDialect:
-    """Return what the engine's database does in its own way."""
+    """Return the dialect functions of the engine's database."""
     return postgres if engine.dialect.name == "postgresql" else sqlite
 
 
@@ -66,19 +66,19 @@ def store_place(path: str | Path) -> Path | URL:
         raise InputError("the store is an SQLite file or postgresql://HOST/DATABASE", str(path))
     try:
         return Path(path).expanduser().resolve()
-    except (RuntimeError, ValueError) as error:  # a NUL character; before 3.13 a circle of links
+    except (RuntimeError, ValueError) as error:  # a NUL character, or before 3.13 a symlink loop
         raise InputError(f"names no file ({' '.join(str(error).split())})", str(path)) from error
 
 
 def make_engine(place: Path | URL, *, create: bool = True) -> Engine:
-    """Return an engine on the file, which SQLite makes with `create` alone, or on the database."""
+    """Return an engine on the file, which is created only with `create`, or on the database."""
     make: Any = postgres.make_engine if isinstance(place, URL) else sqlite.make_engine
     engine: Engine = make(place, create=create)
     return engine
 
 
 def close_engine(engine: Engine) -> None:
-    """Close all connections that are not in use, for good: who asks for another gets an error."""
+    """Close all unused connections; later requests for a connection raise an error."""
 
     @event.listens_for(engine, "do_connect")
     def _no_more(*_: object) -> None:
@@ -88,7 +88,7 @@ def close_engine(engine: Engine) -> None:
 
 
 class _Held(threading.local):
-    """The connections in the read transactions of the thread at hand, by engine."""
+    """The connections of the current thread's read transactions, by engine."""
 
     def __init__(self) -> None:
         self.by_engine: dict[Engine, Connection] = {}
@@ -101,7 +101,7 @@ _held = _Held()
 def reading(engine: Engine) -> Iterator[Connection]:
     """A connection that sees one state of the database; its errors are raised as StoreError.
 
-    While this thread holds a snapshot of the engine, it is that of the snapshot.
+    If this thread holds a snapshot of the engine, the connection is the snapshot's.
     """
     held = _held.by_engine.get(engine)
     try:
@@ -113,11 +113,10 @@ def reading(engine: Engine) -> Iterator[Connection]:
 
 @contextmanager
 def snapshot(engine: Engine) -> Iterator[None]:
-    """Everything this thread reads over `reading` until the end is of the state at the start.
-
-    One within another is the same. Other threads, and what is written, have their own connections.
-    Rows that are not read to the end by then cannot be read further. On a disk without WAL, where
-    a reader stops all writers, every read has a state of its own. Raises StoreError.
+    """Everything this thread reads over `reading` in the block is from the state at its start.
+    Nested snapshots share it. Other threads and writers have their own connections. Rows not
+    fetched in the block are lost. On a disk without WAL, where a reader blocks all writers, every
+    read has its own state. Raises StoreError.
     """
     if engine in _held.by_engine:
         yield
@@ -128,14 +127,14 @@ def snapshot(engine: Engine) -> Iterator[None]:
                 connection.rollback()
                 yield
                 return
-            # BEGIN alone takes no state yet: the first read does.
+            # BEGIN alone takes no snapshot; the first read does.
             connection.execute(select(meta.c.key)).all()
             _held.by_engine[engine] = connection
             try:
                 yield
             finally:
                 del _held.by_engine[engine]
-                connection.invalidate()  # half read rows would keep the old state in the pool
+                connection.invalidate()  # partly read rows would keep the old state in the pool
     except SQLAlchemyError as error:
         raise store_error(error, engine) from error
 
@@ -155,7 +154,7 @@ def of_one_state(
 
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
-    """A transaction that holds the write lock from its start: durable at the end, or undone."""
+    """A transaction that holds the write lock from its start and is committed or rolled back."""
     options = {"writing": True, **dialect_of(engine).WRITING}
     with engine.connect().execution_options(**options) as connection, connection.begin():
         yield connection
@@ -181,7 +180,7 @@ def prepare(engine: Engine, *, create: bool = True) -> bytes:
     dialect.before_use(engine)
     if not exists:
         with writing(engine) as connection:
-            # Asked again under the write lock: another process may have been faster.
+            # Checked again under the write lock: another process may have been faster.
             if not dialect.recognised(connection):
                 metadata.create_all(connection)
                 row = {"key": "secret", "value": secrets.token_bytes(32)}

@@ -27,7 +27,7 @@ from agenteval.text import plural
 if TYPE_CHECKING:
     from agenteval.store.store import Store
 
-_SHORT = 16  # characters that a plan keeps of a hash: 64 bits tell a million rows apart
+_SHORT = 16  # characters of a hash in a plan: 64 bits distinguish a million rows
 
 _ADD = insert(experiments)
 _ADD = _ADD.on_conflict_do_update(
@@ -65,7 +65,7 @@ class Grid:
 
 
 def short(keys: Iterable[str]) -> tuple[str, ...]:
-    """The rows of a grid by their keys: each once, as much of it as a plan keeps, in order."""
+    """Return the distinct row keys of a grid, shortened as in a plan, in order."""
     return tuple(sorted({key[:_SHORT] for key in keys}))
 
 
@@ -113,7 +113,7 @@ class StoredExperiment:
                 r.source_key == self.source,
                 among(func.substr(r.item_key, 1, _SHORT), grid.rows),
                 r.repeat < grid.repeats,
-                r.status.not_in(sorted(INFRASTRUCTURE)),  # NULL, of a plain call, is neither
+                r.status.not_in(sorted(INFRASTRUCTURE)),  # NULL, as in plain calls, equals neither
             )
             if not self.system:
                 query = query.where(
@@ -126,9 +126,9 @@ class StoredExperiment:
 def begin(store: Store, experiment: StoredExperiment, *, idle: bool = False) -> None:
     """Store that the experiment is unfinished; durable on return.
 
-    One that is open already, alone or within a larger one, is not stored again; an open smaller
-    one that it covers is replaced. Nothing is stored of one that is `idle`: it has nothing left to
-    do. Raises StoreError.
+    An experiment that is already open, alone or within a larger one, is not stored again; a smaller
+    open one that it covers is replaced. An `idle` one, with nothing left to do, is not stored.
+    Raises StoreError.
     """
     opened = open_experiments(store, [experiment.source])
     if idle or any(other.covers(experiment) for other in opened):
@@ -173,7 +173,7 @@ def remark_of(store: Store, source: str) -> str | None:
 
 def verified_runs(store: Store, source: str) -> set[str]:
     """The originals of the latest verification by a source (key): what a plan keeps of their keys
-    (see `short`). Empty where copies were planned by no experiment that is known."""
+    (see `short`). Empty if no known experiment planned copies."""
     for _, plan in _plans(store, source):
         grids = plan.get("grids", [])
         if any(grid["variant"] not in ("", "original") for grid in grids):
@@ -271,10 +271,8 @@ def unfinished_of(
     store: Store, sources: Iterable[str], runs: Iterable[str] | None = None
 ) -> list[Unfinished]:
     """Experiments of these sources (keys) that are begun and not all stored; with `runs` (keys of
-    items) only what plans one of them.
-
-    Where none is open this is one look into an index; else what is stored is counted there.
-    Raises StoreError for a damaged plan.
+    items) only those that plan one of them. If none is open, this is one index lookup; else stored
+    results are counted. Raises StoreError for a damaged plan.
     """
     return _unfinished(store, open_experiments(store, sources), runs)
 
@@ -282,8 +280,8 @@ def unfinished_of(
 def unfinished_trials(
     store: Store, evaluators: Iterable[str], cases: Iterable[str] | None = None
 ) -> list[Unfinished]:
-    """The same of trials under evaluators of these names, or whose names go on from one of these
-    with a dot; with `cases` (keys) only what plans one of them."""
+    """The same for trials of evaluators with these names, or a name that continues one of them
+    after a dot; with `cases` (keys) only those that plan one of them."""
     starts = tuple(f"{name}." for name in evaluators)
     opened = (e for e in open_experiments(store) if e.system)
     return _unfinished(store, (e for e in opened if f"{e.evaluator}.".startswith(starts)), cases)
@@ -298,7 +296,7 @@ def _unfinished(
         if row_keys is None or any(row_keys.intersection(grid.rows) for grid in experiment.grids):
             with reading(store.engine) as connection:
                 stored = experiment.stored(connection)
-            # Killed between the last result and the end: nothing is missing.
+            # Killed after the last result: nothing is missing.
             if stored < experiment.planned:
                 holder = store.holder(experiment.lock)
                 unfinished.append(Unfinished(experiment, stored, holder))

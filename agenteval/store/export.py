@@ -104,7 +104,7 @@ def _rows(store: Store, source_keys: set[str] | None, *, copies: bool) -> Iterat
 
 
 def way_of(source: Source) -> str:
-    """How a judge was asked, "" for the plain way; several parts are joined by commas.
+    """Return how a judge was prompted, "" for the plain way; parts are joined by commas.
 
     "reversed scale", "wording b", "reworded" and "injection probe" are the questions of `verify
     --probes`. "one per call" is an option of `quantify`; "datamark" was one in earlier versions.
@@ -115,7 +115,7 @@ def way_of(source: Source) -> str:
 
 
 def is_probe(source: Source) -> bool:
-    """Whether it was asked to examine the judge: its ratings say nothing more about the runs."""
+    """Return whether the source only examines the judge and says nothing about the runs."""
     return bool(_probed(source))
 
 
@@ -209,8 +209,8 @@ def copy_store(
         with source.snapshot(), writing(target.engine) as into:
             for table in tables:
                 if _count(into, table):
-                    raise InputError("holds something already; copy into a new store", target.shown)
-            # the secret too: what is asked again finds its replies
+                    raise InputError("is not empty; copy into a new store", target.shown)
+            # the secret too, so that repeated requests find their replies
             into.execute(delete(schema.meta).where(schema.meta.c.key == "secret"))
             into.execute(insert(schema.meta), {"key": "secret", "value": source.secret})
             with reading(source.engine) as out:
@@ -226,7 +226,7 @@ def copy_store(
 
 def _copy(out: Connection, into: Connection, table: Table) -> int:
     query = select(table)
-    if table is schema.items:  # rows of one moment come in the order in which they were stored
+    if table is schema.items:  # rows with equal times keep their insertion order
         query = query.order_by(literal_column("items.rowid"))
     count = 0
     rows = out.execution_options(yield_per=_COPIED).execute(query)

@@ -1,7 +1,7 @@
 """Labels that people give in the viewer, and the queues that they work on.
 
-Every label is one transaction that adds a row. Nothing is changed or removed, so that two raters,
-or two windows of one rater, cannot lose each other's work.
+Every label is one transaction that adds a row. Rows are never changed or removed, so two raters or
+windows cannot lose each other's work.
 """
 
 from __future__ import annotations
@@ -108,8 +108,8 @@ class Labels:
     def newest(
         self, *, rater: str | None = None, items: Collection[str] | None = None
     ) -> list[HumanLabel]:
-        """Return the label that counts of each rater, item and criterion, oldest first; labels that
-        were withdrawn are left out."""
+        """Return the current label of each rater, item and criterion, oldest first, without
+        withdrawn ones."""
         c, counting = schema.labels.c, self._counting(items)
         if rater is not None:
             counting = counting.where(c.rater == encodable(rater))
@@ -117,16 +117,16 @@ class Labels:
         return self._read(query.order_by(c.label_id))
 
     def history(self, item_key: str) -> list[HumanLabel]:
-        """Return everything that was ever said of an item, oldest first."""
+        """Return all labels of an item, including replaced ones, oldest first."""
         c = schema.labels.c
         return self._read(select(schema.labels).where(c.item_key == item_key).order_by(c.label_id))
 
     # -- queues ------------------------------------------------------------------------------------
 
     def add_queue(self, queue: LabelQueue) -> None:
-        """Store a new queue. Raises InputError for a name that is taken, and for an empty queue."""
+        """Store a new queue. Raises InputError for an existing name and for an empty queue."""
         if not queue.items:
-            raise InputError("no run fits: there is nothing to label", queue.name)
+            raise InputError("no run matches: there is nothing to label", queue.name)
         now = time.time()
         row = {
             "name": encodable(queue.name),
@@ -136,7 +136,7 @@ class Labels:
         q = schema.queues.c
         with self._writing() as connection:
             if connection.execute(select(q.name).where(q.name == row["name"])).first():
-                raise InputError("there is a queue of this name; choose another", queue.name)
+                raise InputError("a queue with this name exists; choose another", queue.name)
             connection.execute(insert(schema.queues), row)
 
     def queues(self) -> dict[str, LabelQueue]:
@@ -150,9 +150,9 @@ class Labels:
     def next_item(self, queue: LabelQueue, rater: str, after: str | None = None) -> str | None:
         """Return the key of the next item that this rater should label, None when none is left.
 
-        The search starts behind `after` and goes round. Skipped items come last, items that are no
+        The search starts after `after` and wraps around. Skipped items come last, items that are no
         longer in the store are left out. Where `per_item` raters label an item, it is claimed for
-        15 minutes, so that no one else is shown it in vain.
+        15 minutes, so that other raters are not shown it needlessly.
         """
         c, q = schema.claims.c, schema.queues.c
         rater = encodable(rater)
@@ -201,7 +201,7 @@ class Labels:
     # -- rows --------------------------------------------------------------------------------------
 
     def _counting(self, items: Collection[str] | None) -> Select[int]:
-        """Ids of the labels that count: the newest of each rater, item and criterion."""
+        """Return the ids of the current labels: the newest of each rater, item and criterion."""
         c = schema.labels.c
         query = select(func.max(c.label_id)).group_by(c.rater, c.item_key, c.criterion_key)
         if items is not None:

@@ -37,24 +37,24 @@ from agenteval.store.schema import APPLICATION_ID, SCHEMA_VERSION, meta, metadat
 
 SCHEMES = ("postgresql", "postgres")
 _CONNECT_SECONDS = 10
-_WAIT_SECONDS = 60  # how long a writer waits for its turn
+_WAIT_SECONDS = 60  # how long a writer waits for the lock
 # A writer reads what others wrote while it waited for its turn.
 WRITING: dict[str, Any] = {"isolation_level": "READ COMMITTED"}
 PARAMETER = "%s"
-_IDLE_SECONDS = 20  # a writer that sends nothing for so long is asleep: its turn is over
+_IDLE_SECONDS = 20  # a writer that is idle for this long loses the lock
 
 
 def read_url(address: str) -> URL:
-    """The URL of a database. Raises InputError for one without host or database, and where the
-    driver is not installed."""
+    """The URL of a database. Raises InputError if host or database is missing or the driver is not
+    installed."""
     try:
         url = make_url(address)
     except ArgumentError as error:
-        raise InputError("is no URL of a database", _shown_anyhow(address)) from error
+        raise InputError("is not the URL of a database", _shown_anyhow(address)) from error
     if not url.host or not url.database:
         raise InputError("name host and database: postgresql://HOST/DATABASE", shown(url))
     try:
-        import psycopg  # noqa: F401  named here, so that its absence is told in one line
+        import psycopg  # noqa: F401 checked here for a clear message
     except ImportError as error:
         raise InputError(
             "PostgreSQL needs a driver: pip install 'agenteval[postgres]'", shown(url)
@@ -63,7 +63,7 @@ def read_url(address: str) -> URL:
 
 
 def shown(url: URL) -> str:
-    """The URL for people: host and database, nothing of who logs in."""
+    """Return the URL for display: host and database, without user and password."""
     plain = URL.create("postgresql", host=url.host, port=url.port, database=url.database)
     return plain.render_as_string()
 
@@ -102,7 +102,7 @@ def make_engine(url: URL, *, create: bool = True) -> Engine:
 
 
 def is_prepared(engine: Engine, *, create: bool) -> bool:
-    """Whether the database is a store of this version; False where it has none of its tables.
+    """Whether the database is a store of this version; False if it has none of its tables.
     Raises StoreRefused for other tables and for another version."""
     with engine.connect() as connection:
         return recognised(connection)
@@ -135,18 +135,18 @@ def recognised(connection: Connection) -> bool:
 
 def mark(connection: Connection) -> None:
     """Mark a database whose tables were just made as a store of this version."""
-    # in the order in which rows came, as SQLite's
+    # in insertion order, as in SQLite
     connection.exec_driver_sql("ALTER TABLE items ADD COLUMN rowid BIGSERIAL")
     connection.execute(insert(meta), {"key": "version", "value": str(SCHEMA_VERSION).encode()})
 
 
 def has_snapshots(connection: Connection) -> bool:
-    """Whether a reader may hold one state while others write."""
+    """Return whether a reader can keep a snapshot while others write."""
     return True
 
 
 def read_alone(connection: Any) -> None:
-    """Make each look of this driver's connection a transaction of its own."""
+    """Make each read on this driver's connection its own transaction."""
     connection.autocommit = True
 
 
@@ -172,7 +172,7 @@ def translated(error: BaseException, engine: Engine, *, opening: bool = False) -
         why = message.rpartition(": ")[2].strip() if "FATAL" in message else message
         return StoreRefused(f"{shown(engine.url)}: cannot be opened ({why})")
     if getattr(cause, "sqlstate", None) == "55P03":  # lock_not_available
-        message = f"others have been writing for {_WAIT_SECONDS} s; try again later"
+        message = f"another process has been writing for {_WAIT_SECONDS} s; try again later"
     return StoreError(f"{shown(engine.url)}: {message}")
 
 
@@ -181,7 +181,8 @@ def translated(error: BaseException, engine: Engine, *, opening: bool = False) -
 
 @contextmanager
 def lock(engine: Engine, experiment: str) -> Iterator[None]:
-    """Hold the experiment (a hash) as long as this connection lives: death releases it.
+    """Hold the experiment (a hash) while this connection is open; it is released when the process
+    ends.
 
     Raises StoreLocked, naming the holder, when it is held.
     """
@@ -198,7 +199,7 @@ def lock(engine: Engine, experiment: str) -> Iterator[None]:
             try:
                 yield
             finally:
-                connection.invalidate()  # the server gives the lock back with the connection
+                connection.invalidate()  # the server releases the lock when the connection closes
     except SQLAlchemyError as error:
         raise translated(error, engine) from error
 
@@ -218,5 +219,5 @@ def holder(engine: Engine, experiment: str) -> str | None:
 
 
 def _number(experiment: str) -> int:
-    """31 bits of a hash, as an advisory lock takes them."""
+    """Return 31 bits of a hash, for an advisory lock."""
     return int(experiment[:8], 16) & 0x7FFFFFFF

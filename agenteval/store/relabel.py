@@ -1,10 +1,10 @@
 """Effect of a corrected order on stored results: values follow from labels, without new requests.
 
-A label means the same wherever it stands in the list of a criterion, so the list's order is no part
-of the criterion's hash, and the ratings of a list that ran the wrong way are those of the corrected
-one. Their values are made anew: from the label, from probabilities, from the labels of parts; a
-degenerate answer gets the new worst level. A value that its judge did not read off a label (one
-computed from the text) stays, and gets the label that lies nearest.
+A label means the same wherever it is in a criterion's list, so the order is not part of the
+criterion's hash, and ratings made with a reversed list remain valid. Their values are recomputed:
+from the label, from probabilities, from the labels of parts; a degenerate answer gets the new worst
+level. A value that its judge did not read off a label (one computed from the text) stays, and gets
+the nearest label.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from agenteval.store import rows, schema
 
 @dataclass(frozen=True, slots=True)
 class Relabelled:
-    """Stored ratings of a criterion that got other values; `dropped` are to be judged again."""
+    """Stored ratings of a criterion that got other values; `dropped` must be judged again."""
 
     name: str
     ratings: int
@@ -33,12 +33,12 @@ class Relabelled:
     @property
     def line(self) -> str:
         """A one-line description."""
-        rejudged = f"; {self.dropped} are to be judged again" if self.dropped else ""
+        rejudged = f"; {self.dropped} must be judged again" if self.dropped else ""
         return f"relabelled {self.ratings:,} ratings of {self.name}: {self.reason}{rejudged}"
 
 
 def same_order(a: Criterion, b: Criterion) -> bool:
-    """Whether the levels of two criteria of one content hash run alike."""
+    """Return whether two criteria with one content hash order their levels alike."""
     orders, other = (
         [(p, leaf.ordered, leaf.accepted_values if leaf.ordered else ()) for p, leaf in c.leaves()]
         for c in (a, b)
@@ -49,8 +49,8 @@ def same_order(a: Criterion, b: Criterion) -> bool:
 def relabel(connection: Connection, old: Criterion, new: Criterion, key: str) -> Relabelled:
     """Give every stored rating under `key` its value by `new`; they were stored under `old`.
 
-    Ratings that cannot be made anew are taken out, so that they are judged again: parts whose
-    probabilities were not stored, values of a judge that took the order for unknown.
+    Ratings that cannot be recomputed are removed, so that they are judged again: parts without
+    stored probabilities, and values of a judge that treated the order as unknown.
     """
     c = schema.results.c
     query = select(schema.results).where(c.criterion_key == key)
@@ -78,10 +78,8 @@ def relabel(connection: Connection, old: Criterion, new: Criterion, key: str) ->
 
 
 def _remade(row: Any, old: Criterion, new: Criterion) -> tuple[str | None, float | None] | None:
-    """Label and value of a cell by the new order; None where nothing changes.
-
-    Raises ValueError where it cannot be made anew.
-    """
+    """Return label and value of a cell in the new order, None if nothing changes. Raises ValueError
+    if they cannot be recomputed. """
     if row.status == "unscored:unsupported":
         raise ValueError("the order was unknown")
     if row.status in ("degenerate", "failed_run"):
@@ -91,13 +89,13 @@ def _remade(row: Any, old: Criterion, new: Criterion) -> tuple[str | None, float
         return None
     detail = rows.decode(row.detail, f"the result of run {row.item_key[:12]}")
     if "members" in detail.get("evidence", {}):
-        raise ValueError("it is computed again from the results of the members")
+        raise ValueError("it is recomputed from the results of the members")
     parts = detail.get("evidence", {}).get("parts")
     if isinstance(parts, dict):
         masses = detail["evidence"].get("probabilities", {})
         before = _of_parts(old, parts, masses)
         if before is None or not math.isclose(before, row.value, abs_tol=1e-9):
-            raise ValueError("the value does not follow from what is stored of its parts")
+            raise ValueError("the value does not follow from the stored parts")
         return None, _of_parts(new, parts, masses)
     masses = detail.get("probabilities")
     before = _value(old, row.label, masses)
@@ -122,7 +120,7 @@ def _value(leaf: Criterion, label: str | None, masses: Mapping[str, float] | Non
 def _of_parts(
     criterion: Criterion, labels: Mapping[str, str | None], masses: Mapping[str, Any]
 ) -> float | None:
-    """Mean or least value of the parts that apply; None where a part has no order."""
+    """Mean or least value of the parts that apply; None if a part has no order."""
     values: list[float] = []
     met: list[float | None] = []
     for path, leaf in criterion.leaves():

@@ -16,7 +16,7 @@ from agenteval.store import rows
 from agenteval.store.connect import dialect_of, store_error
 from agenteval.store.writer import Writes
 
-# Asked before every request, in the event loop's thread: 10 times faster without the query layer.
+# Runs before every request in the event loop's thread: 10 times faster without the query layer.
 _GET = "SELECT reply FROM replies WHERE key = {}"
 Row = dict[str, str]
 
@@ -31,11 +31,11 @@ class Replies:
         dialect = dialect_of(engine)
         self._get = _GET.format(dialect.PARAMETER)
         dialect.read_alone(self._reader.driver_connection)
-        self._fresh: dict[str, Row] = {}  # results may still be made of these
+        self._fresh: dict[str, Row] = {}  # waiting for their results
         self.lost: StoreError | None = None  # why a reply queued earlier was refused
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Return the connection to the pool."""
         self._reader.close()
 
     def get(self, key: str) -> dict[str, Any] | None:
@@ -51,8 +51,8 @@ class Replies:
         return value if isinstance(value, dict) else None
 
     def put(self, key: str, reply: dict[str, Any]) -> None:
-        """Keep it until `take` asks for it, or the event loop goes on: then it is queued by
-        itself. One that JSON cannot hold (NaN or infinity in its numbers) is not kept."""
+        """Keep it until `take` collects it or the event loop continues, which queues it alone. A
+        reply that JSON cannot represent (NaN or infinity) is not kept."""
         try:
             text = rows.encode(reply)
         except (ValueError, TypeError):
@@ -60,11 +60,11 @@ class Replies:
         self._fresh[key] = {"key": key, "reply": text}
         try:
             asyncio.get_running_loop().call_soon(self._queue, key)
-        except RuntimeError:  # nobody to come back to: at once
+        except RuntimeError:  # no event loop: queue at once
             self._queue(key)
 
     def take(self, keys: Iterable[str]) -> list[Row]:
-        """Rows of these replies that are not queued yet; who takes them writes them."""
+        """Return unqueued rows of these replies; the caller must write them."""
         return [row for key in keys if (row := self._fresh.pop(key, None)) is not None]
 
     def flush(self) -> None:
@@ -73,7 +73,7 @@ class Replies:
             self._queue(key)
 
     def rescue(self, done: Future[None], replies: list[Row]) -> None:
-        """Results that were refused do not take paid replies with them."""
+        """Queue paid replies whose results were refused."""
         if done.exception() is not None:
             with contextlib.suppress(StoreError):  # closed meanwhile; the refusal itself is told
                 self._keep(replies)

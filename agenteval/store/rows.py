@@ -36,14 +36,14 @@ from agenteval.text import encodable
 _T = TypeVar("_T")
 _R = TypeVar("_R", bound=Record)
 
-CELL = ("source_key", "item_key", "variant", "criterion_key", "repeat")  # names a result
+CELL = ("source_key", "item_key", "variant", "criterion_key", "repeat")  # identifies a result
 
 # ASCII: a lone surrogate in a reply would otherwise stop the driver.
 encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
 
 
 def batched(values: Iterable[_T], size: int = 1000) -> Iterator[list[_T]]:
-    """The values in lists of `size`: what is written in one transaction stays bounded."""
+    """Yield lists of `size` values, so that transactions stay bounded."""
     remaining = iter(values)
     while chunk := list(islice(remaining, size)):
         yield chunk
@@ -215,7 +215,7 @@ _SCORES, _FAILURES = frozenset(get_args(ScoreStatus)), frozenset(get_args(Failur
 def cell_detail(cell: Sequence[Any]) -> tuple[Mapping[str, Any], str]:
     """Evidence and message of a row of `Store.cells`, after the checks that a Result makes.
 
-    A tenth of the time of `to_result`, and of the memory. Raises StoreError for a damaged row.
+    Takes a tenth of the time and memory of `to_result`. Raises StoreError for a damaged row.
     """
     run_key, _, _, _, status, label, value, detail = cell
     read = decode(detail, what := f"the result of run {run_key[:12]}")
@@ -250,7 +250,7 @@ def valid(kind: type[_R], fields: Any, what: str) -> _R:
         raise StoreError(f"{what} is damaged in the store") from error
 
 
-# ---- what is written, and what happens to a row that is there already ----------------------------
+# ---- writing rows, and replacing existing ones ---------------------------------------------------
 
 _calls, _results = schema.calls.c, schema.results.c
 
@@ -263,13 +263,13 @@ def _upsert(
     only: ColumnElement[bool] | None = None,
     **more: Any,
 ) -> Insert:
-    """An insert that updates these columns of a row that is there already, where `only` holds."""
+    """Return an insert that updates these columns of an existing row if `only` holds."""
     add = insert(table)
     new = {name: add.excluded[name] for name in columns} | more
     return add.on_conflict_do_update(index_elements=keys, set_=new, where=only)
 
 
-# Labels may be mended later without asking a judge again.
+# Labels may be corrected later without new requests.
 ADD_RUN = _upsert(schema.items, ["item_key"], ["task", "system", "success", "used"])
 # What is outside the hash (names, provenance, expected directions) follows the last file used.
 ADD_ITEM = _upsert(schema.items, ["item_key"], ["id", "used", "body"])
@@ -279,8 +279,8 @@ ADD_TRIAL = _upsert(
     schema.calls,
     ["call_id"],
     ["status", "outcome", "check_key", "started", "ended", "verdict", "record"],
-    only=_calls.status.contains(":"),  # a failure may be replaced, work done never
-    # Sums over all attempts: what is not known of one counts as the other, as in Usage.
+    only=_calls.status.contains(":"),  # a failure may be replaced, completed work never
+    # Sums over all attempts; an unknown value does not change the sum, as in Usage.
     **{
         name: func.coalesce(
             _calls[name] + ADD_CALL.excluded[name], _calls[name], ADD_CALL.excluded[name]

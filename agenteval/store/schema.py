@@ -17,7 +17,7 @@ from sqlalchemy import (
     text,
 )
 
-# What the file is, told by its header: PRAGMA application_id and user_version.
+# Identifies the file in its header: PRAGMA application_id and user_version.
 APPLICATION_ID = 0x61676576  # "agev"
 SCHEMA_VERSION = 5
 
@@ -33,7 +33,7 @@ meta = Table(
     Column("value", LargeBinary, nullable=False),
 )
 
-# What was begun, from before its first result on; `finished` when all of it is stored.
+# Experiments, stored before their first result; `finished` when everything is stored.
 experiments = Table(
     "experiments",
     metadata,
@@ -41,14 +41,14 @@ experiments = Table(
     Column("source_key", NAME, nullable=False),  # registered a moment later
     Column("evaluator", NAME, nullable=False),
     Column("name", NAME, nullable=False),  # of the source
-    Column("lock", NAME, nullable=False),  # what its worker holds, see Store.lock
+    Column("lock", NAME, nullable=False),  # held by its worker, see Store.lock
     Column("plan", Text, nullable=False),  # JSON: what is planned, as products
     Column("begun", Float, nullable=False),  # seconds since 1970, as all times here
     Column("finished", Float),
 )
 Index("experiments_by_source", experiments.c.source_key)
 
-# Who gives results: a judge, a finder of errors, an agent under test by one evaluator.
+# Origin of results: a judge, an error finder, or an agent under test by one evaluator.
 sources = Table(
     "sources",
     metadata,
@@ -61,7 +61,7 @@ sources = Table(
 )
 
 # What results are about and what they say: runs (one row for each view: what a judge saw), cases,
-# traces, and criteria. The long text stands last: SQLite reads a row from the left and leaves a
+# traces, and criteria. The long text comes last: SQLite reads a row from the left and leaves a
 # long end on its own pages.
 items = Table(
     "items",
@@ -71,16 +71,16 @@ items = Table(
     Column("id", NAME, nullable=False),
     Column("task", NAME),
     Column("system", NAME),  # that made a run; of a case, the source did the work
-    Column("case_key", NAME),  # what stands on one input shares it: the unit of intervals
+    Column("case_key", NAME),  # shared by runs on one input: the unit of intervals
     Column("success", Integer),  # 1, 0 or NULL
     Column("origin", NAME),  # item_key of the original, for a perturbed copy
     Column("used", Float, nullable=False),  # last registered: tells versions apart
     Column("body", Text, nullable=False),  # JSON
 )
 
-# One request of a judge, which covers several results, or one attempt of an agent, repeated ones
-# in one row. An attempt has a status, a request has none. The record of an attempt is its log, for
-# good; the verdict beside it can be made again from the log.
+# One request of a judge, which covers several results, or one attempt of an agent, repeated ones in
+# one row. An attempt has a status, a request has none. The record of an attempt is its log, which
+# never changes; the verdict can be recomputed from it.
 calls = Table(
     "calls",
     metadata,
@@ -113,7 +113,7 @@ Index(
     postgresql_where=text("status IS NOT NULL"),
 )
 
-# One rating: a Score has a value or says why it has none, a Failure has a status with a colon. Of
+# One rating: a Score has a value or the reason for none, a Failure has a status with a colon. Of
 # an attempt there is one for each measure of its evaluator.
 results = Table(
     "results",
@@ -127,7 +127,7 @@ results = Table(
     Column("label", NAME),
     Column("value", Float),  # 0 (worst) to 1 (best)
     Column("tries", Integer, nullable=False),  # calls so far, this result included
-    Column("attempt", Integer, nullable=False),  # content failures asked anew before
+    Column("attempt", Integer, nullable=False),  # content failures retried before
     Column("call_id", NAME, ForeignKey("calls.call_id"), nullable=False),
     Column("detail", Text, nullable=False),  # the rest of the Score or Failure as JSON
     PrimaryKeyConstraint("source_key", "item_key", "variant", "criterion_key", "repeat"),

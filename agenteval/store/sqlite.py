@@ -1,7 +1,7 @@
-"""A store in one SQLite file: WAL mode, and transactions that we begin ourselves.
+"""A store in one SQLite file: WAL mode, with explicit transactions.
 
-Has the same functions as `postgres`. One lock file for each experiment lives with the process:
-its death releases the lock.
+Has the same functions as `postgres`. Each experiment has a lock file; the lock is released when the
+process ends.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from agenteval.errors import StoreError, StoreLocked, StoreRefused
 from agenteval.files import has_log, looking, sqlite_mode, write_atomically
 from agenteval.store.schema import APPLICATION_ID, SCHEMA_VERSION
 
-_LOG = 64 * 1024 * 1024  # bytes of a log that is kept for reuse when a reader has made it grow
-_PATIENCE = 1.0  # seconds in which one that only asks lets go, and a holder says who it is
-BUSY_SECONDS = 30  # how long a writer waits for another process's transaction
+_LOG = 64 * 1024 * 1024  # bytes of the log kept for reuse after a reader made it grow
+_PATIENCE = 1.0  # seconds for a query to release the lock and for a holder to write its name
+BUSY_SECONDS = 30  # seconds that a writer waits for another process's transaction
 REPLACE = "put a whole copy in its place and delete the -wal beside it, or use another --store"
 WRITING: dict[str, Any] = {}  # further options of a connection that writes
 PARAMETER = "?"
@@ -44,7 +44,7 @@ def make_engine(path: Path, *, create: bool = True) -> Engine:
 
     @event.listens_for(engine, "connect")
     def _connected(connection: Any, _: Any) -> None:
-        # The driver's own BEGIN comes late and not before CREATE TABLE; ours comes when we say so.
+        # The driver issues BEGIN late and not before CREATE TABLE, so transactions are explicit.
         connection.isolation_level = None
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA foreign_keys=ON")
@@ -76,7 +76,7 @@ def is_prepared(engine: Engine, *, create: bool) -> bool:
     if not path.exists():
         return False
     if not path.is_file():
-        kind = "a folder" if path.is_dir() else "not a file of the disk"
+        kind = "a folder" if path.is_dir() else "not a regular file"
         raise StoreRefused(f"{path}: cannot be opened (it is {kind})")
     if path.stat().st_size == 0:
         return False
@@ -84,7 +84,7 @@ def is_prepared(engine: Engine, *, create: bool) -> bool:
     with looking(path, timeout=BUSY_SECONDS) as db:
         recognised = _recognised(db, path)
         (page,) = db.execute("PRAGMA page_size").fetchone()
-        # SQLite does not notice what is missing of the last page, and writes on.
+        # SQLite does not notice a truncated last page, and continues to write.
         if not logged and not has_log(path) and (remainder := path.stat().st_size % page):
             missing = f"{page - remainder:,} bytes are missing at its end"
             raise StoreRefused(f"{path}: damaged ({missing}); {REPLACE}")
@@ -109,7 +109,7 @@ def _recognised(db: sqlite3.Connection, path: Path) -> bool:
 
     Raises StoreRefused for another application's database and for another version.
     """
-    # The tables first: another process that makes the store marks it with them.
+    # Tables first: a process that creates the store marks it together with them.
     tables = {n for (n,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     (application,) = db.execute("PRAGMA application_id").fetchone()
     if application == APPLICATION_ID:
@@ -126,7 +126,7 @@ def _recognised(db: sqlite3.Connection, path: Path) -> bool:
     if version == SCHEMA_VERSION:
         return True
     if version is None or version < 1:
-        problem = "this database is not an agenteval store: its version is none"
+        problem = "this database is not an agenteval store: its version is invalid"
     elif version < SCHEMA_VERSION:
         problem = f"was made by an older agenteval (format {version}); export it with the version "
         problem += "that made it (agenteval export), then start a new one"
@@ -137,10 +137,11 @@ def _recognised(db: sqlite3.Connection, path: Path) -> bool:
 
 
 def before_use(engine: Engine) -> None:
-    """Readers and the writer do not block each other. A disk that cannot do it keeps its mode.
+    """Readers and the writer do not block each other. A disk that does not support this keeps its
+    mode.
 
-    SQLite itself does not wait here for one who has begun to write: two that open a new store at
-    once would fail. Raises StoreError when another has been writing for BUSY_SECONDS.
+    SQLite does not wait here for another writer: two processes that open a new store together would
+    fail. Raises StoreError when another has been writing for BUSY_SECONDS.
     """
     deadline = time.monotonic() + BUSY_SECONDS
     raw = engine.raw_connection()
@@ -185,11 +186,11 @@ def translated(error: BaseException, engine: Engine, *, opening: bool = False) -
         )
     if isinstance(error, SQLAlchemyError | OSError | sqlite3.Error):
         return StoreError(f"{place}: {text}")
-    return StoreError(f"{place}: cannot store this ({text})")
+    return StoreError(f"{place}: cannot store the data ({text})")
 
 
 def has_snapshots(connection: Connection) -> bool:
-    """Whether a reader may hold one state while others write: not on a disk without WAL."""
+    """Return whether a reader can keep a snapshot while others write; not without WAL."""
     return bool(connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "wal")
 
 
@@ -240,7 +241,7 @@ def lock(engine: Engine, experiment: str) -> Iterator[None]:
         yield
     finally:
         # The lock file itself stays: removing it while a third process waits would split the lock.
-        # A name that stays names nobody once the lock is free; the next holder replaces it.
+        # A leftover name is ignored once the lock is free; the next holder replaces it.
         with suppress(OSError):
             owner_file.unlink(missing_ok=True)
         held.release()
@@ -284,7 +285,7 @@ def _owner(path: Path) -> str | None:
 
 
 def _alive(pid: int) -> bool:
-    if os.name != "posix":  # there, signal 0 would end the process
+    if os.name != "posix":  # on Windows, signal 0 would end the process
         return True
     try:
         os.kill(pid, 0)

@@ -53,11 +53,11 @@ class CellState:
     status: str
     tries: int
     attempt: int = 0
-    check_key: str | None = None  # of the checker that gave an attempt its verdict
+    check_key: str | None = None  # of the checker that gave the verdict of an attempt
 
     @property
     def open_on_resume(self) -> bool:
-        """True when a resumed run should try it again unasked."""
+        """True when a resumed run should retry it automatically."""
         return self.status in INFRASTRUCTURE
 
     @property
@@ -140,7 +140,7 @@ class Store:
         """Path of the file. Raises StoreError for a store that is not a file."""
         if isinstance(self.place, Path):
             return self.place
-        raise StoreError(f"{self.shown}: this store is a database, no file")
+        raise StoreError(f"{self.shown}: this store is a database, not a file")
 
     def snapshot(self) -> AbstractContextManager[None]:
         """Until the context ends, read the store in this thread as it is now. Not for long work
@@ -165,7 +165,7 @@ class Store:
         with reading(self.engine) as connection:
             return connection.execute(query).all()
 
-    # -- what is judged, on what, by whom -------------------------------------------------------
+    # -- runs, criteria and sources -------------------------------------------------------------
 
     def with_stored_keys(self, items: Iterable[tuple[Run, View]]) -> list[tuple[Run, View]]:
         """Return the runs with the keys of this store: one of an earlier version identifies a run
@@ -230,7 +230,7 @@ class Store:
             columns = (r.item_key, r.variant, r.criterion_key, r.repeat)
             columns += (r.status, r.tries, r.attempt, null())
             query = select(*columns).where(r.source_key == source_key)
-        state = lru_cache(maxsize=1024)(CellState)  # few states are shared by all cells
+        state = lru_cache(maxsize=1024)(CellState)  # the cells share a few states
         with reading(self.engine) as connection:
             rows = connection.execution_options(yield_per=10_000).execute(query)
             for item, variant, criterion, repeat, *fields in rows:
@@ -304,7 +304,7 @@ class Store:
     def _verdict_writes(self, trial: Trial) -> Writes:
         if trial.outcome is None:
             raise ValueError("a trial without an outcome has no verdict to store")
-        with reading(self.engine) as connection:  # what is done stays so meanwhile
+        with reading(self.engine) as connection:  # a completed trial stays completed
             status = connection.execute(rows.STATUS, {"its_call_id": trial.call_id}).scalar()
         if status != "done":
             raise StoreError(
@@ -393,8 +393,8 @@ class Store:
     def rubrics_of(
         self, source_key: str, criteria: Mapping[str, Criterion] | None = None
     ) -> dict[str, str]:
-        """Return, by item key, the content hash of the rubric used last of those by which a source
-        judged it; `criteria` are those of the source."""
+        """Return, by item key, the content hash of the last used rubric with which a source judged
+        it; `criteria` are the source's."""
         criteria = self.criteria_of(source_key) if criteria is None else criteria
         rank = {key: n for n, (key, c) in enumerate(criteria.items()) if c.id == RUBRIC}
         if not rank:
@@ -524,7 +524,7 @@ class Store:
 
 
 def _of_source(query: Select[Any], source_key: str, variant: str | None) -> Select[Any]:
-    """Results of one source, of one variant where it is named, in their order."""
+    """Return the ordered results of one source, optionally of one variant."""
     c = schema.results.c
     query = query.where(c.source_key == source_key)
     if variant is not None:
@@ -533,7 +533,7 @@ def _of_source(query: Select[Any], source_key: str, variant: str | None) -> Sele
 
 
 def is_there(address: str | Path) -> bool:
-    """Whether there is a store already: a file, or tables in the database. Raises StoreError for a
+    """Return whether a store exists: a file, or tables in the database. Raises StoreError for a
     database that cannot be opened."""
     place = store_place(address)
     if isinstance(place, Path):

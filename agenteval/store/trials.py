@@ -22,14 +22,14 @@ _calls, _sources, _items = (table.c for table in (schema.calls, schema.sources, 
 
 
 class Trials:
-    """The trials of an open store. Cases and systems are made known before `Store.save` gets their
+    """The trials of an open store. Register cases and systems before `Store.save` gets their
     trials."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
 
     def add_cases(self, evaluator: str, cases: Iterable[TrialCase]) -> None:
-        """Make cases of an evaluator known; waits until that is durable. Raises StoreError."""
+        """Register cases of an evaluator; durable on return. Raises StoreError."""
         now = time.time()
         for chunk in rows.batched(cases):
             item_rows = [
@@ -49,8 +49,8 @@ class Trials:
     def add_system(
         self, evaluator: str, system: TrialSystem, measures: Iterable[Criterion] = ()
     ) -> None:
-        """Make a system known under an evaluator, and the measures that its trials have results
-        on; waits until it is durable. Raises StoreError."""
+        """Register a system under an evaluator, with the measures of its trials; durable on return.
+        Raises StoreError."""
         now = time.time()
         source = Source(
             evaluator=evaluator, version=1, model=system.name, parameters=system.parameters

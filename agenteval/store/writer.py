@@ -79,7 +79,7 @@ class GroupWriter:
     def _run(self) -> None:
         ended = False
         while not ended and (unit := self._queue.get()) is not None:
-            time.sleep(self._window)  # who finishes meanwhile shares the transaction
+            time.sleep(self._window)  # units that finish meanwhile share the transaction
             batch: list[Transaction] = []
             with suppress(queue.Empty):
                 while unit is not None:
@@ -95,7 +95,7 @@ class GroupWriter:
         try:
             self._write(batch)
         except Exception as error:  # noqa: BLE001  every unit gets its answer, whatever happens
-            # What a disk or a lock refuses would fare no better alone.
+            # Disk and lock errors would also occur when retried alone.
             if len(batch) > 1 and not isinstance(error, OperationalError):
                 for unit in batch:
                     self._commit([unit])
@@ -112,14 +112,14 @@ class GroupWriter:
         """One transaction; a statement that several units share runs once over all their rows.
 
         Rows are deleted first, then written table by table, each after those it refers to: in this
-        order no unit takes back what another of the same transaction wrote.
+        order no unit undoes the writes of another in the same transaction.
         """
         grouped: dict[tuple[UpdateBase, tuple[str, ...]], list[Mapping[str, Any]]] = {}
         for unit in batch:
             for statement, rows in unit.writes:
                 if rows:
                     grouped.setdefault((statement, tuple(rows[0])), []).extend(rows)
-        if not grouped:  # only waiters for what was written before
+        if not grouped:  # only waiters for earlier writes
             return
         with writing(self._engine) as connection:
             for (statement, columns), rows in sorted(
@@ -131,7 +131,7 @@ class GroupWriter:
                         tuple([row[name] if name in row else constants[name] for name in order])
                         for row in rows
                     ]
-                else:  # a driver that takes names
+                else:  # a driver with named parameters
                     values = [{**constants, **row} for row in rows]
                 connection.exec_driver_sql(sql, values)
 
@@ -140,8 +140,8 @@ _TABLES = [table.name for table in metadata.sorted_tables]
 
 
 def _rank(statement: Any) -> list[int]:
-    """Return what statements are sorted by: deletes first, then tables in their order of creation,
-    updates of a table behind its inserts."""
+    """Return the sort key of statements: deletes first, then tables in order of creation, updates
+    of a table after its inserts."""
     place = _TABLES.index(statement.table.name)
     return [not statement.is_delete, place, bool(statement.is_update)]
 
@@ -152,8 +152,8 @@ def _compiled(
 ) -> tuple[str, tuple[str, ...], dict[str, Any]]:
     """A statement as the driver takes it: SQL, the names of its places, and the constants in it.
 
-    SQLAlchemy would handle every value of every row anew at each execution: a third of the
-    writer's time, in which the event loop stands still.
+    SQLAlchemy would process every value of every row at each execution, which took a third of the
+    writer's time and blocked the event loop.
     """
     compiled: Any = statement.compile(dialect=dialect, column_keys=columns)
     constants = {name: value for name, value in compiled.params.items() if name not in columns}
@@ -161,13 +161,13 @@ def _compiled(
 
 
 def _wake(batch: Sequence[Transaction]) -> None:
-    """Tell the waiters of every loop what became of their units, one call per loop."""
+    """Pass the outcome of units to the waiters of every loop, one call per loop."""
     by_loop: dict[asyncio.AbstractEventLoop, list[Transaction]] = defaultdict(list)
     for unit in batch:
         if unit.waiter is not None:
             by_loop[unit.waiter.get_loop()].append(unit)
     for loop, units in by_loop.items():
-        with suppress(RuntimeError):  # a closed loop: nobody waits any more
+        with suppress(RuntimeError):  # a closed loop: nothing waits any more
             loop.call_soon_threadsafe(_pass_on, units)
 
 

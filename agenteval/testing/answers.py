@@ -116,8 +116,8 @@ def _logprobs(text: str, top: int, picks: Picks, masses: dict[str, float]) -> li
 
 def decision(body: Body, picks: Picks) -> Body:
     """A response to the questions of a decision, with probabilities that are drawn; tokens as in
-    `completion`, none in the reply. Raises LookupError, TypeError or Refused for what is out of
-    form."""
+    `completion`, none in the reply. Raises LookupError, TypeError or Refused for malformed
+    input."""
     if not 1 <= len(body["questions"]) <= 400 or not body["input"]:
         raise Refused(400, "a decision needs an input and 1 to 400 questions")
     tokens = math.ceil(len(text_of(body)) / 4)
@@ -201,11 +201,11 @@ class Picks:
         return int.from_bytes(self._bytes[self._at - 8 : self._at], "big") % n
 
 
-# What would need a solver; an answer callable must serve schemas with these.
+# Would need a solver; schemas with these require an answer callable.
 _UNSUPPORTED = {"pattern", "not", "if", "contains", "uniqueItems", "patternProperties"}
 _UNSUPPORTED |= {"propertyNames", "minProperties", "dependentRequired", "dependentSchemas"}
 _UNSUPPORTED |= {"unevaluatedProperties"}
-_DEEP, _TOO_DEEP = 6, 60  # from _DEEP on recursive schemas are brought to an end
+_DEEP, _TOO_DEEP = 6, 60  # from _DEEP on, recursive schemas are cut short
 
 
 def instance(schema: Any, picks: Picks) -> str:
@@ -227,9 +227,9 @@ class _Instances:
         self._picks = picks
 
     def of(self, schema: Any, depth: int) -> Any:
-        """An instance of a part that stands so deep."""
+        """Return an instance of a part at this depth."""
         if depth > _TOO_DEEP:
-            raise Refused(400, "the schema has no finite instance that this server finds")
+            raise Refused(400, "this server cannot find a finite instance of the schema")
         schema = self._resolved(schema)
         if unsupported := _UNSUPPORTED & schema.keys():
             raise Refused(400, f"schema keyword {min(unsupported)!r} needs a scripted answer")
@@ -274,14 +274,14 @@ class _Instances:
                 schema = merged
             else:
                 return schema
-        raise Refused(400, "schema references go round in a circle")
+        raise Refused(400, "schema references are circular")
 
     def _pointed(self, reference: str) -> Any:
         target = self._root
         for part in reference.removeprefix("#").split("/")[1:]:
             part = part.replace("~1", "/").replace("~0", "~")
             if not isinstance(target, dict) or part not in target:
-                raise Refused(400, f"schema reference {reference!r} leads nowhere")
+                raise Refused(400, f"schema reference {reference!r} does not exist")
             target = target[part]
         return target
 

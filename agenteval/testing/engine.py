@@ -2,8 +2,8 @@
 
 A request's *identity* is a hash of its path and body (without `user` and `metadata`, and without
 what `ignore` matches), or what `key` returns. The default answer depends on identity and seed
-alone, so two runs can be compared byte by byte. A prompt that holds a nonce needs one of the two:
-`ignore=[r"[0-9a-f]{24}"]` takes the nonces of agenteval's data blocks out.
+alone, so two runs can be compared byte by byte. A prompt with a nonce needs `key` or `ignore`:
+`ignore=[r"[0-9a-f]{24}"]` removes the nonces of agenteval's data blocks.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class Engine:
         routes = {"/v1/models": "GET", "/stats": "GET", "/reset": "POST"}
         routes |= dict.fromkeys(post_paths, "POST")
         if path not in routes:
-            return refusal(404, f"no such path here: {path[:200]}")
+            return refusal(404, f"unknown path: {path[:200]}")
         if method != routes[path]:
             return refusal(405, f"{path} wants {routes[path]}", {"allow": routes[path]})
         if path == "/reset":
@@ -232,7 +232,7 @@ class Engine:
             message = {"content": answer} if isinstance(answer, str) else answer
             return _wire(completion(body, request.key, message, picks), fault)
 
-        wire: Wire = self._called(scripted)  # here for what of the script's is not in form
+        wire: Wire = self._called(scripted)  # raised here for malformed scripted replies
         return wire
 
     def _decided(self, body: Body, request: Recorded, fault: Fault | None) -> Wire:
@@ -305,11 +305,11 @@ def _default(body: Body, picks: Picks, made: Callable[..., Body] = default_messa
     try:
         return made(body, picks)
     except (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
-        raise Refused(400, f"the request is not in form: {error!r}") from error
+        raise Refused(400, f"the request is malformed: {error!r}") from error
 
 
 def refusal(status: int, message: str, headers: dict[str, str] | None = None) -> ServerExchange:
-    """An error that this server means."""
+    """An error reply that this server sends on purpose."""
     return ServerExchange(Wire(((0.0, http_bytes(status, error_body(status, message), headers)),)))
 
 
@@ -331,5 +331,5 @@ def _parsed(raw: bytes, path: str) -> Body:
     ):
         raise Refused(400, "messages must be a non-empty list of objects with a role")
     if body.get("stream") or body.get("n") not in (None, 1):
-        raise Refused(400, "this server speaks neither streaming nor n > 1")
+        raise Refused(400, "this server supports neither streaming nor n > 1")
     return body

@@ -1,8 +1,8 @@
 """Faults of an endpoint, their conditions, and the latency of replies.
 
-A Fault is one way to fail (a row of KINDS), a Rule says which requests it strikes. Nothing here
-draws from a clock or a global generator: a draw is a hash of (seed, identity of the request, n-th
-time it is asked), so rules hit the same requests in every run, in whatever order they arrive.
+A Fault is one way to fail (a row of KINDS); a Rule selects the requests. Nothing here uses a clock
+or a global generator: a draw is a hash of (seed, identity of the request, n-th time it is sent), so
+rules hit the same requests in every run, in any order of arrival.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_SECONDS = 600.0  # no latency, drip or silence lasts longer
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One way to fail. `kind` is a key of KINDS; which further fields count is said there.
+    """One way to fail. `kind` is a key of KINDS, which lists the other fields that apply.
 
     A header value `@date+2` (also `@rfc850+2`, `@asctime-5`) becomes a date that many seconds from
     the moment of sending. Raises InputError for an unknown kind or a value out of bounds.
@@ -184,7 +184,7 @@ KINDS: Mapping[str, Kind] = {
     ),
 }
 
-# What may heal when asked again: the usual mixture for `--fault-rate` and the soak test.
+# Transient faults: the usual mixture for `--fault-rate` and the soak test.
 HEALING: tuple[Fault, ...] = (
     Fault("status", 429, headers={"retry-after-ms": "50"}),
     Fault("status", 500),
@@ -200,7 +200,7 @@ HEALING: tuple[Fault, ...] = (
 
 
 def draw(*parts: object) -> float:
-    """A number in [0, 1) that depends on `parts` alone."""
+    """Return a number in [0, 1) that depends only on `parts`."""
     text = "\x1f".join(map(str, parts)).encode("utf-8", "surrogatepass")
     return (int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") >> 11) / 2**53
 
@@ -218,9 +218,9 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """When `fault` (of several one, drawn evenly) strikes; every condition given must hold.
+    """When `fault` (one of several, drawn evenly) applies; all given conditions must hold.
 
-    probability: drawn anew each time a request is asked. first: only the first N times that each
+    probability: drawn each time a request is sent. first: only the first N times that each
     request is asked. at: only the server's requests with these ordinals (from 0, in order of
     arrival, so it depends on timing when requests are concurrent). match: a regular expression
     found in the text of the request. Raises InputError for a value out of bounds.
@@ -261,7 +261,7 @@ class Rule:
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
-    """The regular expression. Raises InputError when it is none."""
+    """The regular expression. Raises InputError if it is invalid."""
     try:
         return re.compile(pattern)
     except re.error as error:
@@ -269,7 +269,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 
 def as_rules(faults: Sequence[Fault | Rule]) -> tuple[Rule, ...]:
-    """Rules in order, the first that strikes wins; a bare Fault strikes always."""
+    """Return the rules in order; the first match wins, and a bare Fault always matches."""
     return tuple(Rule(f) if isinstance(f, Fault) else f for f in faults)
 
 
@@ -306,7 +306,7 @@ def parse_fault(text: str) -> Rule:
     try:
         return Rule(_fault(name, value if separator else None), share)
     except ValueError:
-        raise InputError(f"--fault {text}: {value!r} is no number") from None
+        raise InputError(f"--fault {text}: {value!r} is not a number") from None
     except InputError as error:
         raise InputError(f"--fault {text}: {error}") from None
 

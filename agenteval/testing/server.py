@@ -2,8 +2,8 @@
 
 It prints one line of JSON, {"base_url": …, "pid": …}, and ends with the pipe it was started on. It
 speaks the OpenAI protocol: POST /v1/chat/completions, /v1/decisions and /v1/embeddings, GET
-/v1/models, and for the test GET /stats and POST /reset. Not spoken: streaming, n > 1, images, TLS.
-It listens on 127.0.0.1 only.
+/v1/models, and for the test GET /stats and POST /reset. Not supported: streaming, n > 1, images,
+TLS. It listens on 127.0.0.1 only.
 """
 
 from __future__ import annotations
@@ -74,14 +74,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     shapes = "SECONDS, uniform:LOW:HIGH, exponential:MEAN, lognormal:MEDIAN:SIGMA"
-    rate = "share of requests that meet one of the faults that heal when asked again"
+    rate = "share of requests that get a transient fault"
     ignore = "taken out of the body before it is hashed (nonces); repeatable"
     fault = "KIND[=VALUE][:SHARE], repeatable, the first that strikes wins; VALUE is the status, "
     fault += "the seconds of hang and slow_drip, the text of content, refusal and html; KIND may "
     fault += "be a status, and 429=FORM has a Retry-After; SHARE of the requests (default 1)"
-    add("--port", type=int, default=0, help="0 takes a free one")
+    add("--port", type=int, default=0, help="0 chooses a free port")
     add("--latency", help=shapes)
-    add("--seed", type=int, help="another seed gives other answers and faults")
+    add("--seed", type=int, help="seed of answers and faults")
     add("--script", type=Path, help="JSON file with rules and answers")
     add("--ceiling", type=int, help="429 above this many requests in flight")
     add("--fault", action="append", default=[], metavar="KIND[=VALUE][:SHARE]", help=fault)
@@ -96,8 +96,8 @@ def load_script(path: Path) -> Settings:
     """Settings from a JSON file: {"rules": [rule …], "answers": [{"match": regex, "replies":
     [text | message object …]} …], "latency": …, "seed": …, "ceiling": …}.
 
-    Of `answers` the first that matches the request's text serves it: its n-th reply to the n-th
-    asking, the last one from then on. Where none matches the default answer stands. Raises
+    Of `answers` the first that matches the request's text serves it: its n-th reply goes to the
+    n-th request, the last one to all later ones. Otherwise the default answer is sent. Raises
     InputError naming the file and the place.
     """
     try:
@@ -159,11 +159,11 @@ async def _run_child(settings: Settings, port: int, lifetime: float) -> None:
     loop.call_later(lifetime, stop.set)
 
     def hung_up(descriptor: int) -> None:
-        # A pipe with data to read is no hang-up; its writer is still there.
+        # A pipe with unread data still has a writer.
         if descriptor != 0 or not os.read(0, 65536):
             stop.set()
 
-    for descriptor in (0, 1):  # the far end of a pipe closes when the parent ends, however it ends
+    for descriptor in (0, 1):  # the other end of a pipe closes whenever the parent ends
         with contextlib.suppress(OSError):
             mode = os.fstat(descriptor).st_mode
             if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):

@@ -59,7 +59,7 @@ async def run(engine: Engine, port: int, stop: asyncio.Event, ready: Callable[[i
                 if wait > 0:
                     await asyncio.sleep(wait)
                 if number == len(exchange.wire.steps):
-                    # counted before the last byte leaves: whoever has the reply sees the count
+                    # counted before the last byte, so that a client with the reply sees the count
                     engine.finish(exchange, delivered=True)
                     delivered = True
                 if data and transport is not None:
@@ -87,7 +87,7 @@ async def run(engine: Engine, port: int, stop: asyncio.Event, ready: Callable[[i
         await stop.wait()
     finally:
         listening.close()
-        await server.shutdown(0.01)  # 0 would wait for those under way
+        await server.shutdown(0.01)  # 0 would wait for running requests
 
 
 class Server:
@@ -168,7 +168,7 @@ def serve(
     """A server to be entered with `with`; Settings explains these and all other options.
 
     Leaving the block raises the first error of `answer` or `key`, if there was one. Raises
-    InputError for values out of bounds, TypeError for an option there is none of.
+    InputError for values out of bounds, TypeError for an unknown option.
     """
     waits = latency if isinstance(latency, Latency) else Latency(a=latency)
     return Server(Settings(answer=answer, faults=as_rules(faults), latency=waits, **more))

@@ -17,7 +17,7 @@ Body = dict[str, Any]
 
 
 class Refused(Exception):
-    """The request is not one this server understands; becomes an HTTP error reply."""
+    """Raised for a request that this server does not understand; sent as an HTTP error."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -25,9 +25,8 @@ class Refused(Exception):
 
 
 class Wire(NamedTuple):
-    """A reply as it is played: wait, write, wait, write …, then what becomes of the connection.
-
-    `accepted` says that a client may take the reply for a good one (counted in `/stats`).
+    """A reply as it is played: wait, write, wait, write …, then the end of the connection.
+    `accepted` means that a client may accept the reply (counted in `/stats`).
     """
 
     steps: tuple[tuple[float, bytes], ...]
@@ -70,7 +69,7 @@ def error_body(status: int, message: str, code: str | None = None) -> bytes:
     return json_bytes({"error": {"message": message, "type": kind, "param": None, "code": code}})
 
 
-# Every form met in the wild (RFC 9110 sections 5.6.7 and 10.2.3, and what breaks it).
+# Every form in use (RFC 9110 sections 5.6.7 and 10.2.3, and violations of it).
 RETRY_AFTER_FORMS: Mapping[str, Mapping[str, str]] = {
     "seconds": {"retry-after": "1"},
     "fraction": {"retry-after": "0.25"},

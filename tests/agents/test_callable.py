@@ -169,7 +169,7 @@ async def test_what_a_thread_raises(error):
         (":work", "not of the form"),
         ("mine:wrok", "has no 'wrok'; did you mean work?"),
         ("mine:work.deeper", "has no 'work.deeper'"),
-        ("mine:NUMBER", "is a int, no function"),
+        ("mine:NUMBER", "is a int, not a function"),
         ("needs:work", "cannot be imported: No module named 'not_installed_here'"),
         ("broken:work", "cannot be imported: ZeroDivisionError"),
         ("syntax:work", "cannot be imported: SyntaxError"),

@@ -164,7 +164,7 @@ async def test_the_end_is_the_end_for_an_agent_that_ignores_it(caplog):
     log = await drive(Doing(work), "", tools)
     assert time.monotonic() - began < 4
     assert (log.ending, log.output) == ("timeout", "")
-    assert "an agent ignores that it was cancelled" in caplog.text
+    assert "an agent ignored its cancellation" in caplog.text
     assert len(log.events) <= 10
     assert log.events == tuple(tools.events)
     assert log.seconds < 0.5

@@ -326,7 +326,7 @@ async def test_another_user_of_the_same_host_is_not_followed(tmp_path: Path) -> 
         named = base(home).replace("://", "://ann:word@")
         here.location = {"/a/chat/completions": f"{named}/b/chat/completions"}.get
         said = await refused(direct(f"{base(home)}/a", tmp_path))
-        assert said == f"{base(home)} redirects to another user of itself; nothing was sent there"
+        assert said == f"{base(home)} redirects to itself with another user; nothing was sent there"
         assert len(here) == 1
 
 

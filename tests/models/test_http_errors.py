@@ -214,7 +214,7 @@ def test_the_header_that_says_whether_to_retry(
     error = read_error("here", status, {"x-should-retry": answer}, encoded(body))
     assert type(error) is kind
     assert getattr(error, "again", None) is again
-    assert str(error).endswith("asks not to be asked again") is (again is False)
+    assert str(error).endswith("asks not to retry") is (again is False)
 
 
 def test_the_id_of_the_request_is_named() -> None:

@@ -260,8 +260,8 @@ def test_what_passes_what_fails_and_what_is_an_error(suite: Suite) -> None:
     kinds = {"passes": "PASSED", "fails": "FAILED", "xfails": "XFAIL", "error": "ERROR"}
     assert outcomes == {name: kinds[name.split("_")[1]] for name in tests}, ended.text
     for said in (
-        "threshold: no criterion 'Speed' with an order; there are accuracy, clarity",
-        "threshold: 3 is no number from 0 to 1",
+        "threshold: no ordered criterion is called 'Speed'; choose from accuracy, clarity",
+        "threshold: 3 is not a number from 0 to 1",
         "threshold: no criterion has an order: the test could not fail",
         "unexpected keyword argument 'treshold'",
         "error:judge: ZeroDivisionError",

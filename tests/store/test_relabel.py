@@ -162,7 +162,7 @@ def test_a_corrected_order_gives_stored_ratings_their_values(
         after = list(store.results(JUDGE.source.sha256))
         if expected == "dropped":
             assert after == []
-            assert "1 are to be judged again" in told.line
+            assert "1 must be judged again" in told.line
         elif expected is None:
             assert after == before
         else:
