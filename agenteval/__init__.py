@@ -1,4 +1,4 @@
-"""agenteval: is an LLM agent useful, and can the judge that says so be trusted?
+"""agenteval: is an LLM agent useful, and can its judge be trusted?
 
 What users do; what asks a model or an agent has an async twin (`aquantify`, ...):
 

@@ -4,17 +4,17 @@
 
     AgentevalError                 exit code
     ├── InputError                 2   a file, key or option is wrong
-    ├── ModelUnavailable           2   no such model here; the message names the ways out
+    ├── ModelUnavailable           2   no such model here; the message names the alternatives
     ├── StoreError                 3   the store cannot be used, or the disk took no file
     │   ├── StoreLocked            2   another process works on the same experiment
     │   └── StoreRefused           2   no store, a newer version's, damaged, or not to be written
-    ├── ReplyError                 -   a reply came, but not in form (becomes a Failure)
+    ├── ReplyError                 -   a malformed reply (becomes a Failure)
     ├── BudgetExceeded             3   the cap on calls, tokens or money is reached
     └── ModelError                 3   no usable reply came
         ├── Unauthorized           3   key refused: the whole run stops at once
-        ├── BadRequest             3   the endpoint refuses this request; a retry cannot heal it
+        ├── BadRequest             3   the endpoint refuses this request; a retry does not help
         │   └── TooLong            -   longer than the model's context (becomes a Failure)
-        ├── Transient              3   may heal: 408, 409, 429, 5xx, connection
+        ├── Transient              3   temporary: 408, 409, 429, 5xx, connection
         │   └── RequestTimeout     3   no answer within the limit
         ├── OutOfTime              -   no reply in the time that the caller had left for it
         └── Filtered               -   the endpoint withheld the reply (becomes a Failure)
@@ -62,11 +62,11 @@ class NoStoreYet(InputError):
     """There is no store at the path, or it is empty."""
 
     def __init__(self, path: str) -> None:
-        super().__init__("there is no store here yet; run `agenteval quantify` first", path)
+        super().__init__("no store here yet; run `agenteval quantify` first", path)
 
 
 class ModelUnavailable(AgentevalError):
-    """The model or embedder asked for cannot be had on this machine."""
+    """The requested model or embedder is not available on this machine."""
 
 
 class StoreError(AgentevalError):
@@ -82,13 +82,13 @@ class StoreLocked(StoreError):
 
 
 class StoreRefused(StoreError):
-    """The file cannot serve as the store: another one must be named, or this one mended."""
+    """The file cannot be used as a store: name another one, or repair it."""
 
     exit_code = 2
 
 
 class ReplyError(AgentevalError):
-    """A model's reply is not in the form asked for."""
+    """A model's reply is not in the requested format."""
 
     exit_code = 3
 
@@ -119,7 +119,7 @@ class BadRequest(ModelError):
 
 
 class TooLong(BadRequest):
-    """The request is longer than the model's context: no other request need fail."""
+    """The request is longer than the model's context; other requests may succeed."""
 
 
 class Redirected(BadRequest):
@@ -131,8 +131,8 @@ class Untrusted(BadRequest):
 
 
 class Transient(ModelError):
-    """May heal with time. `retry_after` is what the endpoint asked for, in seconds; `again` is
-    False when it asks not to be asked again now."""
+    """A temporary failure. `retry_after` is the requested delay in seconds; `again` is False if the
+    endpoint asks not to retry now."""
 
     def __init__(
         self,

@@ -85,10 +85,8 @@ def _first_bytes(path: Path) -> bytes:
 
 
 def refused(error: OSError, path: Path) -> AgentevalError:
-    """Return what to raise when the system refuses a write.
-
-    A StoreError when the disk is full or fails, else an InputError: the path cannot be written.
-    """
+    """Return the error for a failed write: StoreError if the disk is full or fails, else
+    InputError. """
     reason = f"cannot write ({error.strerror or error})"
     if error.errno not in _OF_THE_DISK:
         return InputError(reason, str(path))
@@ -104,7 +102,7 @@ def _sync(path: Path, flags: int) -> None:
         os.close(descriptor)
 
 
-# ---- ids as names of files: only harmless ones, and no two for one file --------------------------
+# ---- ids as file names: only safe ones, and one id per file --------------------------------------
 
 
 def file_in(folder: Path, id: str, suffix: str, used_names: set[str]) -> Path:
@@ -112,8 +110,8 @@ def file_in(folder: Path, id: str, suffix: str, used_names: set[str]) -> Path:
 
     Raises InputError for an id that is empty, above 200 bytes, has separators or control
     characters, begins with a dot or ends with one or a space; for one that differs from an earlier
-    one only in case or in the composition of its characters (one file on many systems); and where a
-    link is at the place.
+    one only in case or in the composition of its characters (one file on many systems); and for a
+    path that is a link.
     """
     harmless = id.strip() == id and id[:1] not in ("", ".") and id[-1] != "."
     size = len(id.encode("utf-8", "surrogatepass"))
@@ -131,7 +129,7 @@ def file_in(folder: Path, id: str, suffix: str, used_names: set[str]) -> Path:
     used_names.add(folded)
     path = folder / f"{id}{suffix}"
     if path.is_symlink():
-        raise InputError("a link stands at this place", str(path))
+        raise InputError("a symbolic link is at this path", str(path))
     return path
 
 
@@ -180,9 +178,9 @@ def has_log(path: Path) -> bool:
 
 # -- reading -------------------------------------------------------------------------------------
 
-SMALL = 4 * 2**20  # bytes: what people write by hand
-LARGE = 64 * 2**20  # bytes: what programs write, held as a whole
-LINES = 512 * 2**20  # bytes: what is read line by line
+SMALL = 4 * 2**20  # bytes of files that people write
+LARGE = 64 * 2**20  # bytes of files that programs write, read into memory
+LINES = 512 * 2**20  # bytes of files read line by line
 LINE = 16 * 2**20  # bytes of one line
 
 # Beginnings of files that are not UTF-8 text, longest first: UTF-32-LE begins like UTF-16-LE.
@@ -219,7 +217,7 @@ def opened(path: Path, name: str = "", most: int = LINES) -> Iterator[BinaryIO]:
     """
     name = name or str(path)
     if "\0" in str(path):
-        raise InputError("a path with a NUL character names no file", name)
+        raise InputError("a path cannot contain a NUL character", name)
     try:
         about = path.stat()
         if not stat.S_ISREG(about.st_mode):  # a pipe could be read only once, and is waited for
@@ -272,19 +270,19 @@ def decoded(data: bytes, name: str, *, line: int = 1, offset: int = 0) -> str:
 
 
 def refuse_other_kinds(data: bytes, name: str) -> None:
-    """Raise InputError when these first bytes of a file say that it is no UTF-8 text."""
+    """Raise InputError if these first bytes show that a file is not UTF-8 text."""
     for start, problem in _MAGIC:
         if data.startswith(start):
             raise InputError(problem, name)
     if 0 in data[:4]:
-        raise InputError("this is UTF-16, UTF-32 or no text; save the file as UTF-8", name)
+        raise InputError("this is UTF-16, UTF-32 or not text; save the file as UTF-8", name)
 
 
 def _refuse_nul(text: str, name: str, line: int = 1) -> None:
     at = text.find("\0")
     if at >= 0:
         row = line + text.count("\n", 0, at)
-        raise InputError("a NUL character, which no text holds", f"{name}:{row}")
+        raise InputError("a NUL character, which is not allowed in text", f"{name}:{row}")
 
 
 def text_lines(
@@ -307,9 +305,9 @@ def text_lines(
 def byte_lines(
     stream: BinaryIO, name: str, most_line: int, most: int
 ) -> Iterator[tuple[int, int, bytes]]:
-    """Number (from 1), byte offset and bytes of every line, a mark at the beginning left out.
+    """Number (from 1), byte offset and bytes of every line, without a byte order mark.
 
-    A line above `most_line` bytes comes with one byte more than that; what to do is the caller's.
+    A longer line is returned cut to `most_line` + 1 bytes, for the caller to handle.
     Raises InputError for archives, other encodings, and above `most` bytes in all.
     """
     number = end = 0

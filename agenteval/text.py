@@ -1,9 +1,7 @@
-"""Words for people: counts, invisible characters shown as their code, keys and passwords kept out.
-
-For keys there are two nets, one behind the other. Values that are known are taken out literally,
-in every spelling in which a server or a library repeats them; what only looks like a credential is
-taken out by its form. Neither is applied to what is judged: runs and replies stay as they are, but
-for known values.
+"""Text for display: counts, visible codes for invisible characters, and no keys or passwords. Keys
+are removed in two steps. Known values are removed literally, in every spelling used by servers and
+libraries; anything else that looks like a credential is removed by its form. Runs and replies are
+not changed, except for known values.
 """
 
 from __future__ import annotations
@@ -65,7 +63,7 @@ _known: set[str] = set()  # in every spelling
 def keep_secret(values: Iterable[str | None]) -> None:
     """Remember values that must not be shown, and keep them out of logs from now on.
 
-    Shorter ones than 8 characters are not remembered: they stand in ordinary texts as well.
+    Values below 8 characters are ignored, because they occur in ordinary texts.
     """
     _known.update(s for value in values if value for s in spellings(value))
     guard_logs()
@@ -84,7 +82,7 @@ def spellings(value: str) -> Iterator[str]:
 
 
 def environment_secrets() -> list[str]:
-    """Values of our environment that its names call secret, and credentials in URLs there."""
+    """Return environment variables with secret-like names, and credentials in their URLs."""
     secrets = [
         value
         for name, value in os.environ.items()
@@ -100,7 +98,7 @@ def without_known(text: str) -> str:
     """The text without the values remembered and those of the environment, in any spelling; and
     without the beginning of one at its end, where the text was cut."""
     secrets = {s for value in environment_secrets() for s in spellings(value)} | _known
-    for secret in sorted(secrets, key=len, reverse=True):  # a whole before its parts
+    for secret in sorted(secrets, key=len, reverse=True):  # the longest first
         if secret in text:
             text = text.replace(secret, MARK)
         elif secret[:_PIECE] in text:
@@ -115,7 +113,8 @@ def _without_cut(text: str, secret: str) -> str:
 
 
 def redacted(text: object) -> str:
-    """The text for logs and messages: without known values and what has the form of a credential.
+    """The text for logs and messages: without known values and anything in the form of a
+    credential.
 
     Forms: `Bearer`, values of key headers, sk-… and other keys known by their beginning, `?key=`
     and the like in URLs, `user:password@` before a host.
@@ -142,8 +141,9 @@ def url_secrets(url: str) -> tuple[str, ...]:
 def guard_logs(shape: Callable[[str], str] | None = None) -> None:
     """Every log record of this process is `redacted` from now on, whatever handler it goes to.
 
-    A filter of the root logger would not see the records of other loggers, so it is done where
-    records are made. `shape` is applied to messages after that, as to show control characters.
+    A filter of the root logger would not see the records of other loggers, so it is done when
+    records are created. `shape` is then applied to messages, for example to show control
+    characters.
     """
     before = logging.getLogRecordFactory()
     if getattr(before, "shape", ...) is shape or (shape is None and hasattr(before, "shape")):
@@ -176,7 +176,7 @@ def _guard(record: logging.LogRecord, shape: Callable[[str], str] | None) -> Non
 
 
 # Controls (tab and line feed stay), soft hyphen, bidirectional, zero-width, tag characters: they
-# could reorder or hide what a person reads. Half characters cannot be written as UTF-8.
+# could reorder or hide text. Lone surrogates cannot be written as UTF-8.
 HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff\ufffe\uffff]"
@@ -218,7 +218,7 @@ _IRREGULAR = {
 
 
 def encodable(value: str) -> str:
-    """The text as UTF-8 can hold it: half characters (lone surrogates) become escapes."""
+    """Return the text as valid UTF-8: lone surrogates become escapes."""
     try:
         value.encode()
     except UnicodeEncodeError:

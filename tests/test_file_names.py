@@ -67,7 +67,7 @@ def test_two_ids_are_two_files_everywhere(tmp_path: Path, first: str, second: st
 def test_a_link_at_the_place_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "a.json").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(InputError, match="a link stands at this place"):
+    with pytest.raises(InputError, match="a symbolic link is at this path"):
         file_in(tmp_path / "out", "a", ".json", set())
 
 

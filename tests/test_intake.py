@@ -37,9 +37,9 @@ def test_a_text_is_given_as_it_is_without_its_mark(tmp_path: Path) -> None:
     [
         (TEXT.encode("utf-16"), "a.txt: this is UTF-16; save the file as UTF-8"),
         (TEXT.encode("utf-32"), "a.txt: this is UTF-32; save the file as UTF-8"),
-        (TEXT.encode("utf-16-be"), "a.txt: this is UTF-16, UTF-32 or no text"),
-        (TEXT.encode("utf-16-le"), "a.txt: this is UTF-16, UTF-32 or no text"),
-        (TEXT.encode("utf-32-be"), "a.txt: this is UTF-16, UTF-32 or no text"),
+        (TEXT.encode("utf-16-be"), "a.txt: this is UTF-16, UTF-32 or not text"),
+        (TEXT.encode("utf-16-le"), "a.txt: this is UTF-16, UTF-32 or not text"),
+        (TEXT.encode("utf-32-be"), "a.txt: this is UTF-16, UTF-32 or not text"),
         (b"ein\ncaf\xe9\n", "a.txt:2: not UTF-8 at byte offset 7"),
         (b"\xef\xbb\xbfein\ncaf\xe9\n", "a.txt:2: not UTF-8 at byte offset 10"),
         (b"ein\n\n\xc0\xaf", "a.txt:3: not UTF-8 at byte offset 5"),

@@ -1,1 +1,1 @@
-"""The command line, and functions that answer questions across the rooms."""
+"""The command line, and functions that combine the other packages."""

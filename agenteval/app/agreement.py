@@ -179,8 +179,8 @@ def agree(labels: Ratings | None = None, **options: Unpack[AgreementKeywords]) -
 
 
 def _stored_labels(labels: Ratings | None, settings: AgreementOptions) -> LabelledQueue | None:
-    """The labels of the store, where no others are given. Raises InputError where labels are
-    needed and there are none."""
+    """Return the store's labels if no others are given. Raises InputError if labels are needed but
+    missing."""
     if labels is not None or settings.scores:
         if settings.queue is not None:
             raise InputError("selects labels in the store; remove --labels and --scores", "--queue")
@@ -197,7 +197,7 @@ def _stored_labels(labels: Ratings | None, settings: AgreementOptions) -> Labell
     except NoStoreYet:
         raise InputError(_NO_LABELS, "--labels") from None
     if not labelled.people:
-        raise InputError(f"there are no labels in the queue {labelled.queue.name!r} yet", "--queue")
+        raise InputError(f"the queue {labelled.queue.name!r} has no labels yet", "--queue")
     return labelled
 
 
@@ -315,7 +315,7 @@ def sample_to_label(
 def _stored_texts(
     place: str | Path | Store | None, judge: str | None, task: str | None, runs: Iterable[str]
 ) -> dict[str, tuple[str, str]]:
-    """Return input and output of runs as a judge of the store saw them, by the name of the run."""
+    """Return input and output of runs as a judge of the store saw them, by run name."""
     with opened(place, create=False) as store, store.snapshot():
         stored = StoredJudge.find(store, judge, task and Path(task).name)
         names = stored.names
@@ -354,8 +354,7 @@ def judge_table(
 def known_criteria(
     criteria: Criteria | None, task: str | None
 ) -> tuple[tuple[Criterion, ...], list[str]]:
-    """The criteria given, or else those of the task, with what must be said of their file; none
-    without both."""
+    """Return the given criteria, else the task's, with notes on their file; none without both."""
     if criteria is None and not task:
         return (), []
     watch = Watch()
@@ -398,10 +397,10 @@ def _from_files(
 def _judges_in(
     path: Path, judges: Sequence[str], labels: Ratings | None, raters: Sequence[str]
 ) -> list[str | None]:
-    """The raters of a file that are asked for, else all; in the file of the labels, all others."""
+    """Return the requested raters of a file, else all; in the labels' file, all others."""
     present = raters_in(path)
     if present == [None] and path.stem in judges:
-        present_judges: list[str | None] = [None]  # a file without raters goes by its name
+        present_judges: list[str | None] = [None]  # a file without raters is named after the file
     else:
         present_judges = [rater for rater in judges if rater in present]
     chosen = present_judges or ([] if judges else present)

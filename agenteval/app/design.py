@@ -1,4 +1,4 @@
-"""Before the first call: how many cases and repeats, what they cost, and what they will show."""
+"""Plan cases and repeats before the first call, with their cost and precision."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ _TESTS: dict[str, Callable[..., Report]] = {
     "flow": flow_sessions,
 }
 _QUANTIFY = ("max_unscored", "score_failed_runs")  # of the section `judge`, but not of verify
-# Stands for criteria that are still to be proposed while judge and options are checked.
+# Placeholder for criteria not yet proposed while judge and options are checked.
 _ANY_CRITERION = Criterion(name="any", accepted_values=("no", "yes"), order="worst_to_best")
 
 
@@ -149,7 +149,7 @@ class _Evaluation:
         for system, path in self.file.runs.items():
             read = read_run_list(path, name, self.watch, self.file.mapping)
             if not read:
-                raise InputError("there are no runs", path)
+                raise InputError("no runs found", path)
             systems_read = sorted({run.system for run in read} - {"unnamed", system})
             if system and len(systems_read) > 1:
                 listed = ", ".join(systems_read[:5])
@@ -214,7 +214,7 @@ class _Evaluation:
         if dry_run:
             return EvaluationReport(title=title, tables=(), estimate=self._estimate())
         loud, self.common = self.common, _quiet(self.common)
-        self._estimate()  # what cannot be used is refused before anything is sent
+        self._estimate()  # refuse invalid input before anything is sent
         self.common = loud
         reports: dict[str, Report] = {}
         for step in self.steps:

@@ -1,4 +1,4 @@
-"""An evaluation as a YAML file: which keys it may have, and how it is read.
+"""Evaluation files in YAML: their keys, and how they are read.
 
 The keys of a section are the options of the commands, so nothing is declared twice: types, bounds
 and help texts come from the same groups of options (`agenteval.cli.options`). Unknown keys, wrong
@@ -330,7 +330,7 @@ def _load(text: str, file: str) -> tuple[dict[str, Any], dict[Pathway, int | str
     lines: dict[Pathway, int | str] = {}
     for pathway, key, value in _nodes(yaml.compose(text, yaml.SafeLoader)):
         lines[pathway] = key.start_mark.line + 1
-        shown = re.sub(r"^postgres(ql)?://[^/@:]+@", "", value)  # a user alone is no secret
+        shown = re.sub(r"^postgres(ql)?://[^/@:]+@", "", value)  # a user name alone is not a secret
         secret_key = "parameters" in pathway and _SECRET.search(pathway[-1])
         if secret_key or (pathway[0] != "task" and redacted(shown) != shown):
             raise InputError(

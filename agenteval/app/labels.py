@@ -1,4 +1,4 @@
-"""Labels of people leave the store: as ratings, or as a page for raters without a server."""
+"""Export human labels as ratings, or a labelling page that needs no server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from agenteval.view.offline import label_page, label_rows
 
 @dataclass(frozen=True)
 class QueueDraw:
-    """A new queue: how many runs of which judge and task are drawn, and how."""
+    """A new queue: number of runs, judge and task, and how runs are drawn."""
 
     n: int
     by: By = "random"
@@ -66,7 +66,7 @@ def export_labels(
 
     The page loads and sends nothing; the file that a rater downloads from it is read by `agree`.
     With `draw` a new queue is drawn first and kept in the store. Raises InputError for a queue that
-    is not there or has no labels, StoreError for a store that cannot be read.
+    does not exist or has no labels, StoreError for a store that cannot be read.
     """
     path = Path(path)
     if not path.suffix:
@@ -83,7 +83,7 @@ def export_labels(
             rows = label_rows(labelled)
             if not rows:
                 raise InputError(
-                    f"there are no labels in the queue {labelled.queue.name!r} yet", "--queue"
+                    f"the queue {labelled.queue.name!r} has no labels yet", "--queue"
                 )
     line = _QueueLine(
         queue=labelled.queue.name,

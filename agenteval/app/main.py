@@ -72,7 +72,7 @@ class Commands(typer.core.TyperGroup):
         self.commands: Any = dict.fromkeys(COMMANDS)  # near names are proposed from these
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Their names, in the order of the work."""
+        """Return the names in the order of the workflow."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -80,7 +80,7 @@ class Commands(typer.core.TyperGroup):
         return command_of(cmd_name) if cmd_name in COMMANDS else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Names and first sentences, without a look at the commands themselves."""
+        """Return names and first sentences without loading the commands."""
         limit = formatter.width - 6 - max(map(len, COMMANDS))
         rows = [
             (name, typer.core.TyperCommand(name, help=text).get_short_help_str(limit))
@@ -126,7 +126,7 @@ def typed(name: str) -> typer.Typer:
 
 @cache
 def command_of(name: str | None = None) -> Any:
-    """A command with its options, or the root of all; built once, which takes a while."""
+    """Return a command with its options, or the root; built once, because it is slow."""
     command = typer.main.get_command(app if name is None else typed(name))
     command.name = name or command.name
     return command
@@ -138,7 +138,7 @@ def main(arguments: list[str] | None = None) -> None:
     gc.set_threshold(100_000, 20, 20)  # looking for cycles among the records took a tenth of a run
     guard_logs(visible)
     warnings.showwarning = _warned
-    # AutoGen logs every exception that passes it, a cancelled team's too; ours are told by us.
+    # AutoGen logs every exception, also of cancelled teams; this module reports them itself.
     logging.getLogger("autogen_core").addHandler(logging.NullHandler())
     with as_interrupts() as caught:
         try:
@@ -154,7 +154,7 @@ def _run(arguments: list[str] | None, caught: Caught) -> int:
         try:
             refuse_removed(sys.argv[1:] if arguments is None else arguments)
             command_of()(arguments)
-        finally:  # what cannot be written is told here, not by Python at its end
+        finally:  # report failed writes here rather than at interpreter exit
             if (failed := output_fails()) is not None:
                 raise failed
             write_err("")
@@ -174,17 +174,17 @@ def _run(arguments: list[str] | None, caught: Caught) -> int:
 
 
 def _code(end: SystemExit, caught: Caught) -> int:
-    """The exit code of a command, where the framework around it has its own opinion."""
+    """Return the exit code of a command, overriding that of the framework."""
     if end.code is not None and not isinstance(end.code, int):
         raise end
     code = end.code or 0
     if code == INTERRUPTED:
-        # Raised by the framework for a Ctrl-C that the command did not answer: nothing was said.
+        # Raised by the framework for a Ctrl-C that the command did not handle or report.
         unanswered = end.__context__ and isinstance(end.__context__.__cause__, KeyboardInterrupt)
         return _interrupted(caught) if unanswered else caught.code
     if isinstance(end.__context__, BrokenPipeError):
         drop(sys.stdout)
-        return 0  # the reader of a pipe has seen enough
+        return 0  # the reader closed the pipe
     return code
 
 
@@ -193,7 +193,7 @@ def _interrupted(caught: Caught) -> int:
     return caught.code
 
 
-# No fault of the program or of what it was given: a full disk, a failing one, no descriptors left.
+# Neither a bug nor bad input: a full or failing disk, or no descriptors left.
 _OF_THE_MACHINE = {
     errno.ENOSPC,
     errno.EFBIG,
@@ -213,7 +213,7 @@ def _warned(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """A warning of a library as Python prints it; it may repeat what an endpoint said."""
+    """Return a library's warning as Python prints it; it may quote an endpoint."""
     text = warnings.formatwarning(message, category, filename, lineno, line)
     (file or sys.stderr).write(visible(redacted(text)))
 

@@ -114,7 +114,7 @@ def scores(
             levels=levels,
         )
         if all(key != judge for judge, _ in opened_store.sources()):
-            report = replace(report, notes=tuple(notes))  # a trial has no outcome beside its own
+            report = replace(report, notes=tuple(notes))  # a trial has only its own outcome
     more = {"way": way, "unfinished": [open_.json() for open_ in unfinished]}
     return replace(report, data={**report.data, **more})
 
@@ -176,7 +176,7 @@ def sources(store: str | Path | Store | None = None) -> Report:
 
 
 def store_info(store: str | Path | Store | None = None) -> Report:
-    """Rows of every table of a store, those who gave results, and what is not finished. Raises
+    """Return the rows of every table, the sources of results, and unfinished work. Raises
     StoreError for one that is not there or cannot be read."""
     with opened(store, create=False) as opened_store:
         with opened_store.snapshot():
@@ -307,7 +307,7 @@ def export(
     if otlp:
         from agenteval.app.telemetry import send_events
 
-        with TemporaryDirectory() as folder:  # the store is not held while an endpoint answers
+        with TemporaryDirectory() as folder:  # do not keep the store open while an endpoint answers
             cells = Path(folder) / "cells.jsonl"
             report = export(cells, store, source=source, all_ways=all_ways, with_copies=with_copies)
             where = send_events(cells, path, report.data["rows"], traces, explanations)
@@ -348,7 +348,7 @@ def export_replies(
 ) -> Report:
     """Write the stored replies of all models, or of `model`, to a file that `replay:FILE` reads.
 
-    Raises InputError when there is none, when two models replied differently to the same request,
+    Raises InputError when none is stored, when two models replied differently to the same request,
     and for a file that cannot be written; StoreError for a store that cannot be read.
     """
     with opened(store, create=False) as opened_store, opened_store.snapshot():

@@ -73,7 +73,7 @@ def _spans(traces: str | Path) -> dict[str, tuple[str, str | None]]:
 
 
 def _record(row: Mapping[str, Any], spans: Mapping[str, Any], explanations: bool) -> dict[str, Any]:
-    """The log record of a row of an export; when a result was made is not stored."""
+    """The log record of a row of an export; the time of a result is not stored."""
     failed = ":" in row["status"]
     trace = row["run_id"].rpartition("/")[2]  # of a system that was named by an option
     span, response = spans.get(trace, (None, None))
@@ -122,7 +122,7 @@ def _address(url: str) -> str:
 
 
 def _headers() -> dict[str, str]:
-    """Raises InputError for what is not in the SDK's words: NAME=VALUE,... encoded as in URLs."""
+    """Parse headers as the SDK does: NAME=VALUE,... encoded as in URLs. Raises InputError."""
     headers = {"Content-Type": "application/json"}
     for part in filter(str.strip, os.environ.get(_HEADERS, "").split(",")):
         key, _, value = (unquote(piece.strip()) for piece in part.partition("="))

@@ -111,7 +111,7 @@ class RequestOptions:
                 raise InputError(f"{pair[:60]!r}: write KEY=JSON, e.g. top_p=0.9", "--param")
             try:
                 parameters[name.strip()] = json.loads(text)
-            except ValueError:  # a word without quotes is meant as it is
+            except ValueError:  # a word without quotes is a string
                 parameters[name.strip()] = text
         if self.reasoning_effort is not None:
             parameters["reasoning_effort"] = self.reasoning_effort
@@ -143,14 +143,14 @@ class ReplyOptions(RequestOptions):
 
 @dataclass(frozen=True)
 class ModelOptions(ReplyOptions, EndpointOptions):
-    """A model, its endpoint, and what its requests carry."""
+    """A model, its endpoint, and the headers and parameters of its requests."""
 
     model: Model = None
 
 
 @dataclass(frozen=True)
 class LimitOptions:
-    """The bounds of a command that asks."""
+    """Limits of a command that sends requests."""
 
     concurrency: int = option(
         8,

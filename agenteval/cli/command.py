@@ -82,11 +82,11 @@ class CommandApp(typer.Typer):
 
 
 class grouped:  # noqa: N801  a decorator
-    """The function as typer can take it: a parameter whose type is a dataclass is replaced by the
-    fields of that dataclass, and the function gets the dataclass filled in.
+    """Adapt a function for typer: a dataclass parameter is replaced by the fields of the dataclass,
+    and the function gets an instance.
 
     A field that two groups share is one option. -q (`quiet`) is obeyed at once. The signature is
-    made when it is asked for: of many commands only the one that is called needs it.
+    built on demand, because only the called command needs it.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -151,7 +151,7 @@ def command_options(group: type) -> dict[Field[Any], Any]:
 
 
 def _filled(group: type, values: dict[str, Any]) -> Any:
-    """The group with the values of its options, converted where it says so."""
+    """Return the group with its option values, converted if it defines a conversion."""
     filled = {}
     for field in fields(group):
         if field.name in values and field.metadata.get("option", ...) is not None:
@@ -161,7 +161,7 @@ def _filled(group: type, values: dict[str, Any]) -> Any:
 
 
 def _interrupted(interrupt: KeyboardInterrupt, groups: Iterable[object]) -> NoReturn:
-    """Show what an interrupted experiment has, and end the command."""
+    """Show the partial report of an interrupted experiment, and end the command."""
     from agenteval.cli.running import Interrupted
 
     if not isinstance(interrupt, Interrupted):
@@ -185,7 +185,7 @@ def finish(report: Report, output: OutputOptions) -> NoReturn:
         print_json(report.to_json())
     else:
         report.print(all=output.all, console=out())
-    if output.as_json or not sys.stdout.isatty():  # else it stands beside the tables
+    if output.as_json or not sys.stdout.isatty():  # otherwise it appears with the tables
         for line in (
             *report.unfinished,
             *gate_lines(g for g in report.gates if g.outcome != "met"),

@@ -67,15 +67,15 @@ def err() -> Console:
 
 
 def clean(text: object) -> str:
-    """Untrusted text for one line of the terminal: what could rewrite, reorder or fake a line is
-    shown as its code, and markup is escaped."""
+    """Escape untrusted text for one line of the terminal: control characters are shown as codes,
+    and markup is escaped."""
     from rich.markup import escape
 
     return escape(visible_line(text))
 
 
 def clean_lines(text: object) -> str:
-    """The same for a text of several lines that stands by itself."""
+    """The same for a separate text of several lines."""
     from rich.markup import escape
 
     return escape(visible(text))
@@ -120,8 +120,8 @@ def json_text(text: str) -> str:
 
 
 def prepare_streams() -> None:
-    """Make standard streams usable: one that is closed (`>&-`) goes nowhere, and output that is not
-    UTF-8 replaces what it cannot encode."""
+    """Make standard streams usable: a closed one (`>&-`) discards output, and one that is not UTF-8
+    replaces characters that it cannot encode."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
@@ -132,7 +132,7 @@ def prepare_streams() -> None:
 def drop(stream: IO[Any]) -> None:
     """Discard what is buffered or written later to the stream; Python would otherwise retry at exit
     and report it (docs.python.org, library/signal, "Note on SIGPIPE")."""
-    with contextlib.suppress(OSError, ValueError):  # no file below it, as in tests
+    with contextlib.suppress(OSError, ValueError):  # no underlying file, as in tests
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
@@ -150,7 +150,7 @@ def write_out(text: str) -> None:
 
 @contextlib.contextmanager
 def naming(stream: str) -> Iterator[None]:
-    """An OSError of the block says which stream it is about; the system knows no name of it."""
+    """Add the stream's name to an OSError of the block, which the system leaves out."""
     try:
         yield
     except OSError as error:

@@ -94,7 +94,7 @@ def keywords(*groups: Any, **changes: Any) -> dict[str, Any]:
     return {**values, **changes}
 
 
-# -- conversions of what the command line gives ----------------------------------------------------
+# -- conversions of command-line values ------------------------------------------------------------
 
 
 def to_sampling(temperature: float | None) -> float | None:
@@ -157,7 +157,7 @@ class RunKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class EndpointOptions:
-    """The endpoint of a model, and how freely it answers."""
+    """The endpoint of a model, and its temperature."""
 
     base_url: str | None = option(
         None,

@@ -35,13 +35,13 @@ Progress = Callable[[Any], None]  # gets the engine's counts (total, done, failu
 
 
 class Warned(str):
-    """A line for `notify` that matters also where only results are wanted."""
+    """A line for `notify` that matters even if only results are wanted."""
 
     __slots__ = ()
 
 
 class Stopped(asyncio.CancelledError):
-    """A cancelled experiment that has something to show: `report` holds what was done until then.
+    """Raised by a cancelled experiment with a partial `report`.
 
     Finished results are stored, and the same call continues.
     """
@@ -63,10 +63,10 @@ class Interrupted(KeyboardInterrupt):
 def synchronous(
     function: Callable[_P, Coroutine[Any, Any, _T]],
 ) -> Callable[_P, _T]:
-    """The sync twin of an async function `averb`: the same parameters, named `verb`.
+    """Return the sync version of an async function `averb`: same parameters, named `verb`.
 
-    It also works inside a running event loop, as in a notebook. Ctrl-C begins nothing more, lets
-    what is under way come to its end and raises `Interrupted`; a second one ends it as it is.
+    It also works inside a running event loop, as in a notebook. Ctrl-C starts no new work, waits
+    for running work and raises `Interrupted`; a second one stops at once.
     """
 
     @functools.wraps(function)
@@ -101,7 +101,7 @@ def run_sync(work: Coroutine[Any, Any, _T]) -> _T:
 
 
 def _in_thread(work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
-    """Run it beside the loop that runs here, which waits meanwhile."""
+    """Run it in a thread while the running event loop waits."""
     outcome: Future[_T] = Future()
     begun = threading.Event()
     tasks: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any] | None]] = []
@@ -114,7 +114,7 @@ def _in_thread(work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
     def run() -> None:
         try:
             outcome.set_result(asyncio.run(cancellable()))
-        except BaseException as error:  # noqa: BLE001  raised again where it is waited for
+        except BaseException as error:  # noqa: BLE001 raised again by the waiting thread
             outcome.set_exception(error)
 
     context = contextvars.copy_context()
@@ -157,7 +157,7 @@ class Watch:
             self._notify(Warned(line))
 
     def warn_list(self, title: str, lines: Iterable[str], *, most: int = 10) -> None:
-        """A title and its lines; the rest is counted, not dropped silently."""
+        """Return a title and its first lines, with the number of omitted ones."""
         listed = list(lines)
         if not listed:
             return
@@ -186,7 +186,7 @@ def how_it_ended(ended: ExperimentResult | None, left: str) -> tuple[tuple[str, 
 
 @contextmanager
 def planned(store: str | Path | Store | None = None) -> Iterator[Store]:
-    """The store that a dry run plans against: it leaves no file, an empty one stands for none."""
+    """Open the store for a dry run: no file is created, and a missing store counts as empty."""
     path = default_path() if store is None or isinstance(store, Store) else store
     with TemporaryDirectory() as folder:
         exists = isinstance(store, Store) or is_there(path)
@@ -197,8 +197,8 @@ def planned(store: str | Path | Store | None = None) -> Iterator[Store]:
 
 @contextmanager
 def at_once() -> Iterator[None]:
-    """Within the block, which computes in an event loop and pays for nothing, Ctrl-C is a
-    KeyboardInterrupt at once; outside of the main thread nothing is changed."""
+    """In the block, which only computes in an event loop, Ctrl-C raises KeyboardInterrupt at once.
+    Has no effect outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -219,10 +219,8 @@ def why_stopped(ended: Any, left: str) -> str:
 
 @contextmanager
 def opened(store: str | Path | Store | None = None, *, create: bool = True) -> Iterator[Store]:
-    """The store to work on: one that is open stays so; a path, or AGENTEVAL_STORE, else
-    agenteval.db, is opened (made where there is none, unless not `create`) and closed.
-
-    Raises StoreError.
+    """Yield the store to work on. An open store stays open; a path, or AGENTEVAL_STORE, else
+    agenteval.db, is opened (created if missing and `create`) and closed. Raises StoreError.
     """
     if isinstance(store, Store):
         yield store

@@ -3,7 +3,7 @@
 Each draws into `ax`; without it, into a new figure of print width (16 cm) that belongs to no
 window. `style.save` and `style.svg` write it. matplotlib is loaded when the first chart is drawn. A
 mean without an interval is hollow; what is unknown is a gap or the word "none", never a zero. All
-raise InputError for more series than can be told apart.
+raise InputError for more series than can be distinguished.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def heatmap(  # noqa: PLR0913  each is a part of the chart
 ) -> Axes:
     """A symmetric matrix of values in [-1, 1], its lower half as coloured cells with numbers.
 
-    A dash is NaN. `counts` stand on the diagonal and in the upper half. Beyond 11 names the figure
+    A dash is NaN. `counts` are on the diagonal and in the upper half. Beyond 11 names the figure
     grows so that numbers stay readable. `scale` names the colours.
     """
     from matplotlib import colormaps
@@ -253,7 +253,7 @@ def heatmap(  # noqa: PLR0913  each is a part of the chart
         axes.spines[:].set_visible(False)
         finish_axes(axes)
         axes.tick_params(length=0)
-        if counts is None:  # the first row and the last column have nothing to say
+        if counts is None:  # the first row and the last column are empty
             axes.set_xlim(-0.5, size - 1.5)
             axes.set_ylim(size - 0.5, 0.5)
         bar = axes.figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02)
@@ -364,7 +364,7 @@ def rows(  # noqa: PLR0913  each is a part of the chart
     ax: Axes | None = None,
 ) -> Figure:
     """Marks, bars from 0 or boxes, with horizontal whiskers: a row for each name, a panel for each
-    key, `columns` of panels beside one another.
+    key, in `columns` side by side.
 
     Values of a series are in the order of `names`. Without `limits` the axis is symmetric around
     0, for differences. `level` is a dashed line. A box shows quartiles (numpy's linear
@@ -604,6 +604,6 @@ def share_bars(rows: Mapping[str, Mapping[str, int]], title: str, each: str) -> 
     """Draw shares of exclusive labels by system, one bar per system; `each` names what is counted
     ("error"). Raises InputError when there is nothing to count."""
     if not any(sum(row.values()) for row in rows.values()):
-        raise InputError(f"there are no {each}s to draw")
+        raise InputError(f"no {each}s to draw")
     words = f"share of a system's {each}s; at the end: their number"
     return shares(rows, title=title, x=words)

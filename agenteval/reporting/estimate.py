@@ -1,4 +1,4 @@
-"""A dry run on the terminal: how often each party would be asked, and what it would cost."""
+"""Show a dry run on the terminal: requests of each party, and their cost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NO_PRICE = "unknown; give --price-in and --price-out (per million tokens)"
 
 
 def print_estimate(estimate: CostEstimate, console: Console) -> None:
-    """Print what would be asked, with a table by party."""
+    """Print the planned requests, with a table by party."""
     lines = [line for line in estimate.lines if line.most.requests]
     texts = [*estimate.about, f"requests: {_range(estimate)}"]
     if lines:
@@ -113,7 +113,7 @@ def _table(estimate: CostEstimate, lines: Sequence[EstimateLine]) -> Table:
 def _rows(
     who: str, lines: Sequence[EstimateLine], price: Price | None
 ) -> Iterator[dict[str, Cell]]:
-    """The rows of some lines taken together."""
+    """Return the combined row of several lines."""
     bounds = {
         "at least": [line.least for line in lines],
         "at most": [line.most for line in lines],

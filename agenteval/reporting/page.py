@@ -35,7 +35,7 @@ _BADGES = {
     **dict.fromkeys(("undecided", "unknown", "not verified"), "undecided"),
     **dict.fromkeys(("drop", "failed"), "drop"),
 }
-_MOST_DRAWN = 4  # columns of estimates with a drawing; of more only the first has one
+_MOST_DRAWN = 4  # columns of estimates with a drawing; above that only the first has one
 _FOLDED = 30  # rows of a table from which it is folded
 _MOST_MESSAGES = 20
 _NO_FLAGS = Flags()
@@ -83,8 +83,8 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """A list; "steps" are shown side by side with numbers, "nodes" with arrows. Of a list without
-    lines `empty` is shown instead."""
+    """A list; "steps" are shown side by side with numbers, "nodes" with arrows. An empty list shows
+    `empty` instead."""
 
     lines: Sequence[Words]
     title: str = ""
@@ -165,8 +165,8 @@ class Cards:
 
 @dataclass(frozen=True, slots=True)
 class Foldout:
-    """Blocks that can be unfolded; `id` can be linked to. `signs` name why its text seems to talk
-    to the judge."""
+    """Blocks that can be unfolded; `id` can be linked to. `signs` name why its text seems to
+    address the judge."""
 
     id: str
     title: str
@@ -289,7 +289,7 @@ def figures(plan: Plan) -> PageSection:
 
 
 class Lost(NamedTuple):
-    """A trial without a verdict: who, on what, and why."""
+    """A trial without a verdict: system, case and reason."""
 
     system: str
     trial: str

@@ -1,7 +1,7 @@
 """Charts of ratings: a ScoreTable in, matplotlib Axes or Figure out.
 
-All means have 95% intervals with cases as units, so that repeats of a case add nothing to n; n
-stands in the legend. Every function raises InputError where there is nothing to draw.
+All means have 95% intervals with cases as units, so that repeats of a case add nothing to n; n is
+in the legend. Every function raises InputError if there is nothing to draw.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _LOOK_OF = {
 }
 USUAL_SHARE = 0.25  # of the sentences, in the published experiment
 _VALUE = "mean value, 0 worst to 1 best; whiskers: 95% interval over cases"
-# Status: words, colour, hatch. Answers first, then what is missing from the judge, then from the
-# machinery; each family has its colours, hatches tell them apart in grey.
+# Status: words, colour, hatch. Answers first, then gaps due to the judge, then technical gaps; each
+# family has its own colours, and hatches distinguish them in greyscale.
 _STATUS = {
     "scored": ("rated", "#0072B2", ""),
     "degenerate": ("degenerate answer, worst level", "#9fd0ee", "---"),
@@ -67,7 +67,7 @@ def originals(table: ScoreTable) -> ScoreTable:
     """Ratings of the original runs. Raises InputError when there are none."""
     part = table.of(variant=ORIGINAL)
     if not len(part):
-        raise InputError("there are no ratings of original runs to draw")
+        raise InputError("no ratings of original runs to draw")
     return part
 
 
@@ -230,7 +230,7 @@ def correlation_map(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
     """Spearman correlation of the criteria's means per original run, pairwise complete, ties with
     mid-ranks; a dash with fewer than three runs or a constant criterion.
 
-    Where the numbers of runs differ they stand in the upper half. Raises InputError with fewer
+    If the numbers of runs differ, they are in the upper half. Raises InputError with fewer
     than two criteria that have values.
     """
     part = originals(table)
@@ -260,7 +260,7 @@ def coverage_bars(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
     """Judgements of each criterion by status as shares of all that were asked for; whiskers are
     the 95% interval of the share rated. All variants and repeats are counted."""
     if not len(table):
-        raise InputError("there are no ratings to draw")
+        raise InputError("no ratings to draw")
     rows, rated = {}, {}
     present = [*_STATUS, *sorted(set(table.present("status")) - set(_STATUS))]
     for name in table.present("criterion"):
@@ -331,7 +331,7 @@ def effect_forest(judges: Mapping[str, Sequence[Verification]], names: Mapping[s
     }
     places = list(dict.fromkeys(place for some in effects.values() for place in some))
     if not places:
-        raise InputError("there are no copies of several systems to draw")
+        raise InputError("no copies of several systems to draw")
     systems = sorted(
         {f.system for some in effects.values() for e in some.values() for f in e.systems}
     )
@@ -366,7 +366,7 @@ def perturbation_bars(
     """
     shares = _shares_of(table)
     if not shares:
-        raise InputError("there are no ratings of perturbed copies to draw")
+        raise InputError("no ratings of perturbed copies to draw")
     aim = USUAL_SHARE if share is None else share
     before = originals(table)
     criteria, notes = drawn_criteria(before)
@@ -393,7 +393,7 @@ def dose_lines(table: ScoreTable, *, ax: Axes | None = None) -> Figure:
     a panel per criterion, a line per operator. The dashed line is no change."""
     shares = {op: some for op, some in _shares_of(table).items() if some}
     if not shares:
-        raise InputError("there are no perturbed copies with a share")
+        raise InputError("no perturbed copies with a share to draw")
     before = originals(table)
     criteria, notes = drawn_criteria(before)
     changes = {
@@ -434,7 +434,7 @@ def reliability_lines(
     ax: Axes | None = None,
 ) -> Figure:
     """Mean of the labels against the judge's value (or what else its bins are of), a panel for each
-    criterion. On the dotted line the value is what people say."""
+    criterion. On the dotted line the judge's value equals the labels."""
     panels = {
         names.get(c.criterion_id, c.criterion_id): [
             Series(
@@ -447,7 +447,7 @@ def reliability_lines(
         if len(c.bins) > 1
     }
     if not panels:
-        raise InputError("the judge gives one value alone")
+        raise InputError("the judge gives a single value")
     return charts.lines(
         panels,
         title=f"Labels by the judge's {of}, 95% intervals over cases",
@@ -468,7 +468,7 @@ def unique_curves(curves: Mapping[float, UniqueCurve], *, ax: Axes | None = None
     from matplotlib.ticker import MaxNLocator
 
     if not curves:
-        raise InputError("there are no curves to draw")
+        raise InputError("no curves to draw")
     series = []
     for tau, curve in sorted(curves.items(), reverse=True):
         name = "τ = 1, equal names" if tau == 1 else f"τ = {tau:g}"
@@ -524,7 +524,7 @@ def _unlabelled(table: ScoreTable) -> list[str]:
 
 def _repeated(table: ScoreTable) -> tuple[ScoreTable, list[str], list[str]]:
     """The ratings of originals by runs that have a value at every repeat of their criterion and
-    group, so that the same runs are compared; the criteria, and notes on what is not shown."""
+    group, so that the same runs are compared; the criteria, and notes on omitted runs."""
     part = originals(table)
     criteria, notes = drawn_criteria(part)
     part = part.where(~np.isnan(part.value))

@@ -72,11 +72,11 @@ class Report:
         return replace(self, gates=(*self.gates, *gates), exit_code=code)
 
     def __getitem__(self, key: str) -> Table:
-        """The table of this key. Raises KeyError with the keys there are."""
+        """Return the table with this key. Raises KeyError, naming the existing keys."""
         for table in self.tables:
             if table.key == key:
                 return table
-        raise KeyError(f"no table {key!r}; there are {', '.join(t.key for t in self.tables)}")
+        raise KeyError(f"no table {key!r}; choose from {', '.join(t.key for t in self.tables)}")
 
     def print(self, *, all: bool = False, console: Console | None = None) -> None:
         """Print title, notes and tables to standard output or `console`, with `all` also the detail

@@ -125,7 +125,7 @@ def figure_of(ax: Figure | Axes) -> Figure:
     """The figure that the axes belong to."""
     figure = ax.get_figure(root=True)
     if figure is None:
-        raise InputError("these axes belong to no figure any more")
+        raise InputError("these axes no longer belong to a figure")
     return figure
 
 
@@ -139,7 +139,7 @@ def axes_or_new(ax: Axes | None, height: float, *, polar: bool = False) -> Axes:
 
 
 def finish_axes(*axes: Axes, grid: Any = None) -> None:
-    """Ticks and grid lines are made late, with the settings of that moment: give them ours now."""
+    """Create ticks and grid lines now, with our settings; matplotlib would create them later."""
     for ax in axes:
         if grid:
             ax.grid(True, axis=grid, color=_SETTINGS["grid.color"], linewidth=0.5)
@@ -194,7 +194,7 @@ def plain(name: str) -> str:
 
 
 def wrapped(name: str, width: int, *, lines: int = 3) -> str:
-    """The name in at most `lines` lines of `width` characters; what is cut ends in an ellipsis."""
+    """The name in at most `lines` lines of `width` characters; a cut name ends in an ellipsis."""
     parts = textwrap.wrap(plain(name), width, max_lines=lines, placeholder=" …")
     return "\n".join(parts) or "(no name)"
 

@@ -1,4 +1,4 @@
-"""Tables on a terminal: figures stay whole, and columns that do not fit go on below."""
+"""Tables on a terminal: figures are never broken, and columns that do not fit continue below."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ _RULE = Box("    \n    \n ── \n    \n    \n    \n    \n    \n")
 _RULE_ASCII = Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
 _GAP = 2
 _INDENT = 2  # of rows in a group
-_NARROWEST = 24  # cells that a column of words gets at least where it has so many
+_NARROWEST = 24  # minimum width of a column of words, if it has that many
 
 
 def print_table(table: Table, console: Console) -> None:
-    """The table with its title and notes. What is in cells is shown as it is, never as markup.
-
-    Words are folded, figures are not: where columns do not fit side by side, the first column is
-    repeated with the rest of them.
+    """The table with its title and notes. Cells are shown literally, never as markup. Words are
+    folded, figures are not: if columns do not fit side by side, the first column is repeated with
+    the others.
     """
     if table.title:
         console.print(Text(visible_line(table.title), "bold"))
@@ -58,7 +57,7 @@ def _parts(table: Table, width: int) -> list[list[Column]]:
 
 
 def _least(table: Table, column: Column) -> int:
-    """The cells that a column cannot do without: figures are never broken."""
+    """Return the minimum width of a column: figures are never broken."""
     texts = visible(column.head).split("\n")
     texts += [_text(row.get(column.key), column) for row in table.rows]
     longest = max(map(cell_len, texts))

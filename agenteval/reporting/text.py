@@ -1,4 +1,4 @@
-"""Texts of a page in short: bounded, names of perturbations, and what a perturbation changed."""
+"""Short texts of a page: bounded texts, names of perturbations, and their changes."""
 
 from __future__ import annotations
 

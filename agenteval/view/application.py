@@ -1,4 +1,4 @@
-"""The web application: which address shows which page."""
+"""The routes of the web application."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _STATIC = {
 async def _static(request: Request) -> Response:
     name = request.path_params["name"]
     if name not in _STATIC:
-        return PlainTextResponse("there is no such file", 404)
+        return PlainTextResponse("this file does not exist", 404)
     kind = "text/css" if name.endswith(".css") else "text/javascript"
     return Response(_asset(_STATIC[name], name), media_type=kind)
 
@@ -49,7 +49,7 @@ def _asset(package: str, name: str) -> str:
 
 
 def _failed(request: Request, error: Exception) -> Response:
-    """A page for what cannot be shown: one sentence, and nothing of it is lost."""
+    """Return an error page with the whole message."""
     status = 404
     if isinstance(error, StoreError):
         status = 503
@@ -95,4 +95,4 @@ def make_app(viewer: Viewer) -> Starlette:
 
 
 async def _missing(request: Request, error: Exception) -> Response:
-    return PlainTextResponse("there is no such page", 404)
+    return PlainTextResponse("this page does not exist", 404)

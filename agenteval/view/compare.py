@@ -135,7 +135,7 @@ def _side(name: str, judge: str, index: JudgeIndex, criterion: str, system: str 
         raise InputError(f"{name} has no results on {criterion!r}", "criterion")
     if system is not None and system not in index.systems:
         systems = ", ".join(index.systems)
-        raise InputError(f"there is no system {system!r}; there are: {systems}", "system")
+        raise InputError(f"unknown system {system!r}; choose from: {systems}", "system")
     criteria = [criterion] if criterion else [c.id for c in index.criteria]
     rows: dict[str, list[int]] = {}
     for i, run in enumerate(index.runs):
@@ -167,14 +167,14 @@ def _pairs(first: Side, second: Side) -> list[PairedRun]:
     return sorted(pairs, key=lambda p: (-round(abs(p.difference), 9), p.first.id))
 
 
-# ---- what is shown -------------------------------------------------------------------------------
+# ---- the page ------------------------------------------------------------------------------------
 
 
 def _sections(
     store: Store, sides: Sequence[Side], pairs: Sequence[PairedRun], part: Sequence[PairedRun]
 ) -> list[PageSection]:
     if not sides:
-        text = "There is one system and one judge: choose another judge to compare with."
+        text = "Only one system and one judge: choose another judge to compare with."
         return [PageSection("summary", "", [Text(text)])]
     a, b = sides
     words = ("Got worse", "Got better") if a.judge == b.judge else ("Lower", "Higher")

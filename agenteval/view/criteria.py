@@ -1,4 +1,4 @@
-"""The page of the criteria: what was judged, where it comes from, and what a change would cost."""
+"""The page of the criteria: use, origin, and the cost of changes."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _LONGEST = 20_000  # characters of a field
 class CriterionCard:
     """A criterion of the file, or of the store where there is no file.
 
-    `judged` counts the stored results on exactly this wording; `origin` says who proposed it,
-    `merged` what was merged into it.
+    `judged` counts the stored results on exactly this wording; `origin` names its proposer,
+    `merged` the criteria merged into it.
     """
 
     criterion: Criterion
@@ -51,7 +51,7 @@ class CriterionCard:
 
 
 def criteria_page(viewer: Viewer, request: Request) -> Response:
-    """The criteria of the file, or else those that the latest judge was asked on."""
+    """Return the criteria of the file, else those of the latest judge."""
     key, source = resolve_source(viewer.store, request.query_params.get("source"))
     cells = _counted(viewer.store, key, calls_of(viewer.store, key))
     path = viewer.criteria_file
@@ -72,7 +72,7 @@ def preview(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Respon
     """Show what an edit changes and how many results it makes obsolete, or write it.
 
     With `confirm` the file is replaced in one step. Raises InputError for a criterion that is not
-    in the file, that was edited meanwhile, or whose levels cannot be a scale.
+    in the file, that has changed since, or whose levels are not a valid scale.
     """
     path = _file(viewer)
     loaded = load_criteria(path).criteria
@@ -80,7 +80,7 @@ def preview(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Respon
     if before is None:
         raise InputError(f"has no criterion {form.get('id', '')!r}", str(path))
     if before.sha256 != form.get("sha256"):
-        raise InputError(f"{before.name!r} was edited meanwhile; reload the page", str(path))
+        raise InputError(f"{before.name!r} has changed since; reload the page", str(path))
     after = _edited(before, form)
     if form.get("confirm"):
         criteria = tuple(after if c.id == before.id else c for c in loaded.criteria)
@@ -100,9 +100,9 @@ def preview(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Respon
             ("Description", _diff(before.description, after.description)),
             ("Levels", _diff("\n".join(before.accepted_values), "\n".join(after.accepted_values))),
         ],
-        cost="What the judge reads does not change: nothing is judged again."
+        cost="The judge's prompt does not change: nothing is judged again."
         if same
-        else f"This changes what the judge reads: {plural(cells, 'result')} of {source.model} "
+        else f"This changes the judge's prompt: {plural(cells, 'result')} of {source.model} "
         f"{'is' if cells == 1 else 'are'} judged again.",
     )
 

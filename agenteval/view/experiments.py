@@ -1,4 +1,4 @@
-"""Page 1 of the viewer: what was run, with its verdict, cost and pass rate, and what runs now."""
+"""Page 1 of the viewer: experiments with verdict, cost and pass rate, and running ones."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class _ExperimentRow:
     state: str = column("state", default="unknown")
     verdict: str | None = column("verdict", default=None)
     gate: str | None = column(
-        "gate", hint="passes where the judge is trustworthy, as in `verify`", default=None
+        "gate", hint="passes if the judge is trustworthy, as in `verify`", default=None
     )
     cost: float | None = column("cost of all calls", "money", default=None)
     passed: Estimate | None = column(
@@ -89,7 +89,7 @@ def experiments_page(viewer: Viewer, request: Request) -> Response:
         links[name] = source_link(key, experiment.evaluator, judge=key in judges)
         rows.append(_row(store, name, experiment, labels))
     for key, source in reversed(sources.items()):
-        if key not in begun:  # stored before experiments were
+        if key not in begun:  # older than the table of experiments
             name = f"{source.model} {key[:8]}"
             links[name] = source_link(key, source.evaluator, judge=key in judges)
             verdict, gate = _verdict(store, key)
@@ -108,14 +108,14 @@ def experiments_page(viewer: Viewer, request: Request) -> Response:
 
 
 def source_link(key: str, evaluator: str, *, judge: bool) -> str:
-    """Return the page of what a source gave: the grid of a judge, or the trials of an agent."""
+    """Return the page of a source's results: the grid of a judge, or the trials of an agent."""
     if judge:
         return page_path("/grid", judge=key[:16])
     return page_path("/trials", evaluator=evaluator, system=key[:16])
 
 
 def running(store: Store, most: int | None = MOST_COUNTED) -> list[RunningExperiment]:
-    """Return what is not finished. Above `most` planned results they are not counted."""
+    """Return unfinished experiments. Above `most` planned results they are not counted."""
     begun = open_experiments(store)
     counted = [e for e in begun if most is None or e.planned <= most]
     lines = [
@@ -207,7 +207,7 @@ def minute(seconds: float) -> str:
 
 
 def judge_of(store: Store, start: str | None) -> tuple[str, Source] | None:
-    """Return the judge whose key begins so, the one used last by default; None without any."""
+    """Return the judge with this start of its key (default: the last used), or None."""
     judges = store.sources()
     chosen = [judge for judge in judges if start is None or judge[0].startswith(start)]
     return chosen[-1] if chosen else None

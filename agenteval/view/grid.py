@@ -144,7 +144,7 @@ def filtered_runs(viewer: Viewer, query: QueryParams) -> tuple[str, list[str]]:
 
 
 def _choices(index: JudgeIndex) -> dict[str, list[tuple[str, str]]]:
-    """Return what the filter offers: pairs of value and text by parameter."""
+    """Return the filter's choices: pairs of value and text by parameter."""
     criteria = [(c.id, c.name) for c in index.criteria]
     levels = dict.fromkeys(level for c in index.criteria for level in c.accepted_values)
     return {
@@ -164,7 +164,7 @@ def _choices(index: JudgeIndex) -> dict[str, list[tuple[str, str]]]:
 
 
 def _filter(store: Store, index: JudgeIndex, query: QueryParams) -> NDArray[np.bool_]:
-    """Return which runs the address asks for. Raises InputError for a word that it cannot mean."""
+    """Return the runs that the address selects. Raises InputError for an invalid word."""
     keep = np.ones(len(index.runs), dtype=np.bool_)
     if system := query.get("system"):
         keep &= np.array([run.system == system for run in index.runs], dtype=np.bool_)
@@ -244,7 +244,7 @@ def page_number(query: QueryParams, total: int, size: int) -> int:
 def turn_links(
     request: Request, number: int, total: int, size: int
 ) -> tuple[str | None, str | None]:
-    """Return the addresses of the pages before and after, None where there is none."""
+    """Return the addresses of the previous and next page, or None."""
     before = page_url(request, page=str(number - 1)) if number > 1 else None
     after = page_url(request, page=str(number + 1)) if number * size < total else None
     return before, after

@@ -27,7 +27,7 @@ from agenteval.store.browse import (
     original_runs,
 )
 
-_FRESH = 2.0  # seconds in which nobody asks whether calls were added
+_FRESH = 2.0  # minimum seconds between checks for new calls
 Floats = NDArray[np.float32]
 
 
@@ -163,7 +163,7 @@ def read_index(store: Store, source_key: str) -> JudgeIndex:
 def _level_bits(
     reading: _Reading, criteria: Sequence[Criterion], width: NDArray[np.int32]
 ) -> NDArray[np.uint32]:
-    """Return the bit of every label that was seen; 0 for one that is no accepted value."""
+    """Return the bit of every label seen; 0 for one that is not an accepted value."""
     bits = np.zeros(max(len(reading.labels), 1), dtype=np.uint32)
     for (column, label), code in reading.labels.items():
         accepted = criteria[width[column]].accepted_values if width[column] >= 0 else ()
@@ -205,11 +205,8 @@ class JudgeIndexes:
         self._asked: dict[str, float] = {}
 
     def get(self, source_key: str, patience: float | None = None) -> JudgeIndex | None:
-        """Return the index, None where it is still being read.
-
-        An index that is out of date is returned as it is, and read anew meanwhile. Raises the
-        StoreError that reading ended with.
-        """
+        """Return the index, or None while it is being read. An outdated index is returned as it is
+        and reread in the background. Raises the StoreError that reading ended with. """
         with self._lock:
             index = self._read.get(source_key)
             stale = index is None or time.time() - self._asked.get(source_key, 0) > _FRESH

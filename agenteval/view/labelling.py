@@ -1,4 +1,4 @@
-"""Labelling without the web: a queue's items and criteria, and what a rater does with them."""
+"""Labelling without the web: a queue's items and criteria, and the actions of raters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agenteval.store.labels import HumanLabel, LabelQueue, Labels
 from agenteval.traces.evaluator import load_outlines
 
 _ACTIONS = {"skip": "skipped", "decline": "declined"}
-_LEVELS = ("scored", "not_applicable")  # statuses of labels that say a level
+_LEVELS = ("scored", "not_applicable")  # statuses of labels with a level
 _MOST_EVIDENCE = 10_000  # characters
 MANY_CALLS = 5_000  # of a judge, above which a page does not read all its results
 
@@ -87,7 +87,7 @@ def screen(
         raise InputError("is not in this queue", key[:12])
     (item,) = label_items(store, queue, [key])
     labels, criteria = Labels(store), label_criteria(store, queue)
-    if form is None:  # what was undone is still chosen
+    if form is None:  # undone choices stay selected
         history = [x for x in labels.history(key) if x.rater == rater and x.status in _LEVELS]
         chosen = {label.criterion_key: label for label in history}
     else:
@@ -107,7 +107,7 @@ def screen(
 def save_form(
     store: Store, queue: LabelQueue, rater: str, key: str, form: Mapping[str, str]
 ) -> None:
-    """Save what a rater sent of an item: a level of every criterion, or that it is skipped or
+    """Save a rater's form for an item: a level of every criterion, or that it was skipped or
     declined.
 
     All labels are one transaction. Raises InputError for a criterion without a level, or a level
@@ -147,7 +147,7 @@ def _seconds(text: str) -> float | None:
 def undo(store: Store, queue: LabelQueue, rater: str) -> str | None:
     """Withdraw the rater's last labels in this queue and return their item; None without any.
 
-    The item is open again, and the form shows what was chosen.
+    The item is open again, and the form shows the earlier choices.
     """
     labels = Labels(store)
     mine = [x for x in labels.newest(rater=rater, items=queue.items) if x.criterion_key]
@@ -170,7 +170,7 @@ class Revealed:
 
 
 def revealed(store: Store, queue: LabelQueue, rater: str, key: str) -> list[Revealed]:
-    """Return the rater's labels of an item beside the levels of the judge's repeats."""
+    """Return the rater's labels of an item and the levels of the judge's repeats."""
     levels: dict[str, Counter[str]] = {}
     for result in store.results(queue.source_key, variant=ORIGINAL, item=key):
         word = result.status if isinstance(result, Failure) else (result.label or result.status)
@@ -252,7 +252,7 @@ def agree_command(queue: LabelQueue) -> str:
 
 
 def trace_findings(store: Store) -> dict[str, dict[str, HumanLabel]]:
-    """Return the label that counts of every trace (key) and rater; its findings are in order."""
+    """Return the current label of every trace (key) and rater, with ordered findings."""
     by_item: dict[str, dict[str, HumanLabel]] = {}
     for label in Labels(store).newest():
         if not label.criterion_key:

@@ -49,7 +49,7 @@ _MOST_CHOSEN = 1000  # runs of a queue that a person chose
 @dataclass(frozen=True)
 class _QueueCard:
     queue: LabelQueue
-    raters: Sequence[str]  # what each has done, in words
+    raters: Sequence[str]  # the progress of each rater as text
     seconds: float | None  # median time for an item, of all raters
     results: str
 
@@ -58,11 +58,11 @@ class _QueueCard:
 class _DifferenceRow:
     run: str = column("run")
     criterion: str = column("criterion")
-    levels: str = column("what the raters say")
+    levels: str = column("corrected by labels")
 
 
 def queues_page(viewer: Viewer, request: Request) -> Response:
-    """The queues with who labelled how much, and a form for a new one."""
+    """The queues with the progress of each rater, and a form for a new one."""
     labels = Labels(viewer.store)
     cards = []
     for queue in reversed(labels.queues().values()):
@@ -91,9 +91,9 @@ def queues_page(viewer: Viewer, request: Request) -> Response:
 
 
 def item_page(viewer: Viewer, request: Request) -> Page | Response:
-    """The next item for a rater, or the one that is named, with what was said of the one before."""
+    """The next item for a rater, or a named one, with the labels of the previous item."""
     if not viewer.labelling:
-        raise InputError("this viewer only reads; start it with --label", "label")
+        raise InputError("this viewer is read-only; start it with --label", "label")
     queue, rater = _queue(viewer, request.query_params), rater_in(request.query_params)
     after = request.query_params.get("after")
     key = request.query_params.get("item") or Labels(viewer.store).next_item(queue, rater, after)
@@ -111,7 +111,7 @@ def _item(
     key: str,
     refused: tuple[InputError, Mapping[str, str]] | None = None,
 ) -> Response:
-    """Return the page of an item, with a form that was refused and why."""
+    """Return the page of an item, with a refused form and the reason."""
     store, after = viewer.store, request.query_params.get("after")
     differing = differences(store, queue) if rater == ADJUDICATED else []
     return respond(
@@ -178,7 +178,7 @@ def save(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
 
 
 def take_back(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
-    """Undo what the rater saved last, and show the item again."""
+    """Undo the rater's last save, and show the item again."""
     queue, rater = _queue(viewer, form), rater_in(form)
     key = undo(viewer.store, queue, rater)
     return RedirectResponse(_item_path(queue, rater, item=key), 303)
@@ -218,7 +218,7 @@ def _drawn_by_index(
     runs = [index.runs[i] for i in rows]
     items = {run.key: {"task": run.task, "system": run.system, "run_id": run.id} for run in runs}
     names = run_names(items, items)
-    once = np.isnan(index.spreads) & ~np.isnan(index.means)  # no repeat differs from another
+    once = np.isnan(index.spreads) & ~np.isnan(index.means)  # all repeats agree
     means = across(index.means, mean=True)
     spreads = across(np.where(once, 0, index.spreads), mean=True)
     rated = {names[index.runs[i].key]: i for i in rows if not np.isnan(means[i])}
@@ -234,7 +234,7 @@ def _drawn_by_index(
 
 
 def choose_queue(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
-    """Make a queue of the first runs of the grid, as they are filtered and sorted there."""
+    """Create a queue of the first runs of the grid in its current filter and order."""
     name = _queue_name(form)
     n = min(_number(form, "n", 1), _MOST_CHOSEN)
     key, items = filtered_runs(viewer, QueryParams(form.get("filter", "")))
@@ -272,7 +272,7 @@ def rater_in(values: Mapping[str, str]) -> str:
     """Return the name of the rater in a query or form. Raises InputError without one."""
     name = values.get("rater", "").strip()[:_LONGEST_NAME]
     if not name:
-        raise InputError("enter your name, so that your labels are known as yours", "rater")
+        raise InputError("enter your name, so that your labels can be identified", "rater")
     return name
 
 

@@ -1,4 +1,4 @@
-"""A self-contained page that is mailed to a rater, and the file of labels that comes back."""
+"""A self-contained page to mail to a rater, and the file of labels that it returns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Page 3 of the viewer: one run, its conversation, what the judges said, its copies, every call."""
+"""Page 3 of the viewer: one run with its conversation, ratings, copies and calls."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class JudgedBy:
 
 @dataclass(frozen=True)
 class RunOnPage:
-    """Everything about a run: its text, and what every judge said of it."""
+    """Everything about a run: its text and the ratings of every judge."""
 
     store: Store
     run: OriginalRun
@@ -103,7 +103,7 @@ def run_page(viewer: Viewer, request: Request) -> Page:
     ]
     if judges:
         calls = [Items(list(_calls(shown, judges[0])))]
-        lead_of_calls = "What was sent and what came back, call by call."
+        lead_of_calls = "Requests and replies, call by call."
         sections += [
             PageSection("copies", "Perturbed copies", _copies(shown, judges[0])),
             PageSection("calls", f"Calls of {judges[0].name}", calls, lead_of_calls),
@@ -141,7 +141,7 @@ def _summary(shown: RunOnPage, judges: Sequence[JudgedBy]) -> Iterator[Block]:
     run = shown.run
     signs = texts_signs((str(shown.body["problem"]), str(shown.body["trajectory"])))
     if signs:
-        names: list[str | Fragment] = ["This text seems to talk to the judge: "]
+        names: list[str | Fragment] = ["This text seems to address the judge: "]
         yield Text(names + [Fragment(s.name + " ", "badge drop") for s in signs], "warning")
     outcome: Words = "unknown"
     if run.success is not None:
@@ -194,11 +194,11 @@ def _turn(number: int, turn: ViewTurn) -> Card:
     return Card(turn.heading or "text", [text], kind, f"turn-{number}")
 
 
-# ---- what the judges said ------------------------------------------------------------------------
+# ---- ratings of the judges -----------------------------------------------------------------------
 
 
 def _judges(shown: RunOnPage, judges: Sequence[JudgedBy]) -> list[Block]:
-    """Return a table of levels (criteria by judges), and the words behind them."""
+    """Return a table of levels (criteria by judges), and the explanations."""
     columns = (Column("criterion", "criterion"), *(Column(j.key, j.name) for j in judges))
     rows, cards = [], []
     by_id: dict[str, str] = {c.id: c.name for c in shown.criteria.values()}
@@ -295,7 +295,7 @@ class _EffectOfCopyRow:
 
 
 def _copies(shown: RunOnPage, judge: JudgedBy) -> list[Block]:
-    """Return the copies that a judge judged: what was changed, and what it did to the scores."""
+    """Return the copies that a judge judged, with their changes and effects on scores."""
     bodies = dict(shown.store.bodies(key for key, _ in judge.copies.values()))
     by_id = {c.id: c.name for c in reversed(shown.criteria.values())}
     items = []
@@ -310,7 +310,7 @@ def _copies(shown: RunOnPage, judge: JudgedBy) -> list[Block]:
         diff = copy_diff(str(shown.body["trajectory"]), str(bodies[key]["trajectory"]))
         blocks: list[Block] = [
             table_of(_EffectOfCopyRow, "effects", "", rows),
-            Text(diff, "pre", "The copy, and what it changes"),
+            Text(diff, "pre", "The copy and its changes"),
         ]
         items.append(Foldout("", variant_label(variant, judge.copies), blocks))
     return [Items(items)] if items else []
@@ -325,7 +325,7 @@ def _mean(results: Iterator[Result]) -> float | None:
 
 
 def _calls(shown: RunOnPage, judge: JudgedBy) -> Iterator[Foldout]:
-    """Yield what was sent and what came back in every call of a judge on the run."""
+    """Yield request and reply of every call of a judge on the run."""
     for key in dict.fromkeys(r.key.run for r in judge.results):
         for call in calls_on(shown.store, judge.key, key):
             blocks, about = list(_call(shown, judge, key, call)), _about_call(call.record)
@@ -346,7 +346,7 @@ def _about_call(record: Mapping[str, Any]) -> str:
 
 def _call(shown: RunOnPage, judge: JudgedBy, key: str, call: JudgeCall) -> Iterator[Block]:
     if call.record.get("repaired"):
-        yield Text("The first reply could not be read, so the judge was asked again.", "quiet")
+        yield Text("The first reply was unreadable, so a second request was sent.", "quiet")
     replies = [shown.store.get_reply(reply) for reply in call.record.get("replies") or ()]
     yield from _prompt(shown, judge, key, call, replies[0] if replies else None)
     texts = [str(reply.get("text") or "") for reply in replies if reply]
@@ -358,7 +358,7 @@ def _call(shown: RunOnPage, judge: JudgedBy, key: str, call: JudgeCall) -> Itera
 def _prompt(
     found: RunOnPage, judge: JudgedBy, key: str, call: JudgeCall, reply: Mapping[str, Any] | None
 ) -> Iterator[Block]:
-    """Yield the messages that were sent, or why they cannot be known."""
+    """Yield the messages that were sent, or the reason why they are unknown."""
     request = (reply or {}).get("request")
     if not isinstance(request, dict):
         return

@@ -24,7 +24,7 @@ _HEADERS = {
     "img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
-    "referrer-policy": "same-origin",  # with no-referrer forms would have no origin
+    "referrer-policy": "same-origin",  # with no-referrer, forms would have no origin
     "cache-control": "no-store",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
@@ -35,8 +35,8 @@ _HEADERS = {
 class Access:
     """The secrets of one server.
 
-    `token` is in the address that is printed. It works once, and with `reusable` (for other
-    machines) as often as it is shown. A request with it gets the `session` as a cookie.
+    `token` is in the address that is printed. It works once, or with `reusable` (for other
+    machines) any number of times. A request with it gets the `session` as a cookie.
     """
 
     port: int
@@ -100,7 +100,7 @@ class Guard:
         if origin is not None and origin.partition("://")[2] != host:
             return PlainTextResponse("this page may not use the viewer", 403)
         if request.method not in _SAFE and origin is None:
-            return PlainTextResponse("a form is sent by a browser, with its origin", 403)
+            return PlainTextResponse("a form must be sent by a browser, with its origin", 403)
         if _equal(request.cookies.get(access.cookie, ""), access.session):
             return None
         token = request.query_params.get("token", "")

@@ -88,14 +88,14 @@ FormFunction = Callable[[Viewer, Request, Mapping[str, str]], Response]
 
 
 def written(change: FormFunction) -> Callable[[Request], Awaitable[Response]]:
-    """Return the route of a form. Raises InputError for one without the token of this server, and
-    where the viewer only reads."""
+    """Return the route of a form. Raises InputError for one without the token of this server, or if
+    the viewer is read-only."""
 
     @functools.wraps(change)
     async def answer(request: Request) -> Response:
         viewer = viewer_of(request)
         if not viewer.labelling:
-            raise FormRefused("this viewer only reads; start it with --label")
+            raise FormRefused("this viewer is read-only; start it with --label")
         form = {name: str(value) for name, value in (await request.form()).items()}
         if form.pop("form_token", "") != viewer.access.form_token:
             raise FormRefused("this form is of an earlier start of the viewer; reload the page")

@@ -26,8 +26,8 @@ class ViewerSettings:
 
     Without `labelling` it changes nothing; with it, runs can be labelled (by `rater`, unless
     another name is entered) and the file of `criteria` edited. `traces` (a file or folder) are
-    shown whole, where the store has excerpts. It listens on 127.0.0.1, or with
-    `remote` on all addresses, at `port` (0: a free one).
+    shown in full; the store has excerpts. It listens on 127.0.0.1, or with `remote` on all
+    addresses, at `port` (0: a free one).
     """
 
     labelling: bool = False
@@ -48,9 +48,9 @@ def serve(store: str | Path | None, settings: ViewerSettings) -> None:
     """
     labelling, rater, remote = settings.labelling, settings.rater, settings.remote
     if rater is not None and not labelling:
-        raise InputError("names who labels; add --label", "--rater")
+        raise InputError("names the rater; add --label", "--rater")
     if settings.criteria is not None:
-        load_criteria(settings.criteria)  # a bad file is refused before anything is served
+        load_criteria(settings.criteria)  # refuse a bad file before serving anything
     traces = {}
     if settings.traces is not None:
         traces = {trace_key(run): load for run, load in read_each(settings.traces, Watch())}

@@ -37,7 +37,7 @@ class TraceCard:
 
 
 def traces_page(viewer: Viewer, request: Request) -> Response:
-    """The traces of the store, with who examined which."""
+    """The traces of the store, with the raters who examined each."""
     labels = trace_findings(viewer.store)
     outlines = load_outlines(viewer.store)
     cards = [
@@ -90,7 +90,7 @@ def _page(
 
 
 def add_finding(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
-    """Save one more finding of the rater, or with `done` that there are no others."""
+    """Save another finding of the rater, or with `done` that there are no more."""
     key, rater = form.get("trace", ""), rater_in(form)
     shown, complete = _outline(viewer, key)
     if not form.get("done"):
@@ -105,7 +105,7 @@ def add_finding(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Re
 
 
 def remove_finding(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
-    """Take one finding of the rater away; the history keeps it."""
+    """Remove one finding of the rater; the history keeps it."""
     key, rater = form.get("trace", ""), rater_in(form)
     findings = _mine(viewer.store, key, rater)
     number = form.get("number", "")
@@ -172,7 +172,7 @@ def _areas() -> dict[str, list[str]]:
 
 
 def _depths(spans: Sequence[OutlineSpan]) -> dict[str, int]:
-    """How deep every span lies; a parent comes before its children."""
+    """Return the depth of every span; a parent comes before its children."""
     depths: dict[str, int] = {}
     for span in spans:
         depths[span.id] = depths.get(span.parent_id or "", -1) + 1

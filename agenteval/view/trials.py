@@ -66,7 +66,7 @@ def trials_page(viewer: Viewer, request: Request) -> Response:
         outcome, started = line.outcome or line.status, line.started and minute(line.started)
         rows.append(_TrialRow(name, line.system, outcome, line.evaluator, started or None))
     table = table_of(_TrialRow, "trials", "Trials", rows)
-    nothing = Text("No trial fits. `agenteval plan`, `trace locate` and `flow` store trials.")
+    nothing = Text("No trial matches. `agenteval plan`, `trace locate` and `flow` store trials.")
     listing: list[Block] = [Listing(table, links, find=True, titled=False)] if rows else [nothing]
     lead = f"{total:,} trials: plans, sessions and turns of procedures, traces with their findings."
     before, after = turn_links(request, number, total, PER_PAGE)
@@ -98,7 +98,7 @@ def trial_page(viewer: Viewer, request: Request) -> Page:
 
 
 def _item(store: Store, line: TrialLine) -> Foldout | None:
-    """Return the trial as the page of its room shows it; None where it has no verdict."""
+    """Return the trial as the page of its room shows it; None without a verdict."""
     if line.evaluator == TRACES:
         return replace(_trace(store, line), id="", open=True)
     if line.status != "done":

@@ -64,7 +64,7 @@ _FIGURES = {
 }
 _drawing = threading.Lock()
 _PATIENCE = 30.0  # seconds for which a figure waits for the results to be read
-_MOST_PANELS = 12  # criteria of which reliability is drawn
+_MOST_PANELS = 12  # criteria in the reliability figure
 _FEWEST_RUNS = 10
 
 
@@ -80,7 +80,7 @@ def trust_page(viewer: Viewer, request: Request) -> Page | Response:
     stored = store.verdict_on(key)
     if stored is None:
         command = Fragment("agenteval verify", "code")
-        words: list[str | Fragment] = ["Nothing says yet whether to trust it: run ", command]
+        words: list[str | Fragment] = ["It was not verified yet: run ", command]
         sections = [
             PageSection("summary", "", [Text(words), Text(links_to_judges, "quiet", "Judges")])
         ]
@@ -253,7 +253,7 @@ def _reliability_lines(bins: Sequence[_Bin]) -> Figure:
             rates = [proportion_interval(b.successful, b.runs) for b in some]
             panels[criterion] = [Series("successful runs", rates, at=[b.mean for b in some])]
     if not panels:
-        raise InputError("success is known for too few runs, or the judge gives one value alone")
+        raise InputError("success is known for too few runs, or the judge gives a single value")
     return charts.lines(
         panels,
         title="Share of successful runs by the judge's mean",

@@ -218,7 +218,7 @@ async def test_functions_and_classes_by_name(project: Any) -> None:
     assert (await take(clerk.make())).output == "You cut hair.dry done"
     assert clerk.make() is not clerk.make()
     assert clerk.sha256 != function.sha256
-    with pytest.raises(InputError, match=r"no `async def run\(self, dialogue, tools\)`"):
+    with pytest.raises(InputError, match=r"lacks `async def run\(self, dialogue, tools\)`"):
         assistant("python:desk:Deaf")
 
 

@@ -243,8 +243,8 @@ async def test_a_crash_is_seen_although_the_pipes_are_held(child, tmp_path):
         ("", "a command is needed"),
         ("   ", "a command is needed"),
         ("python 'agent.py", "cannot be split into words"),
-        ("no-such-program-here --x", "there is no program 'no-such-program-here'"),
-        ("/etc/passwd", "there is no program '/etc/passwd'"),
+        ("no-such-program-here --x", "the program 'no-such-program-here' does not exist"),
+        ("/etc/passwd", "the program '/etc/passwd' does not exist"),
     ],
 )
 def test_commands_that_cannot_be_run(command, said):

@@ -169,7 +169,7 @@ def failed(code: str) -> dict[str, Any]:
         (200, {"error": {"message": "busy"}}, 3),
         (500, {"error": {"message": "it did not work"}}, 3),
         (400, {"error": {"message": "no", "code": "strange"}}, 1),
-        (404, {"error": {"message": "no such path"}}, 1),
+        (404, {"error": {"message": "unknown path"}}, 1),
     ],
 )
 async def test_a_failing_endpoint_is_no_verdict(

@@ -55,8 +55,8 @@ async def test_a_class_is_made_anew_for_every_case(project):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("class Mine: pass", "no `async def run"),
-        ("class Mine:\n def run(self, request, tools): pass", "no `async def run"),
+        ("class Mine: pass", "lacks `async def run"),
+        ("class Mine:\n def run(self, request, tools): pass", "lacks `async def run"),
         (
             "class Mine:\n def __init__(self, a): pass\n async def run(self, r, t): pass",
             "cannot be made without arguments",

@@ -102,7 +102,7 @@ def test_what_cannot_be_used_is_left_out_and_said(store: Store) -> None:
     assert labelled.people == {}
     assert len(labelled.notes) == 1
     assert "'superb'" in labelled.notes[0]
-    with pytest.raises(InputError, match="no labels in the queue"):
+    with pytest.raises(InputError, match="has no labels yet"):
         agenteval.agree(store=store)
 
 

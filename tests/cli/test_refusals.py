@@ -52,7 +52,7 @@ compare style-0 style-1 --source x --store c.db | no judge is called 'x'; availa
 compare style-0 style-1 --source m --source m --store c.db | two systems and two judges
 compare --source m --source m --source m --store c.db | at most two judges
 compare --with c.db --store c.db | c.db is compared with itself
-compare --with nowhere.db --store c.db | there is no store here yet
+compare --with nowhere.db --store c.db | no store here yet
 compare style-0 style-1 --criterion depth --store c.db | 'depth' is not rated
 compare style-0 style-1 --fail-under quality-0 --store c.db | is not of the form
 compare style-0 style-1 --fail-under quality-0=2 --store c.db | a value from 0 to 1

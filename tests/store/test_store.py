@@ -283,7 +283,7 @@ async def test_refused_results_do_not_take_their_reply_with_them(tmp_path: Path)
     store, commit = made(tmp_path / "s.db")
     with store:
         store.put_reply("a", REPLY)
-        with pytest.raises(StoreError, match="cannot store this"):
+        with pytest.raises(StoreError, match="cannot store the data"):
             await commit("a", requests=2**70)  # larger than any integer of SQLite
     with Store(tmp_path / "s.db") as again:
         assert again.get_reply("a") == REPLY

@@ -94,7 +94,7 @@ def test_a_statement_that_fails_for_one_unit_fails_that_unit(tmp_path: Path) -> 
         futures = [
             store.save_soon(o.results, too_big if i == 5 else o.call) for i, o in enumerate(made)
         ]
-        with pytest.raises(StoreError, match="cannot store this"):
+        with pytest.raises(StoreError, match="cannot store the data"):
             futures[5].result(10)
         for i, future in enumerate(futures):
             assert i == 5 or future.result(10) is None

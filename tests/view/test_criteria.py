@@ -44,7 +44,7 @@ def test_an_edit_says_what_is_judged_again_and_is_written_when_confirmed(
     assert edited["accuracy"].order_confirmed
     assert len(edited) == len(json.loads(before)["criteria"])
     answer = client.send("/criteria/edit", **form, confirm="yes")
-    assert (answer.status_code, "edited meanwhile" in answer.text) == (422, True)
+    assert (answer.status_code, "has changed since" in answer.text) == (422, True)
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_labels_of_the_store_are_written_as_agree_reads_them(store: Path, tmp_pa
     with closing(sqlite3.connect(store)) as db, db:
         db.execute("UPDATE items SET id = substr(id, 1, 7) WHERE kind = 'run'")
     export_labels(tmp_path / "page.html", store, draw=QueueDraw(3, seed=1))
-    with pytest.raises(InputError, match="no labels in the queue"):
+    with pytest.raises(InputError, match="has no labels yet"):
         export_labels(tmp_path / "labels.jsonl", store)
     with Store(store) as opened:
         (queue,) = Labels(opened).queues().values()

@@ -71,7 +71,7 @@ def test_trials_are_filtered_by_outcome(stored: Store) -> None:
     outcome = load_attempts(stored)[0].outcome
     same = [a for a in load_attempts(stored) if a.outcome == outcome]
     assert len(links(pages.get("/trials", outcome=outcome).text)) == len(same)
-    assert "No trial fits" in pages.get("/trials", outcome="nothing").text
+    assert "No trial matches" in pages.get("/trials", outcome="nothing").text
 
 
 RUNS = [

@@ -1,1 +1,1 @@
-"""Commands that are not about one of the four systems."""
+"""Commands that do not belong to one of the four systems."""

@@ -1,5 +1,4 @@
-"""agenteval demo: evaluations with a good and a bad judge, which are told apart. Needs no key, no
-network and no local model."""
+"""agenteval demo: evaluations with a good and a bad judge. Needs no key, network or local model."""
 
 from __future__ import annotations
 
@@ -143,7 +142,7 @@ def _long_is_good(run: Run, criterion: Criterion) -> float:
 
 
 def next_steps(folder: Path, runs: Path, criteria: Path, judge: str) -> list[str]:
-    """Return commands to try next, which work wherever they are pasted."""
+    """Return commands to try next, which work in any folder."""
     program = shutil.which("agenteval")
     script = Path(sys.executable).parent / "agenteval"  # of an environment that is not activated
     agenteval = "agenteval" if program or not script.is_file() else shlex.quote(str(script))

@@ -1,4 +1,4 @@
-"""agenteval doctor: what is configured, and what answers."""
+"""agenteval doctor: check the configuration and endpoints."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def doctor(
 ) -> None:
     """Check the installation, judge, tasks and store.
 
-    Exit 3 if one fails; for what is missing, print the command that makes it."""
+    Exit 3 if one fails; for missing parts, print the command that creates them."""
     versions = f"{version('agenteval')}, Python {python_version()}, SQLite {sqlite_version}"
     checks = [
         DoctorCheck("agenteval", None, versions),
@@ -109,7 +109,7 @@ async def _ask(choice: ModelChoice) -> str:
 
 
 def _tasks() -> Iterator[DoctorCheck]:
-    """The tasks of this folder, and what each lacks before its runs can be judged."""
+    """Return the tasks of this folder, and what each still needs for judging."""
     from agenteval.readers.tasks import TASK_FILE, load_task
     from agenteval.utility.criteria_file import criteria_named
 

@@ -1,4 +1,4 @@
-"""agenteval agree, compare and design: questions to ratings."""
+"""agenteval agree, compare and design: analyse ratings."""
 
 from __future__ import annotations
 
@@ -40,10 +40,8 @@ def agree(
 ) -> None:
     """Compare the judge with human labels.
 
-    \b
-    agree sample --n 100 -o labels.csv     draw what people should label
-    agree --labels labels.csv              how far the judge says the same; its
-                                           mean, corrected by these labels
+    \b agree sample --n 100 -o labels.csv     draw what people should label agree --labels
+    labels.csv              agreement with the judge; its mean, corrected by these labels
     """
     from agenteval.app.agreement import agree as agree_with
 
@@ -223,7 +221,7 @@ def design(
 ) -> None:
     """Plan cases and repeats: calls, cost and precision.
 
-    The spread is that of ratings like those to come, or the widest that there can be.
+    The spread is estimated from existing ratings, else the largest possible is used.
     """
     from agenteval.app.design import design as design_for
 

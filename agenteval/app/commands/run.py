@@ -1,4 +1,4 @@
-"""agenteval run: everything that an evaluation file describes."""
+"""agenteval run: run an evaluation file."""
 
 from __future__ import annotations
 

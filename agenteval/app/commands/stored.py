@@ -1,4 +1,4 @@
-"""agenteval show, report, export, store, view and label: what is stored."""
+"""agenteval show, report, export, store, view and label: commands for stored results."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def export(
 
     With --replies, write the replies of all models instead, which replay:FILE reads.
 
-    Results on perturbed copies and of probes are left out, because their mean says nothing.
+    Results on perturbed copies and of probes are left out: their mean is not meaningful.
     """
     from agenteval.app import stored
 
@@ -224,7 +224,7 @@ def view(
     path: Annotated[
         str | None, typer.Argument(metavar="STORE", help="The store. Default: that of --store.")
     ] = None,
-    label: Annotated[bool, typer.Option("--label", help="Runs can be labelled.")] = False,
+    label: Annotated[bool, typer.Option("--label", help="Allow labelling of runs.")] = False,
     rater: Annotated[
         str | None, typer.Option(help="With --label: your name, for your labels.")
     ] = None,
@@ -233,11 +233,11 @@ def view(
     ] = None,
     traces: Annotated[
         Path | None,
-        typer.Option(help="Traces (file or folder), to be shown whole; the store has excerpts."),
+        typer.Option(help="Traces (file or folder) to show in full; the store has excerpts."),
     ] = None,
-    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.", min=0, max=65535)] = 0,
+    port: Annotated[int, typer.Option(help="Port; 0 chooses a free one.", min=0, max=65535)] = 0,
     no_open: Annotated[
-        bool, typer.Option("--no-open", help="Print the address and open no browser.")
+        bool, typer.Option("--no-open", help="Print the address without opening a browser.")
     ] = False,
     allow_remote: Annotated[
         bool,
@@ -250,9 +250,8 @@ def view(
 ) -> None:
     """Look at a store in the browser, and label its runs.
 
-    It shows experiments, runs and judges; only with --label can anything be changed.
-
-    The address that is printed opens the viewer once. Ctrl-C stops it.
+    It shows experiments, runs and judges; changes need --label. The printed address opens the
+    viewer once. Ctrl-C stops it.
     """
     from agenteval.view.serving import ViewerSettings, serve
 
