@@ -325,7 +325,7 @@ def to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = doubled_object(pairs)
     for key, value in result.items():
         if isinstance(value, Doubled):
-            raise NotJsonish(f"the key {key!r} appears twice with different values")
+            raise NotJsonish(f"the key {key!r} stands twice with different values")
     return result
 
 

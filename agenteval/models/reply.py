@@ -117,7 +117,7 @@ def _parse(
     if parsed := list(islice(ranked, most)):
         return Body(text, parsed[::-1])
     if scans:
-        reason = "the reply contains JSON, but not in the requested form"
+        reason = "the reply holds JSON, but not in the form asked for"
         if scans[-1].cut:
             reason = "the reply broke off before its last object could be used"
     raise ReplyError(reason)
@@ -259,7 +259,7 @@ def behind_thinking(text: str) -> str:
     else:
         ends = [tag.end() for tag in _TAG.finditer(text, opening.end()) if _ends(tag)][:1]
     if not ends:
-        raise ReplyError("the reply ends within its reasoning: it has no answer")
+        raise ReplyError("the reply ends within its thinking: there is no answer in it")
     return text[ends[0] :]
 
 

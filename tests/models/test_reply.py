@@ -211,7 +211,7 @@ def test_what_is_not_accepted_is_passed_over() -> None:
     rubric = '{"clarity": ["poor", "good"]}'
     assert parse_reply(f'{{"clarity": "good"}}\nby {rubric}', has_label).value == GOOD
     assert parse_reply(f"```json\n{rubric}\n```\nso {{'clarity': 'good'}}", has_label).value == GOOD
-    with pytest.raises(ReplyError, match="not in the requested form"):
+    with pytest.raises(ReplyError, match="not in the form"):
         parse_reply(rubric, has_label)
     with pytest.raises(ReplyError, match="broke off"):
         parse_reply('{"clarity": "good"} {"clarity": ["po', has_label)
