@@ -86,7 +86,7 @@ def _first_bytes(path: Path) -> bytes:
 
 def refused(error: OSError, path: Path) -> AgentevalError:
     """Return the error for a failed write: StoreError if the disk is full or fails, else
-    InputError. """
+    InputError."""
     reason = f"cannot write ({error.strerror or error})"
     if error.errno not in _OF_THE_DISK:
         return InputError(reason, str(path))

@@ -82,9 +82,7 @@ def export_labels(
         else:
             rows = label_rows(labelled)
             if not rows:
-                raise InputError(
-                    f"the queue {labelled.queue.name!r} has no labels yet", "--queue"
-                )
+                raise InputError(f"the queue {labelled.queue.name!r} has no labels yet", "--queue")
     line = _QueueLine(
         queue=labelled.queue.name,
         task=labelled.queue.task,

@@ -79,7 +79,7 @@ def relabel(connection: Connection, old: Criterion, new: Criterion, key: str) ->
 
 def _remade(row: Any, old: Criterion, new: Criterion) -> tuple[str | None, float | None] | None:
     """Return label and value of a cell in the new order, None if nothing changes. Raises ValueError
-    if they cannot be recomputed. """
+    if they cannot be recomputed."""
     if row.status == "unscored:unsupported":
         raise ValueError("the order was unknown")
     if row.status in ("degenerate", "failed_run"):

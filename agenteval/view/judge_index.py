@@ -206,7 +206,7 @@ class JudgeIndexes:
 
     def get(self, source_key: str, patience: float | None = None) -> JudgeIndex | None:
         """Return the index, or None while it is being read. An outdated index is returned as it is
-        and reread in the background. Raises the StoreError that reading ended with. """
+        and reread in the background. Raises the StoreError that reading ended with."""
         with self._lock:
             index = self._read.get(source_key)
             stale = index is None or time.time() - self._asked.get(source_key, 0) > _FRESH
