@@ -190,7 +190,7 @@ def test_nothing_at_all_and_nothing_decided_are_pages_too() -> None:
     assert "None could be drawn." in empty
     words = words_of([LOST])
     assert "a · text: no session has a verdict (1 session without a verdict)." in words
-    assert "Why sessions failed: there are no failed sessions to draw" in words
+    assert "Why sessions failed: no failed sessions to draw" in words
     assert "Success in sessions: there are no rates to draw" in words
     silent = words_of([session(log=SessionLog(ended="agent"))])
     assert "There are no messages." in silent
