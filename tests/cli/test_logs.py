@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Cli
-from tests.support.inspect_logs import many, write_eval
+from tests.support.inspect_logs import many, sample, write_eval
 
 PAGE = (Path(__file__).parents[2] / "docs" / "logs.md").read_text(encoding="utf-8")
 
@@ -17,8 +17,8 @@ PAGE = (Path(__file__).parents[2] / "docs" / "logs.md").read_text(encoding="utf-
 def test_the_page(cli: Cli, tmp_path: Path) -> None:
     write_eval(tmp_path / "old.eval", many())
     better = many(0)
-    for sample in better:
-        sample["scores"]["graded"]["value"] = min(1, sample["scores"]["graded"]["value"] + 0.2)
+    for row in better:
+        row["scores"]["graded"]["value"] = min(1, row["scores"]["graded"]["value"] + 0.2)
     write_eval(tmp_path / "new.eval", better, model="mockllm/new")
     (tmp_path / "people.csv").write_text(
         "run,criterion,value\n"
@@ -47,3 +47,13 @@ def test_a_log_that_cannot_be_used_ends_with_2(cli: Cli, tmp_path: Path) -> None
     result = cli("verify", "--scores", "x.eval")
     assert (result.code, result.out) == (2, "")
     assert result.err.strip().endswith("x.eval: a log of inspect in version 1; version 2 is read")
+
+
+def test_epochs_with_different_answers_are_runs_of_their_own(cli: Cli, tmp_path: Path) -> None:
+    samples = [sample(i, epoch, {"graded": i % 2}) for i in range(20) for epoch in (1, 2)]
+    write_eval(tmp_path / "same.eval", samples)
+    assert "answered in several ways" not in cli("verify", "--scores", "same.eval").err
+    samples[1]["messages"][1]["content"] = samples[1]["output"]["completion"] = "Another answer."
+    write_eval(tmp_path / "differs.eval", samples)
+    result = cli("verify", "--scores", "differs.eval", "--all")
+    assert "1 of 20 samples were answered in several ways" in result.out + result.err

@@ -179,6 +179,13 @@ def test_a_function_is_an_agent(cases: tuple[Case, ...], tmp_path: Path) -> None
     assert report.exit_code == (0 if outcomes["pass"] / 6 >= 0.9 else 1)
     assert report.failures == ()
     assert len(report.runs()) == 6
+    assert sum(row["success"] for row in report.records()) == outcomes["pass"]
+
+
+def test_an_agent_that_crashes_has_no_success(cases: tuple[Case, ...], tmp_path: Path) -> None:
+    report = plan_test(cases, "scripted:crash", store=tmp_path / "a.db")
+    assert [row["success"] for row in report.records()] == [None] * 6
+    assert len(report.failures) == 6
 
 
 def test_no_trial_is_begun_when_the_time_is_used_up(

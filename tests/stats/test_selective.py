@@ -18,6 +18,14 @@ def test_without_errors_the_number_of_cases_decides() -> None:
     assert found.agreement == pytest.approx(0.05 ** (1 / 29))
 
 
+@pytest.mark.parametrize(
+    ("agreement", "confidence"), [(0.0, 0.95), (1.0, 0.95), (0.9, 0.49), (0.9, 0.995)]
+)
+def test_targets_that_nothing_can_prove_are_refused(agreement: float, confidence: float) -> None:
+    with pytest.raises(ValueError, match="is not between"):
+        prove_threshold([1.0], [False], [0], agreement=agreement, confidence=confidence)
+
+
 def test_thresholds_are_tested_from_the_top_to_the_first_that_fails() -> None:
     confidences = [1.0] * 60 + [0.8] * 60 + [0.6] * 60
     wrong = [i in (0, 60, 61, *range(120, 131)) for i in range(180)]
