@@ -83,6 +83,26 @@ def test_the_grid_sorts_by_the_mean_of_a_criterion(pages: Browser, store: Path) 
     assert sorted([*shown, *second]) == sorted(means)
 
 
+def test_dots_are_thirds_of_the_scale_and_levels_can_be_filtered(
+    pages: Browser, store: Path
+) -> None:
+    with Store(store, create=False) as opened:
+        ((key, _),) = opened.sources()
+        results = [r for r in opened.results(key, variant="original") if hasattr(r, "label")]
+        names = {k: run["run_id"] for k, run in opened.runs().items()}
+    page = pages.get("/grid").text
+    shown = set(rows(page))
+    thirds = [min(int(r.value * 3 + 1e-9), 2) for r in results if names[r.key.run] in shown]
+    body = page.partition("<tbody>")[2]
+    dots = [body.count(f'"dot {kind}"') for kind in ("low", "middle", "high")]
+    assert dots == [thirds.count(third) for third in (0, 1, 2)]
+    criterion, level = results[0].criterion_id, results[0].label
+    having = {names[r.key.run] for r in results if (r.criterion_id, r.label) == (criterion, level)}
+    filtered = pages.get("/grid", criterion=criterion, level=level).text
+    assert set(rows(filtered)) <= having
+    assert f"of {len(having)} " in words(filtered)
+
+
 def test_cases_by_systems(pages: Browser, store: Path) -> None:
     page = pages.get("/grid", by="accuracy").text
     assert len(rows(page)) == 20
